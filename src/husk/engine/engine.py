@@ -154,10 +154,12 @@ class Engine(LateParts):
 
     @property
     def swarm_state(self) -> str:
-        """`inactive`, `pending`, `locked` or `active/manager`, as a ping tells it."""
+        """`inactive`, `pending`, `locked`, `active/worker` or `active/manager`, as a ping tells it."""
         if self._services is None:
             return "inactive"
         cluster = self._services.cluster
+        if cluster.worker is not None:
+            return "active/worker"
         if cluster.pending:
             return "pending"
         return "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"

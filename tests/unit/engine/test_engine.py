@@ -39,7 +39,7 @@ class House:
         self.happened: list[Event] = []
         self.built = 0
         self.runtimes = FakeRuntimes()
-        self.cluster = SimpleNamespace(active=False, locked=False, pending=False)
+        self.cluster = SimpleNamespace(active=False, locked=False, pending=False, worker=None)
         self.downloads, self.uploads = Limiter(1), Limiter(1)
         events = Events()
         events.observe(self.happened.append)

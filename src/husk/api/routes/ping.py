@@ -17,7 +17,7 @@ _PING = {
             "Swarm": swarm,
         }
     )
-    for swarm in ("locked", "active/manager", "inactive", "pending")
+    for swarm in ("locked", "active/manager", "active/worker", "inactive", "pending")
 }
 
 

@@ -9,7 +9,6 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
-from husk.engine.services import joining
 from husk.engine.services.joining import Wish, listen_endpoint
 from husk.engine.services.node import MANAGER_PORT
 from husk.engine.services.nodes import NODE_FILTERS
@@ -74,11 +73,11 @@ async def join(call: Call) -> Answer:
         remotes=request.remote_addrs,
         token=request.join_token,
         listen=request.listen_addr,
-        advertise=request.advertise_addr,
+        advertise=_advertised(request.advertise_addr)[0] if request.advertise_addr else "",
         data_path=request.data_path_addr,
         availability=request.availability,
     )
-    await joining.join(wish, services.cluster.hostname)
+    await services.join(wish)
     return call.empty(200)
 
 

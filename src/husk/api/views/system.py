@@ -31,6 +31,7 @@ from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.events import Event
 from husk.engine.services.cluster import LOCKED, Cluster
+from husk.engine.services.swarm import Standing
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, DaemonInfo
 
 WITHOUT_KERNEL_MEMORY = Version(1, 42)
@@ -78,6 +79,7 @@ def info_document(
     listeners: int,
     tasks: int,
     cluster: Cluster | None = None,
+    standing: Standing | None = None,
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -137,7 +139,7 @@ def info_document(
             for name, runtime in facts.runtimes.items()
         },
         default_runtime=facts.default_runtime,
-        swarm=_swarm_info(cluster),
+        swarm=_swarm_info(cluster, standing),
         live_restore_enabled=True,
         isolation="",
         init_binary=facts.init_binary,
@@ -165,7 +167,15 @@ def info_for(version: Version, info: SystemInfo) -> SystemInfo:
     return info
 
 
-def _swarm_info(cluster: Cluster | None) -> SwarmInfo:
+def _swarm_info(cluster: Cluster | None, standing: Standing | None) -> SwarmInfo:
+    if cluster is not None and standing is not None:
+        return SwarmInfo(
+            node_id=cluster.node_id,
+            node_addr=standing.address,
+            local_node_state="active",
+            error=standing.trouble,
+            remote_managers=[{"NodeID": "", "Addr": manager} for manager in standing.managers],
+        )
     if cluster is not None and cluster.pending:
         return SwarmInfo(
             node_id=cluster.node_id,

@@ -24,6 +24,8 @@ from husk.tasks import Tasks
 ASSIGNMENTS = "/husk.cluster.v1.Dispatcher/Assignments"
 REPORT = "/husk.cluster.v1.Dispatcher/Report"
 HEARTBEAT = "/husk.cluster.v1.Dispatcher/Heartbeat"
+DESCRIBE = "/husk.cluster.v1.Dispatcher/Describe"
+LEAVE = "/husk.cluster.v1.Dispatcher/Leave"
 
 
 class Body(Message):
@@ -41,6 +43,14 @@ class Desk(Protocol):
 
     async def heartbeat(self, node: str) -> bytes: ...
 
+    async def describe(self, node: str, body: bytes) -> bytes:
+        """What a node is, as it says itself."""
+        ...
+
+    async def leave(self, node: str) -> None:
+        """A node does no more for the swarm."""
+        ...
+
 
 class DispatchHandlers:
     def __init__(self, desk: Desk) -> None:
@@ -51,6 +61,8 @@ class DispatchHandlers:
         port.register(ASSIGNMENTS, self._assignments, access="node")
         port.register_unary(REPORT, Body, self._report, access="node")
         port.register_unary(HEARTBEAT, Body, self._heartbeat, access="node")
+        port.register_unary(DESCRIBE, Body, self._describe, access="node")
+        port.register_unary(LEAVE, Body, self._leave, access="node")
 
     async def _assignments(self, peer: Peer, stream: ServerStream) -> None:
         telling = self._tasks.spawn(self._tell(peer.node, stream), "assignments of a node", awaited=True)
@@ -74,6 +86,13 @@ class DispatchHandlers:
 
     async def _heartbeat(self, peer: Peer, body: Body) -> Body:
         return Body(content=await self._desk.heartbeat(peer.node))
+
+    async def _describe(self, peer: Peer, body: Body) -> Body:
+        return Body(content=await self._desk.describe(peer.node, body.content))
+
+    async def _leave(self, peer: Peer, body: Body) -> Body:
+        await self._desk.leave(peer.node)
+        return Body()
 
 
 async def _left(stream: ServerStream) -> None:
@@ -104,3 +123,9 @@ class DispatchCalls:
 
     async def heartbeat(self, timeout: float = CALL) -> bytes:
         return (await self._managers.unary(HEARTBEAT, Body(), Body, timeout=timeout)).content
+
+    async def describe(self, body: bytes) -> bytes:
+        return (await self._managers.unary(DESCRIBE, Body(content=body), Body)).content
+
+    async def leave(self, timeout: float) -> None:
+        await self._managers.unary(LEAVE, Body(), Body, timeout=timeout)

@@ -64,6 +64,10 @@ class Managers:
         known = [endpoint for endpoint in self._endpoints if endpoint in endpoints]
         self._endpoints = known + [endpoint for endpoint in endpoints if endpoint not in known]
 
+    @property
+    def known(self) -> tuple[Endpoint, ...]:
+        return tuple(self._endpoints)
+
     async def close(self) -> None:
         if self._connection is not None:
             await self._leave(self._connection)

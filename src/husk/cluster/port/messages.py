@@ -26,9 +26,11 @@ class JoinRequest(Message):
     request: Annotated[bytes, 2] = b""
     availability: Annotated[str, 3] = ""
     hostname: Annotated[str, 4] = ""
-    # HOST:PORT by which others reach the node; without a host it is where it calls from.
+    # By which others reach the node; where it calls from, if it is empty.
     address: Annotated[str, 5] = ""
     data_path_address: Annotated[str, 6] = ""
+    # What the node is, in the engine's words.
+    description: Annotated[bytes, 7] = b""
 
 
 class RenewRequest(Message):

@@ -19,7 +19,8 @@ the store), `machine` (the host as a node), `wanted` (whether a start needs all 
 part of the planner), `planner`, `placement` (nodes and constraints), `suitable` (filters), `room` (what tasks take of a
 node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by service and node), `changes`, `reconciler`,
 `assignments`, `share` (what a node may know and say), `dispatcher` with `dispatcher_desk` (its calls),
-`assignment_messages`, `remote_assignments` (a worker's end), `heartbeats` and `liveness` (which nodes live), `agent`,
+`assignment_messages`, `remote_assignments` (a worker's end), `heartbeats` and `liveness` (which nodes live), `workers`
+(a manager's side of them), `worker` (this host as one), `joining` (how it becomes one), `agent`,
 `runner` (work on single tasks that takes time), `containers` (task → container configuration), `endpoints` (virtual
 addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
 `networks` (ingress, who needs which), `shared_networks` (networks and addresses that hosts share), `overlay_feed` (what

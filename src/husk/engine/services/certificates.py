@@ -89,7 +89,7 @@ class Certificates:
         assert swarm.trust is not None
         key, request = authority.new_request()
         made = Identity(swarm.trust.roots.encode(), self._sign(swarm, Holder(node, "manager", swarm.id), request), key)
-        self._files().save(made)
+        self.files().save(made)
         return made
 
     def _load(self) -> "Identity | None":
@@ -98,7 +98,7 @@ class Certificates:
 
         swarm = self._cluster.record
         try:
-            kept = self._files().load()
+            kept = self.files().load()
         except SystemFault:  # sealed with a key that is gone
             return None
         if kept is None or swarm.trust is None or kept.roots != swarm.trust.roots.encode():
@@ -113,7 +113,7 @@ class Certificates:
         said = authority.look(identity.certificate)
         return renewal.wait(said.made, said.ends, self._clock(), chance)
 
-    def _files(self) -> "IdentityFiles":
+    def files(self) -> "IdentityFiles":
         from husk.cluster.trust import authority
         from husk.cluster.trust.identity import IdentityFiles
 

@@ -19,7 +19,7 @@ from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import roots, settings
 from husk.engine.services.ids import new_id
 from husk.engine.services.machine import Machine
-from husk.engine.services.node import MANAGER_PORT, Node, NodeStatus, describe, manager_at
+from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, NodeStatus, describe, manager_at
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
 from husk.engine.services.settings import NodeSpec, SwarmSpec
@@ -35,6 +35,10 @@ _SELF = "self"
 NOT_A_MANAGER = (
     'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
     "and try again."
+)
+A_WORKER = (
+    "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this "
+    "command on a manager node or promote the current node to a manager."
 )
 UNREADABLE = "The record of this node's swarm cannot be read: see husk doctor --check-store."
 ALREADY_ONE = 'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.'
@@ -95,7 +99,7 @@ class Cluster:
             only = self.nodes[0]
             await self._join(Membership(node_id=only.id, advertise_address=only.status.addr))
         if self.active and (own := self._store.nodes.get(self.node_id)) is not None:
-            described = describe(self._machine, self._engine_labels)
+            described = self.description()
             if own.description != described:
 
                 def change(node: Node) -> None:
@@ -125,7 +129,7 @@ class Cluster:
             return
         node = nodes[0]
         node.manager = manager_at(node.status.addr)
-        node.description = describe(self._machine, self._engine_labels)
+        node.description = self.description()
         await self._join(Membership(node_id=node.id, advertise_address=node.status.addr))
         swarm.version = NEW
         await self._store.settle(swarm, node, checks=tuple(Delete(KIND, record.key) for record in former))
@@ -148,7 +152,8 @@ class Cluster:
     @property
     def pending(self) -> bool:
         """It is in a swarm whose records are not known yet: their store has not answered since the start."""
-        return self._store.shared and self._membership is not None and not self.active and bool(self._store.away())
+        known = self._store.shared and self._membership is not None and self.worker is None
+        return known and not self.active and bool(self._store.away())
 
     @property
     def away(self) -> str:
@@ -157,8 +162,8 @@ class Cluster:
 
     @property
     def others(self) -> bool:
-        """Has the swarm other nodes?"""
-        return any(node.id != self.node_id for node in self.nodes)
+        """Has the swarm other managers?"""
+        return any(node.id != self.node_id and node.is_manager for node in self.nodes)
 
     @property
     def locked(self) -> bool:
@@ -168,9 +173,20 @@ class Cluster:
     def record(self) -> Swarm:
         """For the engine itself, locked or not."""
         if (swarm := self._store.swarm) is None or not self.active:
-            reason = UNREADABLE if self.unreadable else self._store.away() if self.pending else NOT_A_MANAGER
-            raise Unavailable(reason)
+            raise Unavailable(self._why_not())
         return swarm
+
+    def _why_not(self) -> str:
+        if self.unreadable:
+            return UNREADABLE
+        if self.worker is not None:
+            return A_WORKER
+        return self._store.away() if self.pending else NOT_A_MANAGER
+
+    @property
+    def worker(self) -> Membership | None:
+        """This host's place in a swarm that it works for; None for a manager, and where there is none."""
+        return self._membership if self._membership is not None and self._membership.role == "worker" else None
 
     @property
     def swarm(self) -> Swarm:
@@ -181,9 +197,9 @@ class Cluster:
             raise Unavailable(LOCKED)
         return self.record
 
-    @property
-    def hostname(self) -> str:
-        return self._machine.hostname
+    def description(self, *, overlays: bool = True) -> NodeDescription:
+        """What this host is, for the swarm."""
+        return describe(self._machine, self._engine_labels, overlays=overlays)
 
     @property
     def pools(self) -> tuple[AddressPool, ...]:
@@ -295,6 +311,10 @@ class Cluster:
                 raise
         return node.id
 
+    async def enrol(self, membership: Membership) -> None:
+        """Work for a swarm of others, from now on and after the next start."""
+        await self._join(membership)
+
     def _own_node(self, advertise: str, availability: str, port: int = MANAGER_PORT) -> Node:
         now = rfc3339(now_ns())
         return Node(
@@ -303,7 +323,7 @@ class Cluster:
             created_at=now,
             updated_at=now,
             spec=NodeSpec(availability=availability or "active"),
-            description=describe(self._machine, self._engine_labels),
+            description=self.description(),
             status=NodeStatus(state="ready", addr=advertise),
             manager=manager_at(advertise, port),
         )
@@ -326,7 +346,7 @@ class Cluster:
 
     def check_alone(self) -> None:
         """Raise where this node is in a swarm, which it would have to leave first."""
-        if self.active:
+        if self.active or self.worker is not None:
             raise Unavailable(ALREADY_ONE)
         if self.unreadable:
             raise Unavailable(UNREADABLE)

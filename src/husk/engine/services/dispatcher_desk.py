@@ -1,6 +1,6 @@
 """Assignments as the cluster port carries them, in bytes: the manager's end, and a worker's.
 
-DispatchHandlers(DispatcherDesk(dispatcher, hearing.beat)).register(port)            # on each manager
+DispatchHandlers(DispatcherDesk(dispatcher, roll)).register(port)                    # on each manager
 assignments = RemoteAssignments(ManagerChannel(calls), agent.wake, …)                # on a worker
 Pulse(calls).start()
 """
@@ -15,22 +15,34 @@ from husk.engine.services.assignment_messages import Beat, Heard, Report, Report
 from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.heartbeats import PERIOD
 from husk.engine.services.model import SECOND
-from husk.errors import HuskError
+from husk.engine.services.node import NodeDescription
+from husk.errors import Forbidden, HuskError
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
 
+class Roll(Protocol):
+    """Who is there, and what they are (`workers.Workers`)."""
+
+    def beat(self, node: str) -> int:
+        """A node lives; in which time it should be heard again."""
+        ...
+
+    async def describe(self, node: str, description: NodeDescription) -> None: ...
+
+    async def leave(self, node: str) -> None: ...
+
+
 class DispatcherDesk:
     """Whom the nodes talk to (`husk.cluster.port.dispatch.Desk`)."""
 
-    def __init__(self, dispatcher: Dispatcher, beat: Callable[[str], int]) -> None:
-        """`beat` hears that a node lives, and says in which time it should be heard again."""
+    def __init__(self, dispatcher: Dispatcher, roll: Roll) -> None:
         self._dispatcher = dispatcher
-        self._beat = beat
+        self._roll = roll
 
     async def assignments(self, node: str) -> AsyncGenerator[bytes]:
-        self._beat(node)
+        self._roll.beat(node)
         async with aclosing(self._dispatcher.assignments(node)) as news:
             async for told in news:
                 yield encoded(told)
@@ -39,7 +51,14 @@ class DispatcherDesk:
         return encoded(await self._dispatcher.report(node, decoded(body, Reports).reports))
 
     async def heartbeat(self, node: str) -> bytes:
-        return encoded(Beat(period_ns=self._beat(node)))
+        return encoded(Beat(period_ns=self._roll.beat(node)))
+
+    async def describe(self, node: str, body: bytes) -> bytes:
+        await self._roll.describe(node, decoded(body, NodeDescription))
+        return b""
+
+    async def leave(self, node: str) -> None:
+        await self._roll.leave(node)
 
 
 class Calls(Protocol):
@@ -50,6 +69,8 @@ class Calls(Protocol):
     async def report(self, body: bytes) -> bytes: ...
 
     async def heartbeat(self, timeout: float) -> bytes: ...
+
+    async def describe(self, body: bytes) -> bytes: ...
 
 
 class ManagerChannel:
@@ -68,10 +89,19 @@ class ManagerChannel:
 
 
 class Pulse:
-    """Says to a manager, every few seconds, that this node lives."""
+    """Says to a manager, every few seconds, that this node lives; first of all, what it is."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(
+        self, calls: Calls, description: NodeDescription | None = None, removed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`removed` hears, once, that the swarm does not know this node any more."""
         self._calls = calls
+        self._when_removed = removed
+        self._description = description
+        # What the last answer was: empty where a manager has heard.
+        self.trouble = ""
+        # The swarm does not know this node any more.
+        self.removed = False
         self._tasks = Tasks()
 
     def start(self) -> None:
@@ -88,8 +118,18 @@ class Pulse:
     async def beat(self) -> int:
         """Once; in which time again."""
         try:
+            if self._description is not None:
+                await self._calls.describe(encoded(self._description))
+                self._description = None
             # Shorter than what makes a node lost: the next manager may still hear in time.
-            return decoded(await self._calls.heartbeat(PERIOD / SECOND), Beat).period_ns or PERIOD
+            beat = decoded(await self._calls.heartbeat(PERIOD / SECOND), Beat)
         except HuskError as error:
-            log.info("no manager hears that this node lives: %s", error.message)
-            return SECOND
+            if error.message != self.trouble:
+                log.info("no manager hears that this node lives: %s", error.message)
+            was_removed, self.removed = self.removed, isinstance(error, Forbidden)
+            self.trouble = error.message
+            if self.removed and not was_removed:
+                self._when_removed()
+            return PERIOD if self.removed else SECOND
+        self.trouble, self.removed = "", False
+        return beat.period_ns or PERIOD

@@ -2,12 +2,16 @@
 
 import ipaddress
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.engine.services import settings
-from husk.engine.services.node import MANAGER_PORT
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.engine.services.assignment_messages import encoded
+from husk.engine.services.node import MANAGER_PORT, NodeDescription
+from husk.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from husk.cluster.port.join import Joined
 
 WRONG_TOKEN = "rpc error: code = InvalidArgument desc = A valid join token is necessary to join this cluster"
 _LISTEN = "listen address must be an IP address or network interface (with optional port number)"
@@ -58,8 +62,8 @@ def listen_endpoint(text: str) -> Endpoint:
         raise InvalidParameter(_LISTEN) from None
 
 
-async def join(wish: Wish, hostname: str) -> None:
-    """Ask a manager to be let in. What would have to be done with its answer is not built, and no manager gives one."""
+async def join(wish: Wish, description: NodeDescription) -> "Joined":
+    """Ask a manager to be let in, as a node that is described so."""
     plan = check(wish)
     from husk.cluster.port.join import join as ask
     from husk.cluster.port.messages import JoinRequest
@@ -67,9 +71,9 @@ async def join(wish: Wish, hostname: str) -> None:
     request = JoinRequest(
         token=wish.token,
         availability=wish.availability.lower(),
-        hostname=hostname,
+        hostname=description.hostname,
         address=wish.advertise,
         data_path_address=wish.data_path,
+        description=encoded(description),
     )
-    await ask(plan.remotes, request)
-    raise NotImplementedYet("the manager has let this engine in, but Husk cannot work for another engine's swarm yet")
+    return await ask(plan.remotes, request)

@@ -195,7 +195,7 @@ class Marking:
 
 
 class Liveness:
-    """Both, for a manager that shares its store with others."""
+    """Both, for a manager that is not alone."""
 
     def __init__(self, store: ClusterStore, marking: Marking) -> None:
         self._store = store
@@ -208,6 +208,16 @@ class Liveness:
             self._hearing = Hearing(self._store, node_id)
             self._hearing.start()
             self._marking.start()
+
+    def beat(self, node_id: str) -> int:
+        """A node lives; in which time it should say so again."""
+        assert self._hearing is not None, "it is started"
+        return self._hearing.beat(node_id)
+
+    def forget(self, node_id: str) -> None:
+        """A node has left."""
+        if self._hearing is not None:
+            self._hearing.forget(node_id)
 
     def wake(self) -> None:
         """There may be other nodes, or another leader."""

@@ -88,10 +88,10 @@ class Node(Struct, kw_only=True):
         )
 
 
-def describe(machine: Machine, engine_labels: dict[str, str]) -> NodeDescription:
-    """This host, as its node tells it to the swarm."""
+def describe(machine: Machine, engine_labels: dict[str, str], *, overlays: bool = True) -> NodeDescription:
+    """This host, as its node tells it to the swarm; without `overlays` it cannot be on the swarm's networks."""
     plugins = [("Log", name) for name in sorted(DRIVERS) if name != "none"]
-    plugins += [("Network", name) for name in NETWORK_DRIVERS] + [("Volume", "local")]
+    plugins += [("Network", name) for name in NETWORK_DRIVERS if overlays or name != "overlay"] + [("Volume", "local")]
     return NodeDescription(
         hostname=machine.hostname,
         architecture=machine.architecture,

@@ -12,10 +12,14 @@ from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import Node, NodeDescription, NodeState, NodeStatus, manager_at
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.engine.services.settings import NodeSpec
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, NotImplementedYet
 
 NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
 _REFUSED = "rpc error: code = FailedPrecondition desc = "
+NO_PROMOTION = (
+    "a worker cannot become a manager here: several managers need a cluster store: start the daemons with "
+    "--cluster-store etcd://…, the same for all managers."
+)
 _WORDS = {"role": ("manager", "worker"), "membership": ("accepted", "pending")}
 
 
@@ -70,6 +74,8 @@ class Nodes:
         )
         if node.is_manager and wanted.role == "worker" and len(self.managers()) == 1:
             raise InvalidParameter(_REFUSED + "can't demote the last manager of the swarm")
+        if not node.is_manager and wanted.role == "manager" and not self._store.shared:
+            raise NotImplementedYet(NO_PROMOTION)
         changed = msgspec.structs.replace(node, spec=wanted)
         changed.manager = (node.manager or manager_at(node.status.addr)) if changed.is_manager else None
         with in_sequence():
@@ -94,14 +100,14 @@ class Nodes:
     def managers(self) -> list[Node]:
         return [node for node in self._store.nodes.values() if node.is_manager]
 
-    async def describe(self, id: str, description: NodeDescription, addr: str) -> None:
+    async def describe(self, id: str, description: NodeDescription) -> None:
         """What a node says of itself."""
 
         def change(node: Node) -> None:
             node.description = description
-            node.status = msgspec.structs.replace(node.status, addr=addr)
 
-        await self._amend(id, change)
+        if (node := self._store.nodes.get(id)) is not None and node.description != description:
+            await self._amend(id, change)
 
     async def mark(self, id: str, state: NodeState, message: str = "") -> None:
         """How a node is; nothing is written where that is known."""

@@ -10,20 +10,22 @@ from husk.cluster.records import NEW
 from husk.cluster.trust.holders import Role
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import settings
+from husk.engine.services.assignment_messages import decoded
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.ids import new_id
-from husk.engine.services.node import Node, NodeDescription, NodeStatus, manager_at
+from husk.engine.services.node import Node, NodeDescription, NodeStatus
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import Trust
+from husk.engine.services.workers import check
 from husk.errors import NotImplementedYet
 
 # Between two looks at what nodes should have, when nothing happens here: another manager may have changed it.
 _LOOK = 5.0
-NO_WORK = (
-    "the manager lets nobody join yet, for Husk cannot give work to several hosts by itself: joining a swarm of "
-    "several hosts needs a cluster store: start the daemon with --cluster-store etcd://…, the same for all hosts."
+NO_MANAGERS = (
+    "the manager lets only workers join: several managers need a cluster store: start the daemons with --cluster-store "
+    "etcd://…, the same for all managers, or join with the token for workers (docker swarm join-token worker)."
 )
 
 
@@ -35,14 +37,13 @@ class SwarmOffice:
         store: SwarmRecords,
         cluster: Cluster,
         certificates: Certificates,
-        *,
-        has_work: Callable[[], bool] = lambda: False,
+        admitted: Callable[[str], object],
     ) -> None:
+        """`admitted` hears of a node that has joined."""
         self._store = store
         self._cluster = cluster
         self._certificates = certificates
-        # Can nodes that join be given work?
-        self._has_work = has_work
+        self._admitted = admitted
 
     @property
     def swarm(self) -> str:
@@ -61,8 +62,11 @@ class SwarmOffice:
 
     async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
         settings.check_availability(request.availability)
-        if not self._has_work():
-            raise NotImplementedYet(NO_WORK)
+        if role == "manager":
+            raise NotImplementedYet(NO_MANAGERS)
+        description = decoded(request.description or b"{}", NodeDescription)
+        description.hostname = request.hostname or description.hostname
+        check(description)
         now = rfc3339(now_ns())
         told = request.address or address
         node = Node(
@@ -71,13 +75,13 @@ class SwarmOffice:
             created_at=now,
             updated_at=now,
             spec=NodeSpec(role=role, availability=request.availability or "active"),
-            description=NodeDescription(hostname=request.hostname),
+            description=description,
             status=NodeStatus(state="unknown", addr=told),
-            manager=manager_at(told) if role == "manager" else None,
             issuer=self._roots().signing.key_id,
         )
         certificate = await self._certificates.issue(node.id, role, request.request)
         await self._store.save(node)
+        self._admitted(node.id)
         return self._reply(certificate)
 
     async def renew(self, node: str, request: bytes) -> CertificateReply:

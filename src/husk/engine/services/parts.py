@@ -3,6 +3,7 @@
 Where nothing is left of a swarm (`wanted`), they are built when somebody first asks for them.
 """
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,14 +32,19 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
+from husk.engine.services.swarm import Membership
 from husk.engine.services.wanted import KEY, NODE, TASK_FILES
-from husk.errors import Conflict
+from husk.engine.services.workers import Workers
+from husk.errors import Conflict, SystemFault
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
+    from husk.engine.services.dispatcher import Dispatcher
+    from husk.engine.services.liveness import Liveness
     from husk.engine.services.office import SwarmOffice
+    from husk.engine.services.worker import Worker
 
 
 async def open_services(
@@ -58,7 +64,8 @@ async def open_services(
         if store_of(state) is not None:
             # A daemon that died while it moved the records left its own.
             await drop(EmbeddedStore(state))
-        await parts.deliveries.sweep(parts.services.alive_tasks())
+        if parts.services.cluster.worker is None:
+            await parts.deliveries.sweep(parts.services.alive_tasks())
         parts.start()
         await parts.services.open()
 
@@ -124,12 +131,53 @@ def _build(
     def office() -> "SwarmOffice":
         from husk.engine.services.office import SwarmOffice
 
-        return SwarmOffice(store, cluster, certificates)
+        return SwarmOffice(store, cluster, certificates, workers.beat)
+
+    def dispatcher() -> "Dispatcher":
+        from husk.engine.services.dispatcher import Dispatcher
+
+        return Dispatcher(
+            store=store,
+            values=values,
+            credentials=credentials,
+            locked=lambda: cluster.locked,
+            changed=lambda task: reconciler.noticed(task),
+        )
+
+    def liveness() -> "Liveness":
+        from husk.engine.services.liveness import Liveness, Marking
+
+        marking = Marking(
+            store.store,
+            store.nodes.values,
+            nodes,
+            leading=lambda: store.leadership.leading,
+            marked=lambda: reconciler.wake(),
+        )
+        return Liveness(store.store, marking)
+
+    async def worker(membership: Membership) -> "Worker":
+        from husk.engine.services.worker import Worker
+
+        kept = certificates.files()
+        if (identity := await asyncio.to_thread(kept.load)) is None:
+            raise SystemFault("this node's certificate is gone: leave the swarm (docker swarm leave), and join again")
+        return Worker(
+            membership,
+            identity,
+            kept.save,
+            containers=containers,
+            images=images,
+            files=files,
+            events=events,
+            description=cluster.description(overlays=False),
+        )
 
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
     cluster = Cluster(state, store, sealer, labels, machine)
-    deliveries = Deliveries(TaskFiles(config.exec_root / TASK_FILES), SealedValues(store, sealer))
+    files, values = TaskFiles(config.exec_root / TASK_FILES), SealedValues(store, sealer)
+    deliveries = Deliveries(files, values)
     credentials = PullCredentials(sealer)
     assignments = LocalAssignments(store, cluster, credentials, lambda task: reconciler.noticed(task))
     runner = Runner(
@@ -154,7 +202,16 @@ def _build(
     # Last: until then states of tasks are written.
     stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
-    gateway = Gateway(cluster, certificates, office)
+    nodes = Nodes(store, cluster)
+    workers = Workers(
+        own_id=lambda: cluster.node_id,
+        nodes=nodes,
+        liveness=liveness,
+        dispatcher=dispatcher,
+        changed=lambda: reconciler.wake(),
+    )
+    stack.push_async_callback(workers.close)
+    gateway = Gateway(cluster, certificates, office, workers.register)
     stack.push_async_callback(gateway.close)
     stack.push_async_callback(runner.close)
     stack.push_async_callback(agent.close)
@@ -172,7 +229,9 @@ def _build(
         runner=runner,
         endpoints=endpoints,
         networks=swarm_networks,
-        nodes=Nodes(store, cluster),
+        nodes=nodes,
+        workers=workers,
+        worker=worker,
         certificates=certificates,
         gateway=gateway,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),

@@ -1,8 +1,9 @@
 """What the edge can do with services and tasks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import TypeVar, get_args
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 import msgspec
 
@@ -15,7 +16,7 @@ from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.names import random_name
 from husk.engine.model.network import Network
-from husk.engine.services import validate
+from husk.engine.services import joining, validate
 from husk.engine.services.agent import Agent
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
@@ -25,6 +26,7 @@ from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.followers import Followers
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.ids import new_id
+from husk.engine.services.joining import Wish
 from husk.engine.services.model import (
     Mode,
     PortConfig,
@@ -43,8 +45,15 @@ from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_seque
 from husk.engine.services.runner import Runner
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.shared import Shared
+from husk.engine.services.swarm import Membership, Standing
+from husk.engine.services.workers import Workers
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry.auth import Credentials
+
+if TYPE_CHECKING:
+    from husk.engine.services.worker import Worker
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -73,8 +82,16 @@ class Services:
         containers: Containers,
         events: Events,
         shared: Shared | None = None,
+        workers: Workers,
+        worker: Callable[[Membership], Awaitable["Worker"]],
     ) -> None:
+        """`worker` makes this host one, which is in a swarm already."""
         self.cluster = cluster
+        self.worker: Worker | None = None
+        # Why it cannot be one.
+        self._worker_trouble = ""
+        self._make_worker = worker
+        self._workers = workers
         self._shared = shared
         self._credentials = credentials
         self._changing = asyncio.Lock()
@@ -98,6 +115,9 @@ class Services:
         if self._shared is not None and self.cluster.active:
             self._shared.take_part(self.cluster.node_id)
         self.gateway.open()
+        if self._store.shared or len(self._store.nodes) > 1:
+            self._workers.expect()
+        self._workers.opened()
         await self.networks.make_ingress()
         self._reconciler.wake()
         self._agent.wake_all()
@@ -177,10 +197,54 @@ class Services:
     async def leave(self, force: bool) -> None:
         """Give up the swarm: services, tasks and their containers go with it."""
         async with self._changing:
+            if self.cluster.worker is not None:
+                await self._leave_others()
+                return
             await self.cluster.leave(force)
+            await self._workers.close(for_good=True)
             if self._shared is not None:
                 await self._shared.part()
             await self.clear()
+
+    async def join(self, wish: Wish) -> None:
+        """Work for a swarm of others."""
+        async with self._changing:
+            self.cluster.check_alone()
+            joined = await joining.join(wish, self.cluster.description(overlays=False))
+            membership = Membership(
+                node_id=joined.holder.node,
+                role="worker",
+                managers=[str(endpoint) for endpoint in joined.managers],
+                advertise_address=wish.advertise,
+            )
+            try:
+                await asyncio.to_thread(self.certificates.files().save, joined.identity)
+                await self.cluster.enrol(membership)
+            except HuskError:
+                await self.certificates.forget()
+                await self.cluster.forget()
+                raise
+            await self._work(membership)
+
+    async def _work(self, membership: Membership) -> None:
+        self.worker = await self._make_worker(membership)
+        self.worker.start()
+
+    def standing(self) -> Standing | None:
+        """Of this host in the swarm that it works for; None where it does not."""
+        if (membership := self.cluster.worker) is None:
+            return None
+        if self.worker is None:
+            return Standing(membership.advertise_address, tuple(membership.managers), self._worker_trouble)
+        managers = tuple(str(endpoint) for endpoint in self.worker.managers)
+        return Standing(self.worker.address or membership.advertise_address, managers, self.worker.trouble)
+
+    async def _leave_others(self) -> None:
+        if self.worker is not None:
+            worker, self.worker = self.worker, None
+            await worker.leave()
+        await self.certificates.forget()
+        await self.cluster.forget()
 
     async def move_to(self, where: ClusterStoreConfig) -> None:
         """Bring the swarm's records into a store that others can share; nothing is done where they are in one."""
@@ -192,6 +256,8 @@ class Services:
                 self._shared = await move(self._store, self.cluster, where, self._reconciler.wake)
 
     async def close(self) -> None:
+        if self.worker is not None:
+            await self.worker.close()
         if self._shared is not None:
             await self._shared.close()
 
@@ -200,7 +266,13 @@ class Services:
         if self.cluster.unreadable:
             return
         await self.cluster.open()
-        if self.cluster.active:
+        if (membership := self.cluster.worker) is not None:
+            try:
+                await self._work(membership)
+            except HuskError as error:
+                self._worker_trouble = error.message
+                log.error("this node cannot work for its swarm: %s", error.message)
+        elif self.cluster.active:
             await self.started()
         elif self._store.shared and not self.cluster.node_id:
             # A swarm of others.

@@ -30,6 +30,7 @@ _REASONS: dict[Obstacle, tuple[str, str]] = {
 
 # Names that others give to a kernel's word for its machine.
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i386"}
+OWN_NETWORKS = ("bridge", "default", "host", "none")
 _ALWAYS_THERE = {("Volume", "local"), ("Log", "none"), ("Log", "")}
 
 
@@ -59,7 +60,7 @@ def needs_of(service: Service, task: Task) -> Needs:
         memory=amount.memory_bytes if amount else 0,
         generic=discrete(amount) if amount else (),
         impossible=any(r.named_resource_spec is not None for r in amount.generic_resources) if amount else False,
-        plugins=_plugins(task),
+        plugins=_plugins(service, task),
         constraints=tuple(parse_constraint(text) for text in placement.constraints) if placement else (),
         platforms=tuple(placement.platforms) if placement else (),
         ports=host_ports(service),
@@ -127,9 +128,11 @@ def _enough(needs: Needs, node: NodeFacts, room: NodeRoom) -> bool:
     return all(number <= node.generic.get(kind, 0) - room.generic.get(kind, 0) for kind, number in needs.generic)
 
 
-def _plugins(task: Task) -> tuple[tuple[str, str], ...]:
+def _plugins(service: Service, task: Task) -> tuple[tuple[str, str], ...]:
     """Drivers that the node must have."""
     found = set()
+    if needs_overlay(service):
+        found.add(("Network", "overlay"))
     container = task.spec.container_spec
     for mount in container.mounts if container else ():
         driver = mount.volume_options.driver_config if mount.volume_options else None
@@ -138,6 +141,14 @@ def _plugins(task: Task) -> tuple[tuple[str, str], ...]:
     if task.spec.log_driver is not None:
         found.add(("Log", task.spec.log_driver.name))
     return tuple(sorted(found - _ALWAYS_THERE))
+
+
+def needs_overlay(service: Service) -> bool:
+    """Is it on a network of the swarm? Those of each host's own are known by name."""
+    template = service.spec.task_template
+    attached = template.networks or service.spec.networks
+    ingress = any(port.publish_mode == "ingress" for port in service.ports)
+    return ingress or any(attachment.target not in OWN_NETWORKS for attachment in attached)
 
 
 def _is_platform(wanted: Platform, node: NodeFacts) -> bool:

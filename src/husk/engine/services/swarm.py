@@ -1,5 +1,7 @@
 """The record of a swarm, and the one of this host's place in it. Pure."""
 
+from typing import Literal, NamedTuple
+
 from msgspec import Struct, field
 
 from husk.engine.services.node import Node, NodeStatus
@@ -64,12 +66,23 @@ class Membership(Struct, kw_only=True):
     are."""
 
     node_id: str
+    # Of a worker: the managers that it knew last, HOST:PORT.
+    role: Literal["manager", "worker"] = "manager"
+    managers: list[str] = []
     advertise_address: str = ""
     # HOST:PORT of the cluster port.
     listen_address: str = ""
     # Where the swarm's records are, and the files of CA, certificate and key for it; empty for SQLite.
     store: str = ""
     store_files: list[str] = []
+
+
+class Standing(NamedTuple):
+    """How a worker stands in its swarm: by which address it is known, whom it asks, and why nobody answers."""
+
+    address: str
+    managers: tuple[str, ...]
+    trouble: str = ""
 
 
 class _FormerNode(Struct, kw_only=True):

@@ -14,6 +14,7 @@ from tests.support.cluster_port import PortedSwarm
 class FakeDesk:
     def __init__(self) -> None:
         self.listening: list[str] = []
+        self.left: list[str] = []
 
     async def assignments(self, node: str) -> AsyncGenerator[bytes]:
         self.listening.append(node)
@@ -31,6 +32,12 @@ class FakeDesk:
 
     async def heartbeat(self, node: str) -> bytes:
         return b"alive: " + node.encode()
+
+    async def describe(self, node: str, body: bytes) -> bytes:
+        return node.encode() + b" is " + body
+
+    async def leave(self, node: str) -> None:
+        self.left.append(node)
 
 
 class Ported:
@@ -55,6 +62,9 @@ async def test_a_node_is_who_its_certificate_says(ported: Ported) -> None:
     managers, calls = ported.calls("w")
     assert await calls.report(b"hello") == b"w says hello"
     assert await calls.heartbeat() == b"alive: w"
+    assert await calls.describe(b"large") == b"w is large"
+    await calls.leave(5.0)
+    assert ported.desk.left == ["w"]
     with pytest.raises(Forbidden, match="no such task"):
         await calls.report(b"wrong")
     await managers.close()

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from husk.cluster.endpoints import Endpoint as Endpoint_
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.events import Event, Events
@@ -40,6 +41,9 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.settings import SwarmSpec
+from husk.engine.services.swarm import Membership
+from husk.engine.services.worker import Worker
+from husk.engine.services.workers import Workers
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
 from husk.storage.secrets.sealing import Sealer
@@ -143,6 +147,41 @@ class FakeGateway:
         self.told.append("close")
 
 
+class FakeWorkers:
+    """Nobody works for this swarm."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def expect(self) -> None:
+        self.told.append("expect")
+
+    def opened(self) -> None:
+        self.told.append("opened")
+
+    async def close(self, *, for_good: bool = False) -> None:
+        self.told.append("close")
+
+
+class FakeWorker:
+    """This host works for others, who ask nothing of it."""
+
+    address, managers, trouble = "192.0.2.9", (Endpoint_("192.0.2.1", 2377),), ""
+
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
+        self.told: list[str] = []
+
+    def start(self) -> None:
+        self.told.append("start")
+
+    async def leave(self) -> None:
+        self.told.append("leave")
+
+    async def close(self) -> None:
+        self.told.append("close")
+
+
 class SwarmRoom:
     def __init__(self, directory: Path, state: StateStore, hostname: str = "alpha") -> None:
         self.state = state
@@ -161,6 +200,8 @@ class SwarmRoom:
         self.nodes = Nodes(self.store, self.cluster)
         self.certificates = Certificates(self.store, self.cluster, self.sealer, directory / "swarm.node")
         self.gateway = FakeGateway()
+        self.workers = FakeWorkers()
+        self.worker_fails: HuskError | None = None
         self.services = Services(
             store=self.store,
             cluster=self.cluster,
@@ -177,7 +218,14 @@ class SwarmRoom:
             credentials=PullCredentials(self.sealer),
             containers=cast(Containers, self.containers),
             events=self.events,
+            workers=cast(Workers, self.workers),
+            worker=self._worker,
         )
+
+    async def _worker(self, membership: Membership) -> Worker:
+        if self.worker_fails is not None:
+            raise self.worker_fails
+        return cast(Worker, FakeWorker(membership))
 
     async def init(self) -> None:
         await self.cluster.init(

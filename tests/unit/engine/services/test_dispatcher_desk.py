@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.dispatch import DispatchCalls, DispatchHandlers
 from husk.cluster.port.managers import Managers
 from husk.engine.containers.service import Containers
@@ -22,13 +23,14 @@ from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.dispatcher_desk import DispatcherDesk, ManagerChannel, Pulse
 from husk.engine.services.heartbeats import PERIOD, Heartbeats
 from husk.engine.services.model import SECOND, TaskStatus
-from husk.engine.services.node import Node
+from husk.engine.services.node import Node, NodeDescription
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
 from husk.errors import Forbidden
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
+from tests.support.free_ports import free_port
 
 from .world import GIB, FakeContainers, World
 
@@ -39,7 +41,8 @@ class Worker:
     def __init__(self, swarm: PortedSwarm, node_id: str) -> None:
         self.managers = Managers([swarm.endpoint], swarm.identity(node_id, "worker"))
         calls = DispatchCalls(self.managers)
-        self.pulse = Pulse(calls)
+        self.calls, self.removed = calls, 0
+        self.pulse = Pulse(calls, NodeDescription(hostname=f"host of {node_id}"), self._removed)
         self.events = Events()
         self.containers = FakeContainers(self.events)
         self.channel = ManagerChannel(calls)
@@ -58,6 +61,9 @@ class Worker:
             reachable=AsyncMock(return_value=True),
             events=self.events,
         )
+
+    def _removed(self) -> None:
+        self.removed += 1
 
     def _told_all(self) -> None:
         self.runner.remove_strangers()
@@ -91,9 +97,15 @@ class Ported:
         )
         self.workers: dict[str, Worker] = {}
 
-    def beat(self, node_id: str) -> int:
-        self.beats.beat(node_id, 0)
+    def beat(self, node: str) -> int:
+        self.beats.beat(node, 0)
         return self.beats.period
+
+    async def describe(self, node: str, description: NodeDescription) -> None:
+        self.world.store.nodes[node].description = description
+
+    async def leave(self, node: str) -> None:
+        self.beats.forget(node)
 
     async def join(self, node_id: str) -> Worker:
         self.swarm.roles[node_id] = "worker"
@@ -112,7 +124,7 @@ async def ported(state: StateStore) -> AsyncIterator[Ported]:
     made = Ported(world, swarm)
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(swarm.opened())
-        DispatchHandlers(DispatcherDesk(made.dispatcher, made.beat)).register(port)
+        DispatchHandlers(DispatcherDesk(made.dispatcher, made)).register(port)
         world.start()
         stack.push_async_callback(world.close)
         for node_id in ("a", "b"):
@@ -128,6 +140,7 @@ async def test_workers_run_what_they_are_given_and_a_lost_ones_tasks_run_elsewhe
     await world.until(lambda: ported.homes() == {"a": 2, "b": 2}, "each runs two")
     assert [worker.running for worker in workers.values()] == [2, 2]
     assert set(ported.beats.known) == {"a", "b"}
+    assert world.store.nodes["a"].description.hostname == "host of a"
     await workers["a"].managers.close()
     await workers["a"].assignments.close()
     await workers["a"].pulse.close()
@@ -166,12 +179,25 @@ async def test_a_node_that_was_removed_hears_and_says_nothing_more(ported: Porte
     worker = ported.workers["a"]
     assert await worker.pulse.beat() == PERIOD
     del ported.swarm.roles["a"]
-    assert await worker.pulse.beat() == SECOND
+    for _ in range(2):
+        assert await worker.pulse.beat() == PERIOD
+    assert worker.removed == 1 and worker.pulse.removed and "does not belong to the swarm" in worker.pulse.trouble
     with pytest.raises(Forbidden):
         await worker.channel.report([])
     with pytest.raises(Forbidden):
         async for _ in worker.channel.assignments():
             raise AssertionError("it was told something")
+
+
+async def test_a_worker_that_no_manager_hears_tries_again_soon(ported: Ported) -> None:
+    worker = ported.workers["a"]
+    await worker.pulse.close()
+    await worker.calls.leave(5.0)
+    assert set(ported.beats.known) <= {"b"}
+    worker.managers.know([Endpoint("127.0.0.1", free_port())])
+    await worker.managers.close()
+    assert await worker.pulse.beat() == SECOND
+    assert worker.pulse.trouble and not worker.pulse.removed and not worker.removed
 
 
 async def test_a_session_ends_with_its_node(ported: Ported) -> None:

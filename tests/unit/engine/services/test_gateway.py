@@ -29,12 +29,12 @@ class PortedRoom(SwarmRoom):
 
     def __init__(self, directory: Path, state: StateStore) -> None:
         super().__init__(directory, state)
-        self.work = True
+        self.admitted: list[str] = []
         self.endpoint = Endpoint("127.0.0.1", free_port())
         self.port = Gateway(self.cluster, self.certificates, self._office)
 
     def _office(self) -> SwarmOffice:
-        return SwarmOffice(self.store, self.cluster, self.certificates, has_work=lambda: self.work)
+        return SwarmOffice(self.store, self.cluster, self.certificates, self.admitted.append)
 
     async def init(self) -> None:
         await self.cluster.init(
@@ -90,10 +90,11 @@ async def test_a_node_joins_lives_and_is_removed(room: PortedRoom) -> None:
     assert again.identity.roots.decode() == trust_of(room).root.certificate
 
 
-async def test_nobody_is_let_in_whom_nothing_can_be_given(room: PortedRoom) -> None:
-    room.work = False
-    with pytest.raises(NotImplementedYet, match="lets nobody join yet"):
-        await join([room.endpoint], room.asking())
+async def test_managers_are_not_let_in(room: PortedRoom) -> None:
+    asking = room.asking()
+    asking.token = room.cluster.swarm.manager_token
+    with pytest.raises(NotImplementedYet, match="lets only workers join"):
+        await join([room.endpoint], asking)
     assert len(room.store.nodes) == 1
 
 

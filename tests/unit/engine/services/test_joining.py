@@ -2,6 +2,7 @@ import pytest
 
 from husk.cluster.endpoints import Endpoint
 from husk.engine.services.joining import Wish, check, join, listen_endpoint
+from husk.engine.services.node import NodeDescription
 from husk.errors import InvalidParameter, Unavailable
 from tests.support.free_ports import free_port
 
@@ -40,4 +41,4 @@ def test_where_the_port_is() -> None:
 
 async def test_a_manager_that_is_not_there() -> None:
     with pytest.raises(Unavailable, match="connection refused"):
-        await join(GOOD._replace(remotes=[f"127.0.0.1:{free_port()}"]), "beta")
+        await join(GOOD._replace(remotes=[f"127.0.0.1:{free_port()}"]), NodeDescription(hostname="beta"))

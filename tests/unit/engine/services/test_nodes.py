@@ -8,7 +8,7 @@ import pytest
 from husk.engine.model.filters import Filters
 from husk.engine.services.node import Node, NodeDescription, NodeStatus
 from husk.engine.services.settings import NodeSpec
-from husk.errors import InvalidParameter, NotFound, Unavailable
+from husk.errors import InvalidParameter, NotFound, NotImplementedYet, Unavailable
 from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom
 
@@ -68,6 +68,9 @@ async def test_who_has_seen_an_older_version_changes_nothing(room: SwarmRoom) ->
 async def test_the_last_manager_stays_one(room: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="last manager"):
         await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)
+    with pytest.raises(NotImplementedYet, match="cannot become a manager here"):
+        await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
+    room.store.shared = True
     _, promoted = await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
     assert promoted.manager is not None and promoted.manager.addr == "192.0.2.9:2377"
     _, demoted = await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)
@@ -91,10 +94,10 @@ async def test_what_a_node_is_and_how_it_is_are_written_where_they_are_new(room:
     await room.nodes.mark("w2", "down", "gone")
     await room.nodes.mark("nobody", "down")
     assert room.nodes.find("w2").version == version
-    await room.nodes.describe("w2", NodeDescription(hostname="delta"), "192.0.2.10")
+    await room.nodes.describe("w2", NodeDescription(hostname="delta"))
     status = room.nodes.find("delta").status
     assert status.since_ns and status == NodeStatus(
-        state="down", addr="192.0.2.10", message="gone", since_ns=status.since_ns
+        state="down", addr="192.0.2.9", message="gone", since_ns=status.since_ns
     )
 
 

@@ -5,7 +5,9 @@ import pytest
 from husk.cluster.port.messages import JoinRequest
 from husk.cluster.port.peers import Peer
 from husk.cluster.trust import authority
-from husk.cluster.trust.holders import Holder, Role
+from husk.cluster.trust.holders import Holder
+from husk.engine.services.assignment_messages import encoded
+from husk.engine.services.node import NodeDescription
 from husk.engine.services.office import SwarmOffice
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.storage.state.store import StateStore
@@ -20,30 +22,32 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
     return made
 
 
-def office(room: SwarmRoom, work: bool = True) -> SwarmOffice:
-    return SwarmOffice(room.store, room.cluster, room.certificates, has_work=lambda: work)
+def office(room: SwarmRoom, admitted: list[str] | None = None) -> SwarmOffice:
+    return SwarmOffice(room.store, room.cluster, room.certificates, ([] if admitted is None else admitted).append)
 
 
-def asking(**fields: str) -> JoinRequest:
-    return JoinRequest(request=authority.new_request()[1], hostname="beta", **fields)
+def asking(availability: str = "", description: bytes = b"") -> JoinRequest:
+    request = authority.new_request()[1]
+    return JoinRequest(request=request, hostname="beta", availability=availability, description=description)
 
 
-async def test_nobody_joins_before_there_is_work_for_them(room: SwarmRoom) -> None:
-    with pytest.raises(NotImplementedYet, match="cannot give work to several hosts"):
-        await office(room, work=False).admit("worker", asking(), "192.0.2.9")
+async def test_managers_join_by_their_store(room: SwarmRoom) -> None:
+    with pytest.raises(NotImplementedYet, match="lets only workers join"):
+        await office(room).admit("manager", asking(), "192.0.2.9")
     assert len(room.store.nodes) == 1
 
 
-@pytest.mark.parametrize("role", ["worker", "manager"])
-async def test_who_joins_is_in_the_records_with_a_certificate(room: SwarmRoom, role: Role) -> None:
-    there = office(room)
-    reply = await there.admit(role, asking(availability="drain"), "192.0.2.9")
+async def test_who_joins_is_in_the_records_with_a_certificate(room: SwarmRoom) -> None:
+    admitted: list[str] = []
+    there = office(room, admitted)
+    about = encoded(NodeDescription(nano_cpus=4, architecture="x86_64"))
+    reply = await there.admit("worker", asking("drain", about), "192.0.2.9")
     (node,) = [node for node in room.store.nodes.values() if node.id != room.cluster.node_id]
-    assert authority.look(reply.certificate).holder == Holder(node.id, role, there.swarm)
-    assert (node.spec.role, node.spec.availability, node.status.state) == (role, "drain", "unknown")
-    assert (node.status.addr, node.description.hostname) == ("192.0.2.9", "beta")
-    assert (node.manager is not None) == (role == "manager") and there.role(node.id) == role
-    assert reply.roots == there.root() and reply.managers[0] == "192.0.2.1:2377"
+    assert authority.look(reply.certificate).holder == Holder(node.id, "worker", there.swarm)
+    assert (node.spec.role, node.spec.availability, node.status.state) == ("worker", "drain", "unknown")
+    assert (node.status.addr, node.description.hostname, node.description.nano_cpus) == ("192.0.2.9", "beta", 4)
+    assert node.manager is None and there.role(node.id) == "worker" and admitted == [node.id]
+    assert reply.roots == there.root() and reply.managers == ["192.0.2.1:2377"]
     assert there.role("nobody") is None
 
 
@@ -51,7 +55,12 @@ async def test_what_is_no_request_makes_no_node(room: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="P-256"):
         await office(room).admit("worker", JoinRequest(request=b"x"), "192.0.2.9")
     with pytest.raises(InvalidParameter, match="invalid Availability"):
-        await office(room).admit("worker", asking(availability="x"), "192.0.2.9")
+        await office(room).admit("worker", asking("x"), "192.0.2.9")
+    with pytest.raises(InvalidParameter, match="no message of a node"):
+        await office(room).admit("worker", asking(description=b"[]"), "192.0.2.9")
+    with pytest.raises(InvalidParameter, match="says too much"):
+        long = encoded(NodeDescription(engine_labels={"x": "y" * 2000}))
+        await office(room).admit("worker", asking(description=long), "192.0.2.9")
     assert len(room.store.nodes) == 1
 
 

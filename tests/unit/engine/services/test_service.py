@@ -1,13 +1,21 @@
 """What clients declare: services made, changed and removed, what is refused, and what a swarm leaves behind."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import pytest
 
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.port.join import Joined
+from husk.cluster.port.messages import JoinRequest
+from husk.cluster.trust import authority
+from husk.cluster.trust.identity import Identity
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.filters import Filters
+from husk.engine.services import joining
+from husk.engine.services.joining import Wish
 from husk.engine.services.model import (
     ContainerSpec,
     Empty,
@@ -19,13 +27,60 @@ from husk.engine.services.model import (
     TaskRestartPolicy,
     TaskSpec,
 )
-from husk.engine.services.node import Node
+from husk.engine.services.node import Node, NodeDescription
+from husk.engine.services.office import SwarmOffice
 from husk.engine.services.service import FIRST_PORT, LAST_PORT
 from husk.engine.services.settings import NodeSpec
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, Unavailable
+from husk.engine.services.swarm import Standing
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec, task
+
+
+async def test_a_host_works_for_others_until_it_leaves(
+    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager's office admits, over no wire."""
+    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None)
+    key, asked = authority.new_request()
+
+    async def admitted(wish: Wish, description: NodeDescription) -> Joined:
+        request = JoinRequest(request=asked, hostname=description.hostname)
+        reply = await office.admit("worker", request, "192.0.2.9")
+        issued = authority.look(reply.certificate)
+        assert issued.holder is not None
+        return Joined(
+            Identity(reply.roots, reply.certificate, key), issued.holder, issued, (Endpoint("192.0.2.1", 2377),)
+        )
+
+    monkeypatch.setattr(joining, "join", admitted)
+    with closing(StateStore.open(tmp_path / "other.db")) as state:
+        wish = Wish(["192.0.2.1"], "token", "0.0.0.0")
+        (tmp_path / "other").mkdir()
+        other = SwarmRoom(tmp_path / "other", state, "beta")
+        with pytest.raises(Unavailable, match="already part of a swarm"):
+            await room.services.join(wish)
+        await other.services.join(wish)
+        for ask in (other.services.listing, other.nodes.listing):
+            with pytest.raises(Unavailable, match="Worker nodes can't be used to view or modify cluster state"):
+                ask(Filters())
+        assert other.services.standing() == Standing("192.0.2.9", ("192.0.2.1:2377",))
+        with pytest.raises(Unavailable, match="already part of a swarm"):
+            await other.services.join(wish)
+        await other.services.close()
+        # The next daemon.
+        again = SwarmRoom(tmp_path / "other", state, "beta")
+        again.worker_fails = SystemFault("its certificate is gone")
+        await again.services.open()
+        assert again.services.standing() == Standing("", ("192.0.2.1:2377",), "its certificate is gone")
+        again.worker_fails = None
+        await again.services.open()
+        assert again.cluster.node_id == other.cluster.node_id and again.cluster.node_id in room.store.nodes
+        await again.services.leave(force=False)
+        assert again.services.standing() is None and not again.cluster.node_id
+        assert not list((tmp_path / "other").iterdir())
+    assert room.services.standing() is None
 
 
 async def made(room: SwarmRoom, wanted: ServiceSpec) -> Service:
@@ -249,6 +304,7 @@ async def test_a_node_that_is_drained_says_so(room: SwarmRoom) -> None:
 
 async def test_nodes_that_are_promoted_and_removed_are_told(room: SwarmRoom) -> None:
     await room.nodes.add(Node(id="w", version=0, created_at="", updated_at="", spec=NodeSpec(role="worker")))
+    room.store.shared = True
     await room.services.update_node("w", NodeSpec(role="manager"), room.nodes.find("w").version)
     assert room.happened[-1].attributes == {"name": "", "role.old": "worker", "role.new": "manager"}
     await room.services.update_node("w", NodeSpec(role="worker"), room.nodes.find("w").version)

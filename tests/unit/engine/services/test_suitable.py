@@ -12,6 +12,7 @@ from husk.engine.services.model import (
     DriverSpec,
     GenericResource,
     NamedResource,
+    NetworkAttachment,
     Placement,
     Platform,
     PortConfig,
@@ -122,6 +123,19 @@ def test_drivers_must_be_on_the_node():
     assert why(TaskSpec(log_driver=DriverSpec(name="json-file")), node) is None
     assert why(TaskSpec(log_driver=DriverSpec(name="gelf")), node) == "plugins"
     assert why(TaskSpec(log_driver=DriverSpec(name="none")), node) is None
+
+
+def test_who_is_on_the_swarms_networks_needs_their_driver():
+    node = NodeFacts(id="n", hostname="h", plugins=frozenset({("Network", "bridge")}))
+    manager = NodeFacts(id="n", hostname="h", plugins=frozenset({("Network", "overlay")}))
+    published = PortConfig(target_port=80, published_port=80)
+    on_host = PortConfig(target_port=80, published_port=80, publish_mode="host")
+    for target in ("host", "none", "bridge"):
+        assert why(TaskSpec(networks=[NetworkAttachment(target=target)]), node, ports=[on_host]) is None
+    assert why(TaskSpec(networks=[NetworkAttachment(target="id-of-a-network")]), node) == "plugins"
+    assert why(TaskSpec(networks=[NetworkAttachment(target="id-of-a-network")]), manager) is None
+    assert why(TaskSpec(), node, ports=[published]) == "plugins"
+    assert why(TaskSpec(), manager, ports=[published]) is None
 
 
 def test_a_node_is_full_when_others_came():

@@ -1,0 +1,144 @@
+"""This host as a worker of others' swarm: it asks their managers what to run, runs it, and tells how that goes.
+
+It knows of the swarm what a manager tells it (`RemoteAssignments`), and keeps of it on the disk its certificate and the
+managers' addresses. A daemon that ends leaves the tasks running; the next one goes on with them when a manager has told
+it which are its own.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.port.dispatch import DispatchCalls
+from husk.cluster.port.keeper import Keeper
+from husk.cluster.port.managers import Managers
+from husk.cluster.trust.identity import Identity
+from husk.engine.containers.service import Containers
+from husk.engine.images.service import Images
+from husk.engine.model.container import TASK_LABEL
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
+from husk.engine.services.agent import Agent
+from husk.engine.services.assignment_messages import Told
+from husk.engine.services.delivery import Deliveries
+from husk.engine.services.dispatcher_desk import ManagerChannel, Pulse
+from husk.engine.services.node import MANAGER_PORT, NodeDescription
+from husk.engine.services.remote_assignments import RemoteAssignments
+from husk.engine.services.runner import Runner
+from husk.engine.services.swarm import Membership
+from husk.errors import HuskError, NotFound
+from husk.storage.secrets.task_files import TaskFiles
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# How long a manager has to hear that the node leaves, in seconds.
+FAREWELL = 2.0
+REMOVED = "this node has been removed from the swarm: leave it (docker swarm leave), and join again"
+
+
+class Worker:
+    def __init__(
+        self,
+        membership: Membership,
+        identity: Identity,
+        save: Callable[[Identity], None],
+        *,
+        containers: Containers,
+        images: Images,
+        files: TaskFiles,
+        events: Events,
+        description: NodeDescription,
+    ) -> None:
+        """`save` puts a new certificate on the disk; it is called in a thread."""
+        self._containers = containers
+        self._managers = Managers([read_endpoint(text, MANAGER_PORT) for text in membership.managers], identity)
+        self._calls = DispatchCalls(self._managers)
+        self._keeper = Keeper(self._managers, save, identity)
+        self._pulse = Pulse(self._calls, description, self._forget_tasks)
+        self._assignments = RemoteAssignments(
+            ManagerChannel(self._calls), lambda *ids: self._agent.wake(*ids), self._told_all
+        )
+        self._deliveries = Deliveries(files, self._assignments)
+        self._runner = Runner(
+            assignments=self._assignments,
+            containers=containers,
+            images=images,
+            deliveries=self._deliveries,
+            wake=lambda task: self._agent.wake(task.id),
+        )
+        self._agent = Agent(
+            assignments=self._assignments,
+            containers=containers,
+            runner=self._runner,
+            reachable=_nothing_leads_here,
+            events=events,
+        )
+        self._tasks = Tasks()
+
+    @property
+    def managers(self) -> tuple[Endpoint, ...]:
+        return self._managers.known
+
+    @property
+    def trouble(self) -> str:
+        """Why no manager hears us; empty while one does."""
+        return REMOVED if self._pulse.removed else self._pulse.trouble
+
+    @property
+    def address(self) -> str:
+        """By which managers know this host; empty until one has told it."""
+        try:
+            return self._assignments.node.address
+        except HuskError:
+            return ""
+
+    def start(self) -> None:
+        self._agent.start()
+        self._assignments.start()
+        self._pulse.start()
+        self._tasks.spawn(self._keeper.run(), "this node's certificate")
+
+    async def close(self) -> None:
+        """Its tasks run on. Safe to call twice."""
+        await self._agent.close()
+        await self._runner.close()
+        await self._silence()
+
+    async def leave(self) -> None:
+        """Nothing of the swarm is left here when this returns, be its managers there or not."""
+        with contextlib.suppress(HuskError):
+            await self._calls.leave(FAREWELL)
+        await self._agent.close()
+        await self._silence()
+        await self._runner.forget_all()
+        # What no manager has told of.
+        for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
+            with contextlib.suppress(NotFound):
+                await self._containers.remove(container.id, True, True, False)
+        await self._deliveries.sweep(())
+        await self._runner.close()
+
+    async def _silence(self) -> None:
+        await self._tasks.cancel_all()
+        await self._pulse.close()
+        await self._assignments.close()
+        await self._managers.close()
+
+    def _told_all(self) -> None:
+        self._runner.remove_strangers()
+        alive = [task.id for task in self._assignments.tasks() if task.alive]
+        self._tasks.spawn(self._deliveries.sweep(alive), "secrets of tasks that have ended")
+
+    def _forget_tasks(self) -> None:
+        """The swarm has removed this node: others run what it ran."""
+        log.warning(REMOVED)
+        self._assignments.hear(Told(all=True, complete=True))
+
+
+async def _nothing_leads_here() -> bool:
+    """Names, virtual addresses and published ports are the managers' own so far."""
+    await asyncio.sleep(0)
+    return True

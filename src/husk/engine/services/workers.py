@@ -1,0 +1,94 @@
+"""A manager's side of the swarm's workers: who they are, whether they live, and what they are given to do.
+
+What serves them is loaded when the first of them knocks.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from husk.engine.services.node import NodeDescription
+from husk.engine.services.nodes import Nodes
+from husk.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from husk.cluster.port.server import ClusterPort
+    from husk.engine.services.dispatcher import Dispatcher
+    from husk.engine.services.liveness import Liveness
+
+# Of what a node says of itself: labels and plugins together, and the length of each word.
+_MOST, _LONGEST = 512, 1024
+LEFT = "the node has left the swarm"
+
+
+class Workers:
+    def __init__(
+        self,
+        *,
+        own_id: Callable[[], str],
+        nodes: Nodes,
+        liveness: Callable[[], "Liveness"],
+        dispatcher: Callable[[], "Dispatcher"],
+        changed: Callable[[], None],
+    ) -> None:
+        """`liveness` and `dispatcher` make them; `changed` hears that a node is another one now."""
+        self._own_id = own_id
+        self._nodes = nodes
+        self._make_liveness = liveness
+        self._liveness: Liveness | None = None
+        self._make_dispatcher = dispatcher
+        self._dispatcher: Dispatcher | None = None
+        self._changed = changed
+
+    def register(self, port: "ClusterPort") -> None:
+        """Serve workers on a port that opens."""
+        from husk.cluster.port.dispatch import DispatchHandlers
+        from husk.engine.services.dispatcher_desk import DispatcherDesk
+
+        if self._dispatcher is None:
+            self._dispatcher = self._make_dispatcher()
+        DispatchHandlers(DispatcherDesk(self._dispatcher, self)).register(port)
+        self.expect()
+
+    def expect(self) -> None:
+        """There may be workers: from now on those that are silent are lost."""
+        if self._liveness is None:
+            self._liveness = self._make_liveness()
+            self._liveness.start(self._own_id())
+
+    async def close(self, *, for_good: bool = False) -> None:
+        """`for_good` where this host leaves the swarm."""
+        if self._liveness is not None:
+            liveness, self._liveness = self._liveness, None
+            await liveness.close(for_good=for_good)
+
+    def opened(self) -> None:
+        """The swarm can be read again: what could not be given before is."""
+        if self._dispatcher is not None:
+            self._dispatcher.wake()
+
+    def beat(self, node: str) -> int:
+        self.expect()
+        assert self._liveness is not None
+        return self._liveness.beat(node)
+
+    async def describe(self, node: str, description: NodeDescription) -> None:
+        check(description)
+        await self._nodes.describe(node, description)
+        self._changed()
+
+    async def leave(self, node: str) -> None:
+        """Its tasks are gone: others can come at once."""
+        if self._liveness is not None:
+            self._liveness.forget(node)
+        await self._nodes.mark(node, "down", LEFT)
+        self._changed()
+
+
+def check(description: NodeDescription) -> None:
+    """A node may say of itself what it likes, but not without end. Pure."""
+    words = [description.hostname, description.os, description.architecture, description.engine_version]
+    words += [word for pair in description.engine_labels.items() for word in pair]
+    words += [word for pair in description.plugins for word in pair]
+    words += description.generic
+    if len(words) > _MOST or any(len(word) > _LONGEST for word in words):
+        raise InvalidParameter("this node says too much of itself")

@@ -1,0 +1,136 @@
+"""A worker on the loopback, over TLS, with doubles of containers: a manager is a desk that says what it is told to."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import cast
+from unittest.mock import Mock
+
+import pytest
+
+from husk.cluster.port.dispatch import DispatchHandlers
+from husk.engine.containers.service import Containers
+from husk.engine.model.container import TASK_LABEL
+from husk.engine.model.container_config import ContainerConfig, HostConfig
+from husk.engine.model.events import Events
+from husk.engine.services.assignment_messages import Beat, Given, Heard, Reports, Told, decoded, encoded
+from husk.engine.services.node import NodeDescription
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.swarm import Membership
+from husk.engine.services.worker import REMOVED, Worker
+from husk.storage.secrets.task_files import TaskFiles
+from tests.support.cluster_port import PortedSwarm
+from tests.support.waiting import until_async
+
+from .test_planner import make_service, make_task
+from .world import FakeContainers
+
+
+class Manager:
+    """Tells its one worker of one task."""
+
+    def __init__(self, swarm: PortedSwarm) -> None:
+        self.swarm = swarm
+        self.described = self.beats = 0
+        self.left: list[str] = []
+        self.states: list[str] = []
+        self.task = make_task(1, node_id="w")
+        self.task.status.state = "assigned"
+
+    async def assignments(self, node: str) -> AsyncGenerator[bytes]:
+        yield encoded(Told(all=True, node=NodeFacts(id=node, hostname="beta", address="192.0.2.9")))
+        yield encoded(Told(tasks=[Given(task=self.task, service=make_service(1))]))
+        yield encoded(Told(complete=True))
+        await asyncio.Event().wait()
+
+    async def report(self, node: str, body: bytes) -> bytes:
+        self.states += [r.status.state if r.status else "gone" for r in decoded(body, Reports).reports]
+        return encoded(Heard())
+
+    async def heartbeat(self, node: str) -> bytes:
+        self.beats += 1
+        return encoded(Beat(period_ns=20_000_000))
+
+    async def describe(self, node: str, body: bytes) -> bytes:
+        self.described += decoded(body, NodeDescription).hostname == "beta"
+        return b""
+
+    async def leave(self, node: str) -> None:
+        self.left.append(node)
+
+
+class Host:
+    def __init__(self, swarm: PortedSwarm, directory: Path) -> None:
+        events = Events()
+        self.containers = FakeContainers(events)
+        self.worker = Worker(
+            Membership(node_id="w", role="worker", managers=[str(swarm.endpoint)]),
+            swarm.identity("w", "worker"),
+            lambda identity: None,
+            containers=cast(Containers, self.containers),
+            images=Mock(),
+            files=TaskFiles(directory / "secrets"),
+            events=events,
+            description=NodeDescription(hostname="beta"),
+        )
+
+    async def stranger(self) -> str:
+        config = ContainerConfig(labels={TASK_LABEL: "unknown"})
+        return (await self.containers.create("left", config, HostConfig())).container.id
+
+    @property
+    def running(self) -> int:
+        return sum(record.state.running for record in self.containers.records.values())
+
+
+@pytest.fixture
+async def manager() -> AsyncIterator[Manager]:
+    swarm = PortedSwarm()
+    swarm.roles["w"] = "worker"
+    made = Manager(swarm)
+    async with swarm.opened() as port:
+        DispatchHandlers(made).register(port)
+        yield made
+
+
+async def test_it_runs_what_it_is_told_and_leaves_nothing(manager: Manager, tmp_path: Path) -> None:
+    host = Host(manager.swarm, tmp_path)
+    assert host.worker.address == "" and host.worker.managers == (manager.swarm.endpoint,)
+    stranger = await host.stranger()
+    host.worker.start()
+    await until_async(lambda: host.running == 1 and "running" in manager.states, "the task runs")
+    await until_async(lambda: stranger not in host.containers.records, "what nobody knows of is removed")
+    await until_async(lambda: manager.beats > 1, "it lives")
+    assert (host.worker.address, host.worker.trouble, manager.described) == ("192.0.2.9", "", 1)
+    await host.worker.leave()
+    assert manager.left == ["w"] and not host.containers.records
+
+
+async def test_a_daemon_that_ends_leaves_its_tasks(manager: Manager, tmp_path: Path) -> None:
+    host = Host(manager.swarm, tmp_path)
+    host.worker.start()
+    await until_async(lambda: host.running == 1, "the task runs")
+    await host.worker.close()
+    await host.worker.close()
+    assert host.running == 1 and manager.left == []
+
+
+async def test_a_node_that_was_removed_stops_its_tasks_and_says_so(manager: Manager, tmp_path: Path) -> None:
+    host = Host(manager.swarm, tmp_path)
+    host.worker.start()
+    await until_async(lambda: host.running == 1, "the task runs")
+    del manager.swarm.roles["w"]
+    await until_async(lambda: host.running == 0 and not host.containers.records, "nothing of it is left")
+    assert host.worker.trouble == REMOVED
+    await host.worker.leave()
+
+
+async def test_it_can_leave_without_its_managers(tmp_path: Path) -> None:
+    swarm = PortedSwarm()
+    async with swarm.opened():
+        host = Host(swarm, tmp_path)
+    await host.stranger()
+    host.worker.start()
+    await until_async(lambda: bool(host.worker.trouble), "nobody is there")
+    await host.worker.leave()
+    assert not host.containers.records

@@ -1,0 +1,93 @@
+from pathlib import Path
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+
+from husk.engine.services.dispatcher import Dispatcher
+from husk.engine.services.liveness import Liveness
+from husk.engine.services.node import NodeDescription
+from husk.engine.services.workers import LEFT, Workers, check
+from husk.errors import InvalidParameter
+from husk.storage.state.store import StateStore
+
+from .swarm_room import SwarmRoom
+from .test_nodes import worker
+
+
+class Room(SwarmRoom):
+    def __init__(self, directory: Path, state: StateStore) -> None:
+        super().__init__(directory, state)
+        self.alive = Mock(Liveness, beat=Mock(return_value=5), close=AsyncMock())
+        self.dispatcher = Mock(Dispatcher)
+        self.made: list[str] = []
+        self.changed = 0
+        self.real = Workers(
+            own_id=lambda: "m",
+            nodes=self.nodes,
+            liveness=self._liveness,
+            dispatcher=self._dispatcher,
+            changed=self._hear,
+        )
+
+    def _hear(self) -> None:
+        self.changed += 1
+
+    def _liveness(self) -> Liveness:
+        self.made.append("liveness")
+        return self.alive
+
+    def _dispatcher(self) -> Dispatcher:
+        self.made.append("dispatcher")
+        return self.dispatcher
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> Room:
+    made = Room(tmp_path, state)
+    await made.init()
+    await made.nodes.add(worker("w", "beta"))
+    return made
+
+
+async def test_nothing_is_there_before_somebody_knocks(room: Room) -> None:
+    room.real.opened()
+    await room.real.close()
+    assert room.made == []
+    port = Mock()
+    room.real.register(port)
+    room.real.register(port)
+    assert sorted(room.made) == ["dispatcher", "liveness"] and port.register_unary.call_count == 8
+    room.alive.start.assert_called_once_with("m")
+    room.real.opened()
+    room.dispatcher.wake.assert_called_once_with()
+    await room.real.close(for_good=True)
+    room.alive.close.assert_awaited_once_with(for_good=True)
+    assert room.real.beat("w") == 5 and room.made.count("liveness") == 2
+
+
+async def test_a_node_says_what_it_is_and_that_it_goes(room: Room) -> None:
+    await room.real.describe("w", NodeDescription(hostname="gamma"))
+    assert room.nodes.find("w").description.hostname == "gamma"
+    room.real.beat("w")
+    await room.real.leave("w")
+    status = room.nodes.find("w").status
+    assert (status.state, status.message) == ("down", LEFT) and room.changed == 2
+    room.alive.forget.assert_called_once_with("w")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        NodeDescription(hostname="x" * 2000),
+        NodeDescription(engine_labels={"a": "x" * 2000}),
+        NodeDescription(plugins=[("Log", str(number)) for number in range(300)]),
+        NodeDescription(generic={str(number): 1 for number in range(600)}),
+    ],
+)
+async def test_a_node_cannot_say_too_much(room: Room, said: NodeDescription) -> None:
+    before = room.nodes.find("w").description
+    with pytest.raises(InvalidParameter, match="too much"):
+        check(said)
+    with pytest.raises(InvalidParameter, match="too much"):
+        await room.real.describe("w", said)
+    assert room.nodes.find("w").description == before
