@@ -21,23 +21,15 @@ from husk.network import host, provision, sandbox
 from husk.network.allocator import Allocator, subnet_of
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.firewall import Firewall
+from husk.network.provision import MOST_PORTS, BridgeFull
 from husk.network.sandbox import Lease, Wiring
 from husk.network.settings import BridgeSettings, Opening
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# How long the kernel may take to remove the interfaces of a dead namespace before we do it: about ten times the usual.
-_GRACE_INTERVAL = 0.02
-_GRACE_POLLS = 15
 # How long a pool that has enough for a few more waits until it is filled: the start that took from it goes first.
 _REFILL_DELAY = 0.1
-# The kernel counts the ports of a bridge from 1 in ten bits.
-MOST_PORTS = 1023
-
-
-class BridgeFull(Unavailable):
-    """The bridge has as many ports as the kernel lets it have."""
 
 
 class BridgeDriver:
@@ -195,9 +187,8 @@ class BridgeDriver:
         self._free(lease)
 
     def release(self, lease: Lease) -> None:
-        """Have a sandbox removed, soon and with all others that go. Safe to call twice, also for leases of an earlier
-        daemon. The address becomes free when the kernel has removed the interface that had it.
-        """
+        """Have a sandbox removed, soon and with all others that go, be it of an earlier daemon. Safe to call twice.
+        The address becomes free when the kernel has removed the interface that had it."""
         self._retired.append(lease)
         if not _runs(self._reaping):
             self._reaping = self._tasks.spawn(self._reap(), "free addresses")
@@ -351,22 +342,11 @@ class BridgeDriver:
 
     async def _reap(self) -> None:
         """Free the addresses of retired leases as their interfaces disappear, with force if they linger."""
+        from husk.network import retiring
+
         while self._retired:
             batch, self._retired = self._retired, []
-            lingering = list(batch)
-            try:
-                await asyncio.to_thread(sandbox.abandon_all, [lease.sandbox_path for lease in batch])
-            except OSError as error:
-                # The next start sweeps it.
-                log.error("a network namespace cannot be removed: %s", error)
-            for _ in range(_GRACE_POLLS):
-                # The kernel removes them together, so that one which is still there speaks for those before it.
-                while lingering and not sandbox.connected(lingering[-1]):
-                    lingering.pop()
-                if not lingering:
-                    break
-                await asyncio.sleep(_GRACE_INTERVAL)
-            await self._cut_off(batch, lingering)
+            await self._cut_off(batch, await retiring.abandon(batch))
             for lease in batch:
                 self._free(lease)
 

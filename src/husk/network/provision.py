@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
 
-from husk.errors import HuskError, SystemFault
+from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import hardening, host, sandbox
@@ -15,6 +15,13 @@ from husk.network.firewall import Firewall
 from husk.network.rules import BridgedNetwork, validate_interface
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings, Opening
+
+# The kernel counts the ports of a bridge from 1 in ten bits.
+MOST_PORTS = 1023
+
+
+class BridgeFull(Unavailable):
+    """The bridge has as many ports as the kernel lets it have."""
 
 
 def prepare(openings: Sequence[Opening], firewall: Firewall) -> list[host.BridgeState]:

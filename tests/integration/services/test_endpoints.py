@@ -309,3 +309,27 @@ def test_a_network_tells_about_its_services(swarm: Swarm, network: str) -> None:
     assert (plain["VIP"], len(plain["Tasks"])) == ("", 1)
     assert "Services" not in daemon.http("GET", "/networks/mesh").json()
     assert list(daemon.http("GET", "/networks/ingress?verbose=true").json()["Services"]) == ["web"]
+
+
+def test_a_daemon_that_starts_takes_no_virtual_address_off(swarm: Swarm, network: str) -> None:
+    swarm.create("web", "--network", network, args=SERVER)
+    swarm.settles("web", 1)
+    virtual = swarm.inspect("web")["Endpoint"]["VirtualIPs"][0]["Addr"].partition("/")[0]
+
+    def there() -> bool:
+        return f" {virtual}/32 " in subprocess.run(["ip", "-o", "addr"], capture_output=True, text=True).stdout
+
+    until(there, "the virtual address on the bridge")
+    with subprocess.Popen(["ip", "-o", "monitor", "address"], stdout=subprocess.PIPE, text=True) as monitor:
+        try:
+            swarm.daemon.kill9()
+            swarm.daemon.start()
+            until(lambda: swarm.daemon.http("GET", "/services").status == 200, "the swarm")
+        finally:
+            monitor.terminate()
+        said = monitor.stdout.read() if monitor.stdout is not None else ""
+    assert not [line for line in said.splitlines() if line.startswith("Deleted") and f" {virtual}/" in line]
+    assert there()
+    # What a service that is gone had goes with it, also from before the start.
+    swarm.daemon.docker("service", "rm", "web")
+    until(lambda: not there(), "the virtual address gone")

@@ -108,6 +108,9 @@ def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
     every = {task[:12] for daemon in daemons for task in tasks(daemon)}
     places = {address(daemon, task, "n") for daemon in daemons for task in tasks(daemon)}
     assert len(places) == 4
+    told = json.loads(first.http("GET", "/tasks").body)
+    known = {place for task in told for on in task["NetworksAttachments"] or () for place in on["Addresses"]}
+    assert {f"{place}/24" for place in places} <= known
 
     # By name, one by one and by the virtual address, from tasks and from a plain container.
     second.docker("run", "-d", "--name", "plain", "--network", "n", "busybox", "sleep", "600")

@@ -10,10 +10,11 @@ import pytest
 
 from husk.errors import SystemFault
 from husk.network import bridge, provision, sandbox
-from husk.network.bridge import BridgeDriver, BridgeFull
+from husk.network.bridge import BridgeDriver
 from husk.network.endpoint import DEFAULTS
 from husk.network.firewall import Firewall
 from husk.network.host import BridgeState
+from husk.network.provision import BridgeFull
 from husk.network.settings import BridgeSettings
 from tests.support.waiting import until_async
 

@@ -34,10 +34,10 @@ from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.publisher import Publisher
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
-from husk.network.bridge import MOST_PORTS, BridgeFull
 from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
 from husk.network.ports import Ports, PublishedPort
+from husk.network.provision import MOST_PORTS, BridgeFull
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 
 if TYPE_CHECKING:

@@ -110,6 +110,11 @@ class SwarmNetworks:
             and endpoint.ip_address
         ]
 
+    def places_elsewhere(self, task_id: str) -> list[tuple[Network, str]]:
+        """The same for a task on another host."""
+        shared = self._shared()
+        return shared.of_task(task_id) if shared is not None else []
+
     def needed(self, network: Network) -> bool:
         """Does it belong to the swarm's own, or to a service, whether that has tasks now or not?"""
         return network.ingress or (network.scope == "swarm" and self._cluster.locked) or bool(self.users(network))

@@ -64,7 +64,7 @@ class OverlayFeed:
             done = False
         ways = {live.record.id: self._way(live) for live in presence.here if self._own(live)}
         for live in presence.here:
-            live.elsewhere = _names(self._others(live))
+            live.elsewhere = _names(place for place in self._others(live) if self._lives(place.node))
             own = [place.address for place in self._own(live)]
             virtual = [place.address for place in self._shared.of(live.record) if place.kind == "service"]
             await presence.note(live, [*own, *virtual])
@@ -84,11 +84,8 @@ class OverlayFeed:
 
     def tasks_elsewhere(self) -> dict[str, list[Place]]:
         """The addresses of tasks on other hosts, by task."""
-        found: dict[str, list[Place]] = {}
-        for place in self._shared.all():
-            if place.task and place.node != self._cluster.node_id:
-                found.setdefault(place.task, []).append(place)
-        return found
+        mine = self._cluster.node_id
+        return {task: places for task, places in self._shared.places_of_tasks() if places[0].node != mine}
 
     def _ingress(self) -> LiveNetwork | None:
         """The ingress network, where it is needed: a published port is answered on every node."""
@@ -133,6 +130,10 @@ class OverlayFeed:
     def _others(self, live: LiveNetwork) -> list[Place]:
         mine = self._cluster.node_id
         return [place for place in self._shared.of(live.record) if place.kind != "service" and place.node != mine]
+
+    def _lives(self, node: str) -> bool:
+        known = self._store.nodes.get(node)
+        return known is not None and known.status.state != "down"
 
     def _way(self, live: LiveNetwork) -> Way:
         own = [place.address for place in self._own(live)]

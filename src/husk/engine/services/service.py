@@ -346,7 +346,7 @@ class Services:
         try:
             return self.networks.places_of(self._containers.find(task.status.container_id))
         except HuskError:
-            return []
+            return self.networks.places_elsewhere(task.id)
 
     def has_started(self, task: Task) -> bool:
         """Has its container been started? Whoever follows the log of one that has not hears of nothing."""

@@ -37,6 +37,8 @@ class SharedNetworks:
         self.networks: dict[str, Network] = {}
         # By network, then by address.
         self.places: dict[str, dict[str, Place]] = {}
+        # Of tasks, by task and key.
+        self._of_tasks: dict[str, dict[str, Place]] = {}
         self._versions: dict[tuple[str, str], int] = {}
         # What is being taken here, and has no interface yet.
         self.underway: set[str] = set()
@@ -50,6 +52,18 @@ class SharedNetworks:
     def all(self) -> Iterator[Place]:
         for places in self.places.values():
             yield from places.values()
+
+    def of_task(self, task_id: str) -> list[tuple[Network, str]]:
+        """The networks that a task is on, with its addresses there in the form 10.0.1.5/24."""
+        found = []
+        for place in self._of_tasks.get(task_id, {}).values():
+            if (network := self.networks.get(place.network)) is not None and ":" not in place.address:
+                found.append((network, f"{place.address}/{network.subnet.partition('/')[2]}"))
+        return found
+
+    def places_of_tasks(self) -> Iterator[tuple[str, list[Place]]]:
+        for task_id, places in self._of_tasks.items():
+            yield task_id, list(places.values())
 
     # --- networks
 
@@ -229,7 +243,10 @@ class SharedNetworks:
     def _keep_place(self, key: str, place: Place, version: int) -> None:
         if self._versions.get((ADDRESS, key), NEW) <= version:
             self._versions[ADDRESS, key] = version
+            self._forget(key)
             self.places.setdefault(place.network, {})[place.address] = place
+            if place.task:
+                self._of_tasks.setdefault(place.task, {})[key] = place
 
     def _drop(self, kind: str, key: str, revision: int) -> bool:
         """It was removed with this revision; one that was made after that stays."""
@@ -240,11 +257,20 @@ class SharedNetworks:
         if kind == NETWORK:
             self.networks.pop(key, None)
         else:
-            network, _, address = key.partition("/")
-            self.places[network].pop(address, None)
-            if not self.places[network]:
-                del self.places[network]
+            self._forget(key)
         return True
+
+    def _forget(self, key: str) -> None:
+        network, _, address = key.partition("/")
+        place = self.places.get(network, {}).pop(address, None)
+        if place is None:
+            return
+        if not self.places[network]:
+            del self.places[network]
+        if place.task and (places := self._of_tasks.get(place.task)) is not None:
+            places.pop(key, None)
+            if not places:
+                del self._of_tasks[place.task]
 
 
 def _parts(steps: list[T]) -> Iterator[list[T]]:

@@ -21,9 +21,9 @@ from husk.engine.networks.publisher import NoConnectivity
 from husk.engine.networks.sharing import Occupant
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
-from husk.network.bridge import BridgeFull
 from husk.network.endpoint import EndpointOptions
 from husk.network.ports import PortRequest, PortTaken, PublishedPort, Target
+from husk.network.provision import BridgeFull
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 from tests.unit.engine.records import container
 

@@ -38,7 +38,7 @@ class FakePresence:
 class Room:
     def __init__(self, store: EmbeddedStore) -> None:
         self.records = SwarmRecords(store)
-        nodes = {f"n{n}": SimpleNamespace(status=SimpleNamespace(addr=f"192.0.2.{n}")) for n in (1, 2)}
+        nodes = {f"n{n}": SimpleNamespace(status=SimpleNamespace(addr=f"192.0.2.{n}", state="ready")) for n in (1, 2)}
         self.records.nodes = cast(Any, nodes)
         self.cluster = SimpleNamespace(
             node_id="n1",
@@ -103,6 +103,10 @@ async def test_a_host_is_told_who_is_where(room: Room) -> None:
     assert [str(address) for address in room.live.elsewhere["web.1"]] == ["10.0.9.21"]
     assert "mine" not in room.live.elsewhere
     assert [place.address for place in room.feed.tasks_elsewhere()["task"]] == ["10.0.9.21"]
+    # The names of a node that is down lead nowhere.
+    room.records.nodes["n2"].status.state = "down"
+    await room.feed.settle()
+    assert room.live.elsewhere == {}
 
 
 async def test_each_host_has_an_address_of_its_own(room: Room) -> None:

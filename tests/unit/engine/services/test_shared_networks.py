@@ -105,8 +105,12 @@ async def test_what_is_given_back_is_free_for_all(managers: tuple[Manager, Manag
     await one.networks.add(lan())
     (place,) = await one.networks.take(lan(), WEB)
     await two.hear()
+    assert [(network.name, address) for network, address in two.networks.of_task("t")] == [
+        ("lan", f"{place.address}/29")
+    ]
     await one.networks.give_back([place])
     await one.networks.give_back([place])
+    assert not one.networks.of_task("t") and not list(one.networks.places_of_tasks())
     assert one.addresses == set() and await two.hear() and two.addresses == set()
     # One that has changed hands meanwhile stays.
     (again,) = await two.networks.take(lan(), WEB, EndpointOptions(address=place.address))
