@@ -1,12 +1,25 @@
 """A worker joins a manager: each a real daemon on a host of its own, with docker's own commands."""
 
+import asyncio
+import base64
+import contextlib
 import json
 from collections.abc import Iterator
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.port.dispatch import DispatchCalls
+from husk.cluster.port.managers import Managers
+from husk.cluster.port.messages import RENEW, CertificateReply, RenewRequest
+from husk.cluster.trust import authority
+from husk.cluster.trust.identity import IdentityFiles
+from husk.engine.services.assignment_messages import Heard, Report, Reports, decoded, encoded
+from husk.engine.services.model import TaskStatus
+from husk.storage.secrets.sealing import Sealer
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until
 
@@ -102,4 +115,143 @@ def test_tasks_are_spread_and_go_on_while_daemons_start_again(pair: Pair) -> Non
     pair.manager.docker("service", "scale", "--detach", "web=6")
     until(lambda: len(pair.homes("web")) == 6, "two more")
     assert here < running(pair.manager) and there < running(pair.worker), "those from before ran on"
+    pair.remove("web")
+
+
+def test_secrets_come_with_tasks_and_a_worker_learns_nothing_else(pair: Pair) -> None:
+    manager, worker = pair.ids
+    secret, other = (pair.manager.http("POST", "/secrets/create", body(name)).json()["ID"] for name in ("own", "other"))
+    says = ("busybox", "sh", "-c", "cat /run/secrets/*; exec sleep 600")
+    pair.create("theirs", 1, "--constraint", f"node.id=={worker}", "--secret", "own", program=says)
+    pair.create("ours", 1, "--constraint", f"node.id=={manager}", "--secret", "other", program=says)
+    until(lambda: pair.homes("theirs") == [worker] and pair.homes("ours") == [manager], "each where it should be")
+    [here] = running(pair.worker)
+    until(lambda: pair.worker.docker("logs", here).stdout == "value of own", "the secret is in its task")
+    # The worker's certificate in other hands: whatever it asks for, it gets its own share.
+    told, refused = pair.hosts[1].inside(lambda: asyncio.run(curious(pair)))
+    assert secret.encode() in told and base64.b64encode(b"value of own") in told
+    foreign = [task["ID"] for task in pair.manager.http("GET", "/tasks").json() if task["NodeID"] == manager]
+    assert foreign
+    for word in (other, *foreign, "SWMTKN", "PRIVATE"):
+        assert word.encode() not in told
+    assert base64.b64encode(b"value of other") not in told
+    assert set(refused) == {"report", "remove", "another name"}, refused
+    assert pair.homes("ours") == [manager]
+    pair.manager.docker("service", "rm", "ours")
+    pair.remove("theirs")
+    pair.manager.docker("secret", "rm", "own", "other")
+    assert not list((pair.worker.config.exec_root / "secrets").glob("*"))
+
+
+def body(name: str) -> dict[str, str]:
+    return {"Name": name, "Data": base64.b64encode(f"value of {name}".encode()).decode()}
+
+
+async def curious(pair: Pair) -> tuple[bytes, list[str]]:
+    """All that a manager says to whoever has the worker's certificate, and what it does not do for it."""
+    root = pair.worker.config.data_root
+    sealer = Sealer(root / "swarm.key")
+    context = "the key of the node's certificate"
+    files = IdentityFiles(
+        root / "swarm.node", lambda key: key, lambda sealed: sealer.unseal(sealed, context), authority.fits
+    )
+    identity = files.load()
+    assert identity is not None
+    managers = Managers([Endpoint(pair.hosts[0].address, 2377)], identity)
+    calls = DispatchCalls(managers)
+    told, refused = b"", []
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(3), aclosing(calls.assignments()) as news:
+                async for message in news:
+                    told += message
+        tasks = pair.manager.http("GET", "/tasks").json()
+        [foreign] = [task["ID"] for task in tasks if task["NodeID"] == pair.ids[0]]
+        failed = TaskStatus(timestamp="", state="failed")
+        for what, report in (("report", Report(task_id=foreign, status=failed)), ("remove", Report(task_id=foreign))):
+            if decoded(await calls.report(encoded(Reports(reports=[report]))), Heard).refused == [foreign]:
+                refused.append(what)
+        # Of a request only the key counts: nobody gets another's name by it.
+        _, request = authority.new_request()
+        renewed = await managers.unary(RENEW, RenewRequest(request=request), CertificateReply)
+        if authority.look(renewed.certificate).holder == authority.look(identity.certificate).holder:
+            refused.append("another name")
+    finally:
+        await managers.close()
+    return told, refused
+
+
+def test_availability_and_labels(pair: Pair) -> None:
+    manager, worker = pair.ids
+    pair.manager.docker("node", "update", "--label-add", "zone=south", worker)
+    pair.create("south", 1, "--constraint", "node.labels.zone==south")
+    pair.create("web", 4)
+    until(lambda: pair.homes("south") == [worker] and len(pair.homes("web")) == 4, "all run")
+    pair.manager.docker("node", "update", "--availability", "drain", worker)
+    until(lambda: pair.homes("web") == [manager] * 4 and not running(pair.worker), "the other runs them")
+    assert pair.homes("south") == []
+    refused = pair.manager.docker("node", "promote", worker, check=False)
+    assert "a worker cannot become a manager here" in refused.stderr
+    busy = pair.manager.docker("node", "rm", worker, check=False)
+    assert "is not down and can't be removed" in busy.stderr
+    pair.manager.docker("node", "update", "--availability", "active", "--label-rm", "zone", worker)
+    pair.manager.docker("service", "rm", "south")
+    # What the swarm's networks need runs where they are.
+    pair.manager.docker("service", "update", "--detach", "--publish-add", "8080:80", "web")
+    until(lambda: updated(pair, "web"), "the update is over")
+    assert pair.homes("web") == [manager] * 4 and not running(pair.worker)
+    pair.remove("web")
+
+
+def updated(pair: Pair, name: str) -> bool:
+    status = pair.manager.http("GET", f"/services/{name}").json().get("UpdateStatus", {})
+    return bool(status.get("State") == "completed")
+
+
+def test_a_lost_workers_tasks_run_elsewhere_and_end_first_when_it_returns(pair: Pair) -> None:
+    manager, worker = pair.ids
+    pair.create("web", 4)
+    until(lambda: pair.homes("web") == sorted(pair.ids * 2), "two on each")
+    before = running(pair.worker)
+    pair.hosts.isolate(pair.hosts[1])
+    until(lambda: pair.homes("web") == [manager] * 4, "the other runs all", 30.0)
+    assert pair.state(worker) == "down" and running(pair.worker) == before
+    until(lambda: bool(own(pair.worker)["Error"]), "that the worker knows that nobody hears it")
+    pair.hosts.mend()
+    until(lambda: not running(pair.worker), "its old tasks end", 30.0)
+    until(lambda: pair.state(worker) == "ready", "it is back")
+    assert pair.homes("web") == [manager] * 4
+    # Its daemon dies: what it ran is found again.
+    pair.manager.docker("service", "scale", "--detach", "web=6")
+    until(lambda: len(pair.homes("web")) == 6, "two more")
+    there = running(pair.worker)
+    assert len(there) == 2
+    pair.worker.kill9()
+    pair.worker.start()
+    until(lambda: pair.state(worker) == "ready" and not own(pair.worker)["Error"], "it is heard again")
+    assert running(pair.worker) == there and len(pair.homes("web")) == 6
+    pair.remove("web")
+
+
+def test_leaving_joining_again_and_being_removed(pair: Pair) -> None:
+    manager, worker = pair.ids
+    pair.create("web", 2)
+    until(lambda: pair.homes("web") == sorted(pair.ids), "one on each")
+    assert pair.worker.docker("swarm", "leave").stdout.strip() == "Node left the swarm."
+    assert not pair.worker.http("GET", "/containers/json?all=1").json()
+    assert own(pair.worker)["LocalNodeState"] == "inactive" and own(pair.worker)["NodeID"] == ""
+    assert not (pair.worker.config.data_root / "swarm.node").exists()
+    until(lambda: pair.homes("web") == [manager] * 2, "the other runs them")
+    assert pair.state(worker) == "down"
+    pair.manager.docker("node", "rm", worker)
+    pair.join()
+    again = pair.ids[1]
+    assert again != worker
+    pair.manager.docker("service", "scale", "--detach", "web=4")
+    until(lambda: pair.homes("web") == sorted(pair.ids * 2), "two on each")
+    pair.manager.docker("node", "rm", "--force", again)
+    until(lambda: pair.homes("web") == [manager] * 4 and not running(pair.worker), "the manager runs all", 30.0)
+    assert "removed from the swarm" in own(pair.worker)["Error"]
+    pair.worker.docker("swarm", "leave")
+    pair.join()
     pair.remove("web")
