@@ -89,7 +89,7 @@ class Run:
         arguments = ("--quick",) if quick else SCRIPTS[name]
         alone = ("--engines", engine) if engine else ()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"bench.{name}", "--json", str(self.figures), *arguments, *alone],
+            [sys.executable, "-u", "-m", f"bench.{name}", "--json", str(self.figures), *arguments, *alone],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

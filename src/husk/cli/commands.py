@@ -59,7 +59,7 @@ _OWN = {
     ),
     "install": (
         "husk.cli.install.command:install",
-        "Make Husk a service of this host: units of systemd, a group for the socket, completions, the manual page.",
+        "Make Husk a service of this host: for systemd or OpenRC, with group, completions and manual page.",
     ),
     "login": ("husk.cli.system.login:login", "Authenticate to a registry."),
     "logout": ("husk.cli.system.login:logout", "Log out from a registry."),

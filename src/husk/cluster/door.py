@@ -5,13 +5,15 @@ The manager of a swarm of one host listens for nodes that may never come: TLS, g
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import Awaitable, Callable
 
 from husk.tasks import Tasks
 
+Listener = socket.socket
 # Serves a socket that listens, from the first connection on.
-Opening = Callable[[socket.socket], Awaitable[None]]
+Opening = Callable[[Listener], Awaitable[None]]
 
 
 class Door:
@@ -44,8 +46,12 @@ class Door:
         self._listener.close()
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> Listener:
+    """OSError in the kernel's own words."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=host == "::")
+    try:
+        made = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=host == "::")
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno) if error.errno else str(error)) from None
     made.setblocking(False)
     return made

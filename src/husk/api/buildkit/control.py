@@ -16,7 +16,7 @@ from husk.config import CacheRule
 from husk.engine.builder.jobs import Question
 from husk.engine.builder.prune import Item
 from husk.engine.builder.status import StatusLog
-from husk.errors import HuskError, NotImplementedYet
+from husk.errors import HuskError, NotFound, NotImplementedYet
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.status import CANCELLED, UNKNOWN
 from husk.tasks import Tasks
@@ -94,14 +94,25 @@ class Control:
         self, request: control.StatusRequest, metadata: Metadata
     ) -> AsyncGenerator[control.StatusResponse, None]:
         await self.history.load()
-        if (past := await self.history.statuses(request.ref)) is not None:
-            for response in past:
+        if (log := await self._log(request.ref)) is None:
+            for response in await self.history.statuses(request.ref) or ():
                 yield response
             return
-        log = self._noted.get(request.ref) or (await self._backend.job(request.ref)).log
         async for told in log.follow():
             for response in progress.responses(told):
                 yield response
+
+    async def _log(self, ref: str) -> StatusLog | None:
+        """What a build tells that is under way; None of one that has ended."""
+        if await self.history.statuses(ref) is not None:
+            return None
+        try:
+            return self._noted.get(ref) or (await self._backend.job(ref)).log
+        except NotFound:
+            # It is ending: its job is gone, and its record is about to be there.
+            if not await self.history.wait(ref):
+                raise
+            return None
 
     @asynccontextmanager
     async def noted(self, request: control.SolveRequest) -> AsyncIterator[StatusLog]:

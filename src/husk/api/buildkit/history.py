@@ -11,7 +11,7 @@ import struct
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from husk.api.buildkit import progress
 from husk.api.buildkit.messages import control
@@ -51,6 +51,7 @@ class Kept(Protocol):
 class _Build(Struct):
     record: control.BuildHistoryRecord
     done: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class History:
@@ -116,6 +117,7 @@ class History:
         record.warnings = sum(isinstance(one, WarningTold) for one in told)
         record.generation += 1
         build.done = True
+        build.ended.set()
         files = _attach(record, told, error, predicates or {})
         self._do(self._kept.save(ref, {**files, RECORD: record.encode()}), "keep a build's record")
         self._tell(control.BUILD_COMPLETE, record)
@@ -147,6 +149,12 @@ class History:
         logs = build.record.logs
         data = await self.blob(logs.digest) if logs else None
         return list(_read_statuses(data or b""))
+
+    async def wait(self, ref: str) -> bool:
+        """Until a build has ended and can be read here; False if it is not known."""
+        if (build := self._builds.get(ref)) is None:
+            return False
+        return build.done or await build.ended.wait()
 
     async def blob(self, digest: str) -> bytes | None:
         """What a record names by its digest."""

@@ -31,8 +31,7 @@ _NO_SYSTEMD = (
 @flag("--force", help="Replace files that are there and not ours.")
 @click.pass_context
 def install(context: click.Context, root: str, prefix: str, group: str, program: str, start: bool, force: bool) -> None:
-    """Make Husk a service of this host: units of systemd or a script of OpenRC, a group for the socket, completions,
-    the manual page.
+    """Make Husk a service of this host: for systemd or OpenRC, with group, completions and manual page.
 
     Doing it again changes nothing. `husk uninstall` takes back what it did.
     """

@@ -74,7 +74,7 @@ class Dispatcher:
         for sessions in [self._sessions.get(node_id, set())] if node_id else self._sessions.values():
             for session in sessions:
                 session.told.clear()
-                session.touch(*(task.id for task in self._store.index.on_node(session.node_id)))
+                session.mark(*(task.id for task in self._store.index.on_node(session.node_id)))
 
     async def _take(self, node_id: str, report: Report) -> None:
         task = self._store.tasks.get(report.task_id)
@@ -116,7 +116,7 @@ class Dispatcher:
         for node_id, sessions in self._sessions.items():
             for session in sessions:
                 if task_id in session.told or (task is not None and task.node_id == node_id):
-                    session.touch(task_id)
+                    session.mark(task_id)
 
     async def _told(self, session: "_Session", task_ids: Sequence[str]) -> AsyncIterator[Told]:
         """What is new of these tasks for a node."""
@@ -175,7 +175,7 @@ class _Session:
         self._touched: set[str] = set()
         self._woken = asyncio.Event()
 
-    def touch(self, *task_ids: str) -> None:
+    def mark(self, *task_ids: str) -> None:
         self._touched.update(task_ids)
         self._woken.set()
 

@@ -8,12 +8,10 @@ may share a host, each with a swarm of its own.
 import asyncio
 import contextlib
 import logging
-import os
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from husk.cluster.door import Door
+from husk.cluster.door import Door, Listener
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
@@ -117,7 +115,7 @@ class Gateway:
             await asyncio.sleep(_AGAIN)
             self.open()
 
-    async def _serve(self, listener: socket.socket) -> None:
+    async def _serve(self, listener: Listener) -> None:
         from husk.cluster.port.certificates import CertificateHandlers
         from husk.cluster.port.server import ClusterPort
 
@@ -142,10 +140,10 @@ class Gateway:
                     await self._renewed()
 
 
-async def _nothing(listener: socket.socket) -> None:
+async def _nothing(listener: Listener) -> None:
     """A probe serves nobody."""
 
 
 def _told(endpoint: Endpoint, error: OSError) -> str:
-    reason = os.strerror(error.errno).lower() if error.errno else str(error)
+    reason = (error.strerror or str(error)).lower()
     return f"failed to listen on remote API address: listen tcp {endpoint}: bind: {reason}"

@@ -135,3 +135,14 @@ async def test_who_follows_hears_of_changes() -> None:
     await events.aclose()
     with pytest.raises(NotFound):
         history.update(control.UpdateBuildHistoryRequest("a"))
+
+
+async def test_who_waits_for_a_build_hears_of_its_end() -> None:
+    history = new()
+    assert not await history.wait("a")
+    history.begin(control.SolveRequest(ref="a"))
+    waiting = asyncio.get_running_loop().create_task(history.wait("a"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    history.complete("a", [])
+    assert await waiting and await history.wait("a")

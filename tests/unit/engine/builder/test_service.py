@@ -25,7 +25,7 @@ class Classic:
         self._cache = cache
         self.fails = False
 
-    async def build(self, request, context, credentials, report):
+    async def build(self, request, context, credentials, report, watcher):
         self.contexts.append(context)
         self.requests.append(request)
         self.held.append(list(self._cache.held))
