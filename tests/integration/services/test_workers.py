@@ -127,6 +127,8 @@ def test_secrets_come_with_tasks_and_a_worker_learns_nothing_else(pair: Pair) ->
     until(lambda: pair.homes("theirs") == [worker] and pair.homes("ours") == [manager], "each where it should be")
     [here] = running(pair.worker)
     until(lambda: pair.worker.docker("logs", here).stdout == "value of own", "the secret is in its task")
+    assert f"run docker logs {here[:12]} on that host" in pair.manager.docker("service", "logs", "theirs").stderr
+    assert pair.manager.docker("service", "logs", "ours").stdout.endswith("| value of other")
     # The worker's certificate in other hands: whatever it asks for, it gets its own share.
     told, refused = pair.hosts[1].inside(lambda: asyncio.run(curious(pair)))
     assert secret.encode() in told and base64.b64encode(b"value of own") in told

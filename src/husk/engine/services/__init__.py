@@ -25,7 +25,8 @@ node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by servic
 addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
 `networks` (ingress, who needs which), `shared_networks` (networks and addresses that hosts share), `overlay_feed` (what
 a host is told of the others), `network_services` (what a network tells of services), `credentials` (for
-images), `followers` (who waits for new tasks), `expand` with `gotemplate` and `gofunctions` (templates), `ids`,
+images), `followers` (who waits for new tasks), `elsewhere` (logs of other nodes), `expand`
+with `gotemplate` and `gofunctions` (templates), `ids`,
 `settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls), `parts` (how they are put together).
 
 Who may touch what: this is the highest room. It makes and removes containers through `containers.service` as a client

@@ -22,6 +22,7 @@ from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.defaults import complete
+from husk.engine.services.elsewhere import note
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.followers import Followers
 from husk.engine.services.gateway import Gateway
@@ -350,6 +351,8 @@ class Services:
 
     def has_started(self, task: Task) -> bool:
         """Has its container been started? Whoever follows the log of one that has not hears of nothing."""
+        if self._elsewhere(task):
+            return task.status.state == "running"
         try:
             return self._containers.find(task.status.container_id or task.name).state.status != "created"
         except HuskError:
@@ -361,11 +364,21 @@ class Services:
         """The log of each task that has a container, in the form that each is to have."""
         found = []
         for task in tasks:
+            if host := self._elsewhere(task):
+                found.append((task, note(task, host, query, form(task))))
+                continue
             try:
                 found.append((task, self._containers.logs(task.status.container_id or task.name, query, form(task))))
             except NotFound:
                 continue
         return found
+
+    def _elsewhere(self, task: Task) -> str:
+        """The other node that a task has its container on, by name; empty for one of this host."""
+        if not task.status.container_id or task.node_id == self.cluster.node_id:
+            return ""
+        node = self._store.nodes.get(task.node_id)
+        return node.description.hostname if node is not None else task.node_id
 
     # --- helpers
 

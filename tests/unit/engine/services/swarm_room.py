@@ -242,7 +242,7 @@ class SwarmRoom:
             for name, address in addresses.items()
         }
         self.containers.records[record.id] = record
-        made = task(service, slot=slot, container_id=record.id)
+        made = task(service, slot=slot, container_id=record.id, node_id=self.cluster.node_id)
         await self.store.save(made)
         return made
 
