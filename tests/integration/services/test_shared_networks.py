@@ -3,16 +3,22 @@ names, virtual addresses and published ports that lead to tasks on any host."""
 
 import asyncio
 import json
+import os
+import signal
+import socket
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from husk.cluster.etcd.store import EtcdStore
+from husk.kernel import namespaces
 from tests.support.etcd import Etcd
 from tests.support.hosts import HostDaemon, Hosts
+from tests.support.overlays import Connection, echo
 from tests.support.waiting import until
 
 # Each answers with the name of its host.
@@ -86,6 +92,19 @@ def published(daemon: HostDaemon, port: int) -> str:
         return ""
 
 
+def sandbox(daemon: HostDaemon, container: str) -> Path:
+    found = json.loads(daemon.docker("inspect", container).stdout)[0]
+    return Path(found["NetworkSettings"]["SandboxKey"])
+
+
+def reaches(client: Callable[[Callable[[], socket.socket]], socket.socket], address: str) -> bool:
+    try:
+        with Connection(client, address, 80) as connection:
+            return connection.word == "web"
+    except (OSError, ValueError):
+        return False
+
+
 def all_answer(ask: Callable[[], str], wanted: set[str]) -> bool:
     """Do all that are wanted answer in turn, and nobody else?"""
     return {ask() for _ in range(2 * len(wanted))} == wanted
@@ -102,7 +121,7 @@ def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
     refused = second.docker("network", "create", "--driver", "overlay", "n", check=False)
     assert "network with name n already exists" in refused.stderr
     assert [overlays(daemon) for daemon in daemons] == [0, 0]
-    options = ("--detach", "--replicas", "4", "--network", "n", "--publish", "8080:80")
+    options = ("--detach", "--stop-grace-period", "0s", "--replicas", "4", "--network", "n", "--publish", "8080:80")
     first.docker("service", "create", "--name", "web", *options, "busybox", "sh", "-c", SERVE)
     until(lambda: [len(tasks(daemon)) for daemon in daemons] == [2, 2], "two tasks on each host", 30)
     every = {task[:12] for daemon in daemons for task in tasks(daemon)}
@@ -145,3 +164,40 @@ def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
     until(lambda: addresses(daemons) == [], "all addresses given back")
     second.docker("network", "rm", "n")
     until(lambda: networks(first) == ["ingress"], "the removal on the other host")
+
+
+def test_connections_over_hosts_outlive_daemons_and_what_a_killed_one_held_is_given_back(
+    daemons: list[HostDaemon],
+) -> None:
+    first, second = daemons
+    first.docker("network", "create", "--driver", "overlay", "--attachable", "--ipv6", "m")
+    until(lambda: "m" in networks(second), "the network on the other host")
+    here = json.loads(first.http("GET", "/info").body)["Swarm"]["NodeID"]
+    options = ("--detach", "--stop-grace-period", "0s", "--network", "m", "--constraint", f"node.id=={here}")
+    first.docker("service", "create", "--name", "web", *options, "busybox", "sleep", "600")
+    for name in ("stays", "ends"):
+        second.docker("run", "-d", "--name", name, "--network", "m", "busybox", "sleep", "600")
+    (task,) = until(lambda: tasks(first), "the task")
+    virtual = until(lambda: resolved(second, "stays", "web"), "the service's name")
+    assert sorted(":" in one for one in virtual) == [False, True]
+    with ExitStack() as stack:
+        server, client = (partial(namespaces.run_inside, sandbox(d, c)) for d, c in ((first, task), (second, "stays")))
+        stack.enter_context(echo(server, 80, "web"))
+        four = next(one for one in virtual if ":" not in one)
+        until(lambda: reaches(client, four), "an answer behind the virtual address")
+        connections = [stack.enter_context(Connection(client, one, 80)) for one in (four, address(first, task, "m"))]
+        ending = json.loads(second.docker("inspect", "ends").stdout)[0]
+        for daemon in daemons:
+            daemon.kill9()
+        os.kill(ending["State"]["Pid"], signal.SIGKILL)
+        assert all(connection.says(b"a" * 100_000) for connection in connections)
+        for daemon in daemons:
+            daemon.start()
+        gone = ending["NetworkSettings"]["Networks"]["m"]["IPAddress"]
+        until(lambda: not any(key.endswith(f"/{gone}") for key in addresses(daemons)), "the address given back", 30)
+        assert all(connection.says(b"b" * 100_000) for connection in connections)
+        until(lambda: reaches(client, four), "new connections")
+    first.docker("service", "rm", "web")
+    second.docker("rm", "-f", "stays", "ends")
+    until(lambda: addresses(daemons) == [], "all addresses given back")
+    first.docker("network", "rm", "m")
