@@ -130,6 +130,10 @@ def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
     told = json.loads(first.http("GET", "/tasks").body)
     known = {place for task in told for on in task["NetworksAttachments"] or () for place in on["Addresses"]}
     assert {f"{place}/24" for place in places} <= known
+    shown = json.loads(first.docker("network", "inspect", "--verbose", "n").stdout)[0]
+    assert sorted(peer["IP"] for peer in shown["Peers"]) == [daemon.where.address for daemon in daemons]
+    at = {task["EndpointIP"]: task["Info"]["Host IP"] for task in shown["Services"]["web"]["Tasks"]}
+    assert at == {address(d, task, "n"): d.where.address for d in daemons for task in tasks(d)}
 
     # By name, one by one and by the virtual address, from tasks and from a plain container.
     second.docker("run", "-d", "--name", "plain", "--network", "n", "busybox", "sleep", "600")
@@ -199,5 +203,6 @@ def test_connections_over_hosts_outlive_daemons_and_what_a_killed_one_held_is_gi
         until(lambda: reaches(client, four), "new connections")
     first.docker("service", "rm", "web")
     second.docker("rm", "-f", "stays", "ends")
+    # At once, as `docker stack rm` does it: who is about to leave is waited for.
+    second.docker("network", "rm", "m")
     until(lambda: addresses(daemons) == [], "all addresses given back")
-    first.docker("network", "rm", "m")

@@ -66,12 +66,17 @@ def inspect(call: Call) -> Answer:
     shown.scope = scope
     cluster = call.engine.services.cluster
     if network.scope == "swarm" and cluster.active and not cluster.locked:
-        if shown.containers:
-            shown.peers = [Peer(name=cluster.node_id[:12], ip=cluster.advertise_address)]
+        hosts = call.engine.services.networks.hosts(network)
+        if shown.containers and not hosts:
+            hosts = [(cluster.node_id, cluster.advertise_address)]
+        if hosts:
+            shown.peers = [Peer(name=node[:12], ip=address) for node, address in hosts]
         if call.flag("verbose"):
             shown.services = views.services(call.engine.services.on_network(network), cluster.advertise_address)
-    if call.version >= WITH_STATUS and (addresses := networks.addresses(network)):
-        shown.status = views.status(addresses)
+    if call.version >= WITH_STATUS:
+        addresses = call.engine.services.networks.usage(network) if network.vni else networks.addresses(network)
+        if addresses:
+            shown.status = views.status(addresses)
     return call.json(shown)
 
 

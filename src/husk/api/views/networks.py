@@ -81,14 +81,17 @@ def containers_on(record: model.Network, containers: Iterable[Container]) -> dic
 
 
 def services(found: Mapping[str, ServiceOnNetwork], host_ip: str) -> dict[str, NetworkService]:
-    """The services on a network of the swarm, whose tasks are all on this host."""
+    """The services on a network of the swarm; `host_ip` is the address of this host."""
     return {
         name: NetworkService(
             vip=service.virtual_address,
             ports=[f"Target: {target}, Publish: {published}" for target, published in service.ports],
             tasks=[
                 NetworkTask(
-                    name=task.name, endpoint_id=task.endpoint_id, endpoint_ip=task.address, info={"Host IP": host_ip}
+                    name=task.name,
+                    endpoint_id=task.endpoint_id,
+                    endpoint_ip=task.address,
+                    info={"Host IP": task.host or host_ip},
                 )
                 for task in service.tasks
             ],

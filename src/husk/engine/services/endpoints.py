@@ -1,7 +1,7 @@
 """Where a service is reached: virtual addresses on its networks, names, published ports; kept as the tasks change."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -117,7 +117,7 @@ class Endpoints:
                 running.setdefault(task.service_id, []).append(container)
         return running
 
-    def _elsewhere(self, name: str, places: Iterable["Place"]) -> OnNetworks:
+    def _elsewhere(self, name: str, places: Sequence["Place"]) -> OnNetworks:
         """A task on another host, as its addresses tell."""
         names = {network.id: network.name for network in self._networks.listing()}
         endpoints: dict[str, Endpoint] = {}
@@ -130,7 +130,8 @@ class Endpoints:
                     known.ip6_address = place.address
                 else:
                     known.ip_address = place.address
-        return Elsewhere(name, endpoints)
+        node = self._store.nodes.get(places[0].node)
+        return Elsewhere(name, endpoints, node.status.addr if node is not None else "")
 
     def _virtual_networks(self, service: Service) -> dict[str, Network]:
         if service.spec.endpoint_spec is not None and service.spec.endpoint_spec.mode == "dnsrr":

@@ -26,12 +26,16 @@ class Elsewhere(Struct, frozen=True):
 
     name: str
     endpoints: dict[str, Endpoint]
+    # The address of that host.
+    host: str
 
 
 class TaskOnNetwork(Struct, frozen=True):
     name: str
     endpoint_id: str
     address: str
+    # The address of the host that it is on; empty for this one.
+    host: str = ""
 
 
 class ServiceOnNetwork(Struct, frozen=True):
@@ -52,13 +56,15 @@ def services_on(
         if not virtual and all(attachment.target != network.id for attachment in attachments(service)):
             continue
         places = [
-            (container.name, endpoint)
+            (container.name, endpoint, container.host if isinstance(container, Elsewhere) else "")
             for container in running.get(service.id, ())
             if (endpoint := container.endpoints.get(network.name)) is not None
         ]
         found[service.spec.name] = ServiceOnNetwork(
             virtual[0] if virtual else "",
             tuple((port.target_port, port.published_port) for port in service.ports),
-            tuple(TaskOnNetwork(name, one.endpoint_id, one.ip_address or one.ip6_address) for name, one in places),
+            tuple(
+                TaskOnNetwork(name, one.endpoint_id, one.ip_address or one.ip6_address, at) for name, one, at in places
+            ),
         )
     return found

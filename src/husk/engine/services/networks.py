@@ -16,7 +16,7 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import attachments
-from husk.engine.services.model import PortConfig, Service, ServiceSpec, Task
+from husk.engine.services.model import PortConfig, Service, ServiceSpec
 from husk.engine.services.records import SwarmRecords
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
@@ -115,6 +115,18 @@ class SwarmNetworks:
         shared = self._shared()
         return shared.of_task(task_id) if shared is not None else []
 
+    def hosts(self, network: Network) -> list[tuple[str, str]]:
+        """(node, its address) of the hosts that a network is on, where hosts share it."""
+        shared, nodes = self._shared(), self._store.nodes
+        places = shared.of(network) if shared is not None else ()
+        found = {place.node: nodes[place.node] for place in places if place.kind == "host" and place.node in nodes}
+        return sorted((id, node.status.addr) for id, node in found.items())
+
+    def usage(self, network: Network) -> dict[str, tuple[int, int]]:
+        """(addresses in use, addresses left to give out) by subnet, on a network that hosts share."""
+        shared = self._shared()
+        return shared.usage(network) if shared is not None else {}
+
     def needed(self, network: Network) -> bool:
         """Does it belong to the swarm's own, or to a service, whether that has tasks now or not?"""
         return network.ingress or (network.scope == "swarm" and self._cluster.locked) or bool(self.users(network))
@@ -152,10 +164,19 @@ class SwarmNetworks:
         if (shared := self._shared()) is not None:
             await shared.clear()
 
-    def _leaving(self, network: Network) -> list[Task]:
-        """Tasks that still have a container on a network though no service wants them there."""
+    def _leaving(self, network: Network) -> bool:
+        """Has a task still a container on a network though no service wants it there, or an address on any host?"""
         members = {container.id for container in self._networks.members(network)}
-        return [task for task in self._store.tasks.values() if task.status.container_id in members]
+        if any(task.status.container_id in members for task in self._store.tasks.values()):
+            return True
+        if (shared := self._shared()) is None:
+            return False
+        mine = self._cluster.node_id
+        return any(
+            place.task or (place.node == mine and place.container not in members)
+            for place in shared.of(network)
+            if place.kind == "endpoint"
+        )
 
 
 def ingress_of(networks: Sequence[Network]) -> Network | None:

@@ -20,7 +20,7 @@ from husk.engine.services.cluster import Cluster
 from husk.engine.services.records import ATTEMPTS, SwarmRecords
 from husk.errors import Conflict, Forbidden, NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
-from husk.network.ipam import edges, mac_address
+from husk.network.ipam import edges, mac_address, special
 
 T = TypeVar("T")
 NETWORK, ADDRESS = "network", "address"
@@ -64,6 +64,18 @@ class SharedNetworks:
     def places_of_tasks(self) -> Iterator[tuple[str, list[Place]]]:
         for task_id, places in self._of_tasks.items():
             yield task_id, list(places.values())
+
+    def usage(self, network: Network) -> dict[str, tuple[int, int]]:
+        """(addresses in use, addresses left to give out) by subnet."""
+        known = {place.address for place in self.of(network)} | {network.gateway, network.gateway6}
+        known |= {*network.aux_addresses.values(), *network.aux_addresses6.values()}
+        found = {}
+        for subnet in filter(None, (network.subnet, network.subnet6)):
+            numbers = {int(ip_address(one)) for one in known if one and (":" in one) == (":" in subnet)}
+            first, last = _range(network, subnet)
+            left = last - first + 1 - sum(first <= number <= last for number in numbers)
+            found[subnet] = (len(numbers) + special(subnet), left)
+        return found
 
     # --- networks
 
@@ -188,10 +200,7 @@ class SharedNetworks:
     def _free(self, network: Network, subnet: str) -> str:
         """A free address. Each node begins to look somewhere else, so that two rarely find the same."""
         whole = ip_network(subnet)
-        first, last = edges(whole)
-        if within := network.ip_range if whole.version == 4 else network.ip_range6:
-            part = ip_network(within)
-            first, last = max(first, int(part.network_address)), min(last, int(part.broadcast_address))
+        first, last = _range(network, subnet)
         count = last - first + 1
         begin = int.from_bytes(hashlib.sha256(self._cluster.node_id.encode()).digest()[:8]) % count
         for step in range(min(count, 1 << 20)):
@@ -271,6 +280,16 @@ class SharedNetworks:
             places.pop(key, None)
             if not places:
                 del self._of_tasks[place.task]
+
+
+def _range(network: Network, subnet: str) -> tuple[int, int]:
+    """The first and the last address that are given out. Pure."""
+    whole = ip_network(subnet)
+    first, last = edges(whole)
+    if within := network.ip_range if whole.version == 4 else network.ip_range6:
+        part = ip_network(within)
+        first, last = max(first, int(part.network_address)), min(last, int(part.broadcast_address))
+    return first, last
 
 
 def _parts(steps: list[T]) -> Iterator[list[T]]:

@@ -3,7 +3,7 @@
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.network import Network
 from husk.engine.services.model import NetworkAttachment, PortConfig, Service, ServiceSpec, TaskSpec, VirtualIP
-from husk.engine.services.network_services import ServiceOnNetwork, TaskOnNetwork, services_on
+from husk.engine.services.network_services import Elsewhere, ServiceOnNetwork, TaskOnNetwork, services_on
 from tests.unit.engine.records import container
 
 NETWORK = Network(id="n1", name="back", driver="overlay", created="")
@@ -44,3 +44,9 @@ def test_one_whose_name_stands_for_its_tasks_has_no_address() -> None:
 
 def test_one_on_other_networks_is_not_here() -> None:
     assert services_on(NETWORK, [service("web", "n2"), service("alone")], {}) == {}
+
+
+def test_a_task_on_another_host_is_shown_with_that_host() -> None:
+    web, place = service("web", "n1"), task("web.1", ip_address="10.0.0.3").endpoints
+    found = services_on(NETWORK, [web], {web.id: [Elsewhere("web.1", place, "192.0.2.2")]})
+    assert found["web"].tasks == (TaskOnNetwork("web.1", "e", "10.0.0.3", "192.0.2.2"),)

@@ -1,9 +1,13 @@
 """The networks of a swarm: the ingress network made once, who may be on which, and who keeps one from going."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from husk.engine.model.network import NetworkRequest
-from husk.engine.services.networks import ingress_of
+from husk.engine.networks.sharing import Place
+from husk.engine.services.networks import SwarmNetworks, ingress_of
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
 from tests.unit.engine.records import container
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec
@@ -96,3 +100,25 @@ async def test_with_the_swarm_its_networks_go_as_far_as_they_can(room: SwarmRoom
     room.networks.on["busy"] = [container("box")]
     await room.swarm_networks.leave()
     assert list(room.networks.records) == ["busy", "mine"]
+
+
+async def test_networks_of_one_host_have_no_others(room: SwarmRoom) -> None:
+    lan = room.networks.add("lan")
+    assert (room.swarm_networks.hosts(lan), room.swarm_networks.usage(lan)) == ([], {})
+    assert room.swarm_networks.places_elsewhere("task") == []
+    await room.swarm_networks.clear()
+
+
+async def test_a_network_that_hosts_share_tells_where_it_is(room: SwarmRoom) -> None:
+    mine = room.cluster.node_id
+    places = [
+        Place(network="id-of-lan", address="10.1.0.2", node=mine, kind="host"),
+        Place(network="id-of-lan", address="10.1.0.3", node="gone", kind="host"),
+    ]
+    shared = SimpleNamespace(of=lambda network: places)
+    networks = SwarmNetworks(
+        store=room.store, cluster=room.cluster, networks=cast(Any, room.networks), shared=lambda: cast(Any, shared)
+    )
+    lan = room.networks.add("lan")
+    assert networks.hosts(lan) == [(mine, "192.0.2.1")]
+    await networks.let_go(lan)

@@ -71,6 +71,8 @@ async def test_nobody_gets_an_address_twice(managers: tuple[Manager, Manager]) -
     await two.hear()
     assert one.addresses == two.addresses == set(found)
     assert not await two.hear()
+    # All of eight: the gateway, both ends, and these.
+    assert one.networks.usage(network) == {"10.0.9.0/29": (8, 0)}
 
 
 async def test_an_address_that_was_asked_for(managers: tuple[Manager, Manager]) -> None:
