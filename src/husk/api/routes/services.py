@@ -16,8 +16,8 @@ from husk.api.routes.transfer import credentials_of
 from husk.api.types.services import ServiceCreated, Warnings
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
+from husk.engine.services.matching import SERVICE_FILTERS, TASK_FILTERS
 from husk.engine.services.model import ContainerSpec, ServiceSpec, Task
-from husk.engine.services.service import SERVICE_FILTERS, TASK_FILTERS
 from husk.errors import InvalidParameter
 from husk.gojson import Reader
 from husk.tasks import Tasks

@@ -5,8 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar, get_args
 
-import msgspec
-
 from husk.config import ClusterStoreConfig
 from husk.engine.containers.service import Containers
 from husk.engine.logs.read import Form
@@ -21,6 +19,7 @@ from husk.engine.services.agent import Agent
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
+from husk.engine.services.declared import changed_to, mode_of, published_ports
 from husk.engine.services.defaults import complete
 from husk.engine.services.elsewhere import note
 from husk.engine.services.endpoints import Endpoints
@@ -28,17 +27,16 @@ from husk.engine.services.followers import Followers
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.ids import new_id
 from husk.engine.services.joining import Wish
+from husk.engine.services.matching import service_matches, task_matches
 from husk.engine.services.model import (
-    Mode,
     PortConfig,
     Service,
     ServiceSpec,
     Task,
     TaskState,
-    UpdateStatus,
 )
 from husk.engine.services.network_services import ServiceOnNetwork
-from husk.engine.services.networks import SwarmNetworks, any_ingress
+from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
@@ -57,10 +55,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-SERVICE_FILTERS = ("id", "label", "mode", "name", "runtime")
-TASK_FILTERS = ("desired-state", "id", "label", "name", "node", "service", "_up-to-date", "runtime")
-FIRST_PORT, LAST_PORT = 30000, 32767
 
 
 class Services:
@@ -131,7 +125,7 @@ class Services:
 
     def listing(self, filters: Filters) -> list[Service]:
         self._require_swarm()
-        return [s for s in self._store.services.values() if _service_matches(s, filters)]
+        return [s for s in self._store.services.values() if service_matches(s, filters)]
 
     async def create(self, spec: ServiceSpec, credentials: Credentials | None) -> Service:
         async with self._changing:
@@ -175,9 +169,9 @@ class Services:
             if spec.name != service.spec.name:
                 raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
             complete(spec)
-            if _kind(spec.mode) != _kind(service.spec.mode):
+            if mode_of(spec.mode) != mode_of(service.spec.mode):
                 raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
-            changed = _changed(service, spec, self._ports(service, spec), rollback)
+            changed = changed_to(service, spec, self._ports(service, spec), rollback)
             async with self._endpoints.assigned(changed):
                 await self._credentials.keep(changed, credentials)
                 if self._store.services.get(service.id) is not service or service.version != version:
@@ -334,7 +328,7 @@ class Services:
             if state.lower() not in ("", *get_args(TaskState)):
                 raise InvalidParameter(f"Invalid desired-state filter: '{state}'")
         versions = {service.id: service.spec_version for service in self._store.services.values()}
-        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, nodes, versions)]
+        return [t for t in self._store.tasks.values() if task_matches(t, filters, wanted, nodes, versions)]
 
     def tasks_of(self, service: Service) -> list[Task]:
         return self._store.index.of_service(service.id)
@@ -401,108 +395,6 @@ class Services:
         return {self.find(reference).id for reference in references}
 
     def _ports(self, service: Service, spec: ServiceSpec) -> list[PortConfig]:
-        """The service's ports with a published one chosen where the client left it open."""
-        wanted = spec.endpoint_spec.ports if spec.endpoint_spec else []
-        others = [s for s in self._store.services.values() if s.id != service.id]
-        taken = {(p.protocol, p.published_port) for s in others for p in s.ports if p.publish_mode != "host"}
-        kept = {(p.protocol, p.target_port): p.published_port for p in service.ports}
-        result = []
-        for port in wanted:
-            port = msgspec.structs.replace(port)
-            if port.publish_mode == "ingress":
-                if not port.published_port:
-                    old = kept.get((port.protocol, port.target_port), 0)
-                    port.published_port = old or _free_port(port.protocol, taken)
-                elif (port.protocol, port.published_port) in taken:
-                    owner = next(s for s in others for p in s.ports if _clash(p, port))
-                    raise InvalidParameter(
-                        f"rpc error: code = InvalidArgument desc = port '{port.published_port}' is already in use by "
-                        f"service '{owner.spec.name}' ({owner.id}) as an ingress port"
-                    )
-                taken.add((port.protocol, port.published_port))
-            result.append(port)
+        result = published_ports(service, spec, self._store.services.values())
         self.networks.check_ports(result)
         return result
-
-
-def _changed(service: Service, spec: ServiceSpec, ports: list[PortConfig], rollback: bool) -> Service:
-    """The service with another specification. Pure."""
-    now = rfc3339(now_ns())
-    changed = msgspec.structs.replace(
-        service,
-        spec=spec,
-        ports=ports,
-        previous_spec=service.spec,
-        previous_ports=service.ports,
-        previous_spec_version=service.spec_version,
-        update_status=None,
-    )
-    if _runs(spec, ports) != _runs(service.spec, service.ports):
-        changed.spec_versions += 1
-        changed.spec_version = service.previous_spec_version if rollback else changed.spec_versions
-        state = "rollback_started" if rollback else "updating"
-        message = "manually requested rollback" if rollback else "update in progress"
-        changed.update_status = UpdateStatus(state=state, started_at=now, message=message)
-    if spec.mode.is_job:
-        # To update a job is to run it again, whatever has changed.
-        changed.job_iteration += 1
-        changed.job_started_at = now
-        changed.update_status = None
-    return changed
-
-
-def _free_port(protocol: str, taken: set[tuple[str, int]]) -> int:
-    for port in range(FIRST_PORT, LAST_PORT + 1):
-        if (protocol, port) not in taken:
-            return port
-    raise InvalidParameter("rpc error: code = InvalidArgument desc = no port is left for the service")
-
-
-def _clash(other: PortConfig, port: PortConfig) -> bool:
-    same = (other.protocol, other.published_port) == (port.protocol, port.published_port)
-    return same and other.publish_mode != "host"
-
-
-def _kind(mode: Mode) -> str:
-    kinds = {"replicated": mode.replicated, "global": mode.global_, "replicated-job": mode.replicated_job}
-    return next((name for name, value in kinds.items() if value is not None), "global-job")
-
-
-def _runs(spec: ServiceSpec, ports: list[PortConfig]) -> bytes:
-    """What makes tasks outdated when it changes."""
-    host_ports = [port for port in ports if port.publish_mode == "host"]
-    template = msgspec.structs.replace(spec.task_template, restart_policy=None, placement=None)
-    job = spec.mode if spec.mode.is_job else None
-    # Under which names a task is known depends on whether the service has an address of its own.
-    named = spec.endpoint_spec is not None and spec.endpoint_spec.mode == "dnsrr"
-    return msgspec.json.encode([template, spec.networks, host_ports, any_ingress(ports), named, job])
-
-
-def _service_matches(service: Service, filters: Filters) -> bool:
-    tests: dict[str, Callable[[str], bool]] = {
-        "id": service.id.startswith,
-        "name": service.spec.name.startswith,
-        "mode": lambda value: value == _kind(service.spec.mode),
-        "runtime": lambda value: value == "container",
-    }
-    return filters.matches_labels(service.spec.labels) and all(
-        any(test(value) for value in filters.get(key)) for key, test in tests.items() if filters.get(key)
-    )
-
-
-def _task_matches(
-    task: Task, filters: Filters, services: set[str] | None, nodes: set[str], versions: dict[str, int]
-) -> bool:
-    tests: dict[str, Callable[[str], bool]] = {
-        "id": task.id.startswith,
-        "name": lambda value: task.name.startswith(value),
-        "desired-state": lambda value: value.lower() in ("", task.shown_desired_state),
-        "_up-to-date": lambda value: (value == "true") == (versions.get(task.service_id) == task.spec_version),
-    }
-    labels = task.spec.container_spec.labels if task.spec.container_spec else {}
-    return (
-        (services is None or task.service_id in services)
-        and (not nodes or task.node_id in nodes)
-        and filters.matches_labels(labels)
-        and all(any(test(value) for value in filters.get(key)) for key, test in tests.items() if filters.get(key))
-    )

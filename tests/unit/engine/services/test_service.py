@@ -16,6 +16,7 @@ from husk.engine.logs.read import AsRecords
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.filters import Filters
 from husk.engine.services import joining
+from husk.engine.services.declared import FIRST_PORT, LAST_PORT
 from husk.engine.services.joining import Wish
 from husk.engine.services.model import (
     ContainerSpec,
@@ -30,7 +31,6 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.node import Node, NodeDescription
 from husk.engine.services.office import SwarmOffice
-from husk.engine.services.service import FIRST_PORT, LAST_PORT
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import Standing
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
