@@ -257,3 +257,16 @@ def test_leaving_joining_again_and_being_removed(pair: Pair) -> None:
     pair.worker.docker("swarm", "leave")
     pair.join()
     pair.remove("web")
+
+
+def test_a_new_root_reaches_the_worker(pair: Pair) -> None:
+    worker = pair.ids[1]
+    pair.manager.docker("swarm", "ca", "--rotate", "--quiet")
+    root = pair.manager.docker("swarm", "ca").stdout.strip()
+    kept = pair.worker.config.data_root / "swarm.node" / "roots.crt"
+    until(lambda: kept.read_text().strip() == root, "the worker believes in the new root alone")
+    pair.worker.restart()
+    pair.create("web", 1, "--constraint", f"node.id=={worker}")
+    until(lambda: pair.homes("web") == [worker], "a task with the new certificates")
+    assert own(pair.worker)["Error"] == ""
+    pair.remove("web")
