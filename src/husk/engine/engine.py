@@ -397,8 +397,7 @@ async def _leave_host(config: Config, opening: asyncio.Task[Networks], index: In
     await asyncio.wait([opening])
     if opening.cancelled() or opening.exception() is not None:
         return
-    in_use = any(instance.record.state.status in ("running", "paused") for instance in index)
-    in_use = in_use or bool(index.aside)
+    in_use = bool(index.aside) or any(one.record.state.status in ("running", "paused") for one in index)
     await opening.result().close(remove=not in_use)
     if not in_use:
         await asyncio.to_thread(cgroup.remove, config.cgroup_parent)

@@ -30,7 +30,8 @@ from husk.engine.logs.options import DRIVERS
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.events import Event
-from husk.engine.services.cluster import LOCKED, Cluster
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.refusals import LOCKED
 from husk.engine.services.swarm import Standing
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, DaemonInfo
 

@@ -8,7 +8,6 @@ a secret or a config.
 import asyncio
 import secrets
 import time
-from pathlib import Path
 
 import msgspec
 
@@ -22,43 +21,21 @@ from husk.engine.services.machine import Machine
 from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, NodeStatus, describe, manager_at
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
+from husk.engine.services.refusals import A_WORKER, ALREADY_ONE, HAS_ONE, LOCKED, NO_SWARM, NOT_A_MANAGER, UNREADABLE
 from husk.engine.services.settings import NodeSpec, SwarmSpec
-from husk.engine.services.swarm import KEY, Membership, Swarm, former_node
+from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership, Swarm, former_node
 from husk.engine.services.unlock_keys import new_key, read_key, write_key
 from husk.errors import Conflict, HuskError, InvalidParameter, Unauthorized, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import Change, StateStore
 
 KIND = "swarm"
-MEMBERSHIP = "membership"
-_SELF = "self"
-NOT_A_MANAGER = (
-    'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
-    "and try again."
-)
-A_WORKER = (
-    "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this "
-    "command on a manager node or promote the current node to a manager."
-)
-UNREADABLE = "The record of this node's swarm cannot be read: see husk doctor --check-store."
-ALREADY_ONE = 'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.'
-NO_SWARM = 'The cluster store holds no swarm yet. Use "docker swarm init" to make one in it.'
-HAS_ONE = (
-    'The cluster store holds a swarm already. Use "docker swarm join" with that swarm\'s token for managers to become '
-    "one of them, or start the daemon with another --cluster-store."
-)
-LOCKED = (
-    'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
-)
 
 
 def store_of(state: StateStore) -> ClusterStoreConfig | None:
     """Where the records of this host's swarm were moved; None where they are in SQLite, or there is no swarm."""
-    membership = state.records(MEMBERSHIP, Membership).get(_SELF)
-    if membership is None or not membership.store:
-        return None
-    ca, cert, key = (Path(name) for name in membership.store_files or ("", "", ""))
-    return ClusterStoreConfig(membership.store, (ca, cert, key) if membership.store_files else None)
+    membership = state.records(MEMBERSHIP, Membership).get(SELF)
+    return membership.cluster_store if membership is not None else None
 
 
 class Cluster:
@@ -80,7 +57,7 @@ class Cluster:
         self._machine = machine
         # Why nobody can reach our cluster port.
         self.port_trouble = ""
-        self._membership = state.records(MEMBERSHIP, Membership).get(_SELF)
+        self._membership = state.records(MEMBERSHIP, Membership).get(SELF)
         if not store.shared and not self.unreadable:
             self._settle_keys()
 
@@ -397,12 +374,12 @@ class Cluster:
         await self._join(msgspec.structs.replace(self._membership, store=where.address, store_files=files))
 
     async def _part(self) -> None:
-        await self._state.commit(Change(MEMBERSHIP, _SELF, None))
+        await self._state.commit(Change(MEMBERSHIP, SELF, None))
         self._membership = None
 
     async def _join(self, membership: Membership) -> None:
         """Before anything is written that belongs to the node."""
-        await self._state.commit(Change(MEMBERSHIP, _SELF, msgspec.json.encode(membership)))
+        await self._state.commit(Change(MEMBERSHIP, SELF, msgspec.json.encode(membership)))
         self._membership = membership
 
     async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:

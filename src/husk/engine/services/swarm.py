@@ -1,15 +1,22 @@
 """The record of a swarm, and the one of this host's place in it. Pure."""
 
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
+from husk.config import ClusterStoreConfig
 from husk.engine.services.node import Node, NodeStatus
 from husk.engine.services.settings import DATA_PATH_PORT, NodeSpec, SwarmSpec
 from husk.gojson import Reader, parse_document
 
 KEY = "default"
 """There is one swarm in a store, so its record has one key: of two who make a swarm there, one comes too late."""
+
+
+MEMBERSHIP = "membership"
+SELF = "self"
+"""The kind and the key of the record of this host's place, which is in the host's own store."""
 
 
 class SwarmRoot(Struct, kw_only=True):
@@ -75,6 +82,14 @@ class Membership(Struct, kw_only=True):
     # Where the swarm's records are, and the files of CA, certificate and key for it; empty for SQLite.
     store: str = ""
     store_files: list[str] = []
+
+    @property
+    def cluster_store(self) -> ClusterStoreConfig | None:
+        """Where the swarm's records were moved; None where they are in the host's own store."""
+        if not self.store:
+            return None
+        ca, cert, key = (Path(name) for name in self.store_files or ("", "", ""))
+        return ClusterStoreConfig(self.store, (ca, cert, key) if self.store_files else None)
 
 
 class Standing(NamedTuple):

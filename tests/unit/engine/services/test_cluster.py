@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from husk.cluster.trust.tokens import read_token
-from husk.engine.services.cluster import KIND, MEMBERSHIP
+from husk.engine.services.cluster import KIND
 from husk.engine.services.settings import SwarmSpec
+from husk.engine.services.swarm import MEMBERSHIP
 from husk.errors import DiskFault, Unavailable
 from husk.storage.state.store import Change, StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom

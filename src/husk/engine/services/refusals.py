@@ -1,0 +1,20 @@
+"""Why this node does not do what a client asks of a swarm, in dockerd's words where it has them."""
+
+NOT_A_MANAGER = (
+    'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
+    "and try again."
+)
+A_WORKER = (
+    "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this "
+    "command on a manager node or promote the current node to a manager."
+)
+UNREADABLE = "The record of this node's swarm cannot be read: see husk doctor --check-store."
+ALREADY_ONE = 'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.'
+NO_SWARM = 'The cluster store holds no swarm yet. Use "docker swarm init" to make one in it.'
+HAS_ONE = (
+    'The cluster store holds a swarm already. Use "docker swarm join" with that swarm\'s token for managers to become '
+    "one of them, or start the daemon with another --cluster-store."
+)
+LOCKED = (
+    'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
+)
