@@ -107,6 +107,43 @@ def test_two_daemons_of_one_etcd(etcd: Etcd, daemons: list[Daemon]) -> None:
     two.docker("swarm", "leave", "--force")
 
 
+def homes(daemon: Daemon) -> list[str]:
+    """The nodes of the tasks that run and are wanted, by what is recorded."""
+    tasks: list[dict[str, Any]] = json.loads(daemon.http("GET", "/tasks").body)
+    live = [t for t in tasks if t["Status"]["State"] == "running" and t["DesiredState"] == "running"]
+    return sorted(task["NodeID"] for task in live)
+
+
+def running(daemon: Daemon) -> int:
+    return len(json.loads(daemon.http("GET", "/containers/json").body))
+
+
+def test_tasks_of_a_manager_that_dies_run_on_the_other_and_end_first_when_it_returns(daemons: list[Daemon]) -> None:
+    one, two = daemons
+    one.docker("swarm", "init", "--advertise-addr", "192.0.2.1")
+    token = one.docker("swarm", "join-token", "-q", "manager").stdout.strip()
+    two.docker("swarm", "join", "--advertise-addr", "192.0.2.2", "--token", token, "192.0.2.1:2377")
+    try:
+        gone, left = own(one), own(two)
+        image = ("--stop-grace-period", "0s", "--network", "host", "--no-resolve-image", "busybox", "sleep", "600")
+        one.docker("service", "create", "--detach", "--name", "web", "--replicas", "2", *image)
+        until(lambda: homes(two) == sorted([gone, left]), "one on each")
+        one.kill9()
+        until(lambda: homes(two) == [left] * 2, "both on the one that is left", 30.0)
+        states = {node["ID"]: node["Status"]["State"] for node in json.loads(two.http("GET", "/nodes").body)}
+        assert states == {gone: "down", left: "ready"}
+        one.start()
+        until(lambda: running(one) == 0, "its old task ends", 30.0)
+        assert homes(two) == [left] * 2 and running(two) == 2
+        two.docker("service", "rm", "web")
+        until(lambda: running(two) == 0, "nothing is left")
+    finally:
+        if one.process is None:
+            one.start()
+        for daemon in (two, one):
+            daemon.docker("swarm", "leave", "--force", check=False)
+
+
 def test_certificates_that_cannot_be_used_say_so_at_the_start(etcd: Etcd) -> None:
     options = [f"kv.{name}=/nonexistent" for name in ("cacertfile", "certfile", "keyfile")]
     daemon = Daemon("--cluster-store", etcd.address, *(word for o in options for word in ("--cluster-store-opt", o)))
