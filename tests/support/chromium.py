@@ -57,10 +57,11 @@ class Tab:
     def __init__(self, page: Page, link: str) -> None:
         self.page = page
         self.origin = link.partition("/sign-in")[0]
-        self.faults: list[str] = []
+        self._faults: list[str] = []
+        self._forgiven: set[str] = set()
         page.set_default_timeout(PATIENCE)
         page.on("console", self._said)
-        page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
+        page.on("pageerror", lambda error: self._faults.append(f"script: {error}"))
 
     async def open(self, path: str) -> Page:
         """Go to a path of the dashboard."""
@@ -71,13 +72,22 @@ class Tab:
         await self.page.goto(link)
         await self.page.wait_for_url("**/containers")
 
+    @property
+    def faults(self) -> list[str]:
+        """What scripts and the console have complained of."""
+        return [each for each in self._faults if not any(one in each for one in self._forgiven)]
+
     def forgive(self, status: int) -> None:
-        """Forget that the console told of an answer with this status, which the test wanted."""
-        self.faults = [fault for fault in self.faults if f"status of {status}" not in fault]
+        """The test wanted an answer with this status; the console may tell of it only later."""
+        self._forgiven.add(f"status of {status} ")
+
+    def forgive_all(self) -> None:
+        """Whatever it complains of from now on or did before."""
+        self._forgiven.add("")
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.faults.append(f"{message.type}: {message.text} ({self.page.url})")
+            self._faults.append(f"{message.type}: {message.text} ({self.page.url})")
 
     async def faults_of_page(self) -> list[str]:
         """What is wrong with the page that is open: for axe in light and in dark, and by its width on a phone."""

@@ -76,7 +76,7 @@ async def test_a_name_that_was_bent_to_us_shows_nothing(shown: Daemon, tab: Tab)
     answer = await tab.page.goto(f"http://{FOREIGN}:{port}/containers")
     assert answer is not None and answer.status == 403
     assert "not known by that name" in await tab.page.content()
-    tab.faults.clear()  # the browser does not trust that place either, and says so
+    tab.forgive_all()  # the browser does not trust that place either, and says so
 
 
 async def test_a_read_only_dashboard_changes_nothing(chromium: Browser) -> None:
