@@ -69,12 +69,14 @@ class Visit:
     # answers
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page; or one region of it, the block of that name, where our script asks for one (404 for none)."""
+        """A page; or one region of it, the block of that name, where our script asks for one (404 for none, unless the
+        page itself is a refusal)."""
         values = {**self._common(), **values}
         if region := self.request.header(REGION):
             body = self.site.renderer.block(template, region, values)
             # Not the whole page: the script would put it into itself.
-            return self.document(body, HTML, status) if body is not None else self.document(b"", HTML, 404)
+            missing = 404 if status < 400 else status
+            return self.document(body, HTML, status) if body is not None else self.document(b"", HTML, missing)
         values["notices"] = self.session.take_notices()
         return self.document(self.site.renderer.page(template, values), HTML, status)
 

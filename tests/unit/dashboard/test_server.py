@@ -77,6 +77,8 @@ async def test_who_signs_out_is_out(browser: Browser) -> None:
     page = await post(browser, "/sign-out")
     assert page.status == 200 and "Max-Age=0" in page.headers["set-cookie"]
     assert (await get(browser, "/containers")).status == 401
+    # A page that is still open asks for its parts.
+    assert (await get(browser, "/containers", x_region="list")).status == 401
 
 
 async def test_every_answer_has_the_policy(browser: Browser) -> None:

@@ -131,6 +131,7 @@ def test_the_programs_own_switch_of_the_collector_is_left_alone():
 
     seen: list[tuple[bool, int]] = []
     before = gc.get_threshold()
+    gc.enable()  # whatever another test has left
     try:
         module._apart(meanwhile(gc.disable))
         assert not gc.isenabled()

@@ -37,23 +37,36 @@ class Rotator(Companion[LoggedContainer]):
         self._tasks = tasks
         self._watches = GrowthWatches()
         self._running: dict[str, asyncio.Task[None]] = {}
+        # Of containers that have ended, until the last rotation is over.
+        self._ending: dict[str, asyncio.Task[None]] = {}
 
     def running(self, container: LoggedContainer, /) -> None:
         config = container.record.host_config.log_config
         wanted = keeping(config.type, config.config).in_parts()
         if config.type == "none" or not wanted.max_size or container.id in self._running:
             return
-        work = self._keep_small(LogFiles(self._path(container.id)), container.record, wanted)
+        former = self._ending.get(container.id)
+        work = self._keep_small(LogFiles(self._path(container.id)), container.record, wanted, former)
         self._running[container.id] = self._tasks.spawn(work, f"log of {container.id[:12]}")
 
     def ended(self, container: LoggedContainer, /) -> None:
         if (task := self._running.pop(container.id, None)) is not None:
             task.cancel()
+            self._ending[container.id] = task
+            task.add_done_callback(lambda _: self._over(container.id, task))
+
+    def _over(self, container_id: str, task: asyncio.Task[None]) -> None:
+        if self._ending.get(container_id) is task:
+            del self._ending[container_id]
 
     def close(self) -> None:
         self._watches.close()
 
-    async def _keep_small(self, files: LogFiles, record: Container, wanted: Keeping) -> None:
+    async def _keep_small(
+        self, files: LogFiles, record: Container, wanted: Keeping, former: asyncio.Task[None] | None
+    ) -> None:
+        if former is not None:
+            await asyncio.wait([former])
         while True:
             try:
                 await self._until_full(files, wanted.max_size)
@@ -63,13 +76,22 @@ class Rotator(Companion[LoggedContainer]):
             except OSError as error:
                 log.warning("the log of container %s cannot be kept small: %s", record.id[:12], error)
                 return
-            if not await self._reopen(files, record):
+            # The container may end meanwhile: its files are no more than were asked for then, too.
+            rotating = self._rotate(files, record, wanted)
+            if not await self._tasks.to_its_end(rotating, f"rotate the log of {record.id[:12]}"):
                 return
-            try:
-                await threads.trees(files.tidy, wanted.max_files, wanted.compress)
-            except OSError as error:
-                # The next time it is full, if there is room then.
-                log.warning("old logs of container %s are not packed: %s", record.id[:12], error)
+
+    async def _rotate(self, files: LogFiles, record: Container, wanted: Keeping) -> bool:
+        """Go on after a file was put aside; False when nobody writes any more."""
+        begun = await self._reopen(files, record)
+        try:
+            await threads.trees(files.tidy, wanted.max_files, wanted.compress)
+        except FileNotFoundError:
+            return False  # removed with its container
+        except OSError as error:
+            # The next time it is full, if there is room then.
+            log.warning("old logs of container %s are not packed: %s", record.id[:12], error)
+        return begun
 
     async def _until_full(self, files: LogFiles, limit: int) -> None:
         grown = asyncio.Event()

@@ -77,6 +77,24 @@ async def test_no_more_files_are_kept_than_were_asked_for(writer: Writer) -> Non
     await until_async(lambda: writer.aside == {"container.log.3"}, "the old ones are gone")
 
 
+async def test_a_container_that_ends_amid_a_rotation_keeps_no_more_files_either(writer: Writer) -> None:
+    box = writer.runs(max_size="1k", max_file="2")
+    for number in (1, 2):
+        writer.path.with_name(f"container.log.{number}").write_bytes(b"old")
+
+    def reopen(record: Container) -> None:
+        writer.rotator.ended(box)
+        writer.path.touch()
+
+    writer.rotator._reopen_log = reopen
+    writer.write(2000)
+    await until_async(lambda: writer.aside == {"container.log.3"}, "the old ones are gone")
+    writer.rotator.running(box)
+    writer.rotator.ended(box)
+    await writer.tasks.join()
+    assert writer.rotator._ending == {}
+
+
 async def test_a_log_that_was_full_before_is_put_aside_at_once(writer: Writer) -> None:
     writer.write(2000)
     writer.runs(max_size="1k", max_file="2")
