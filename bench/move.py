@@ -7,23 +7,19 @@ etcd's data is on /dev/shm, so that the disk plays no part. Tasks are of one ser
 
 import argparse
 import asyncio
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from husk.cluster.etcd.store import EtcdStore  # noqa: E402
-from husk.engine.services.embedded import EmbeddedStore  # noqa: E402
-from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus  # noqa: E402
-from husk.engine.services.moving import copy, everything  # noqa: E402
-from husk.engine.services.records import SwarmRecords  # noqa: E402
-from husk.engine.services.settings import SwarmSpec  # noqa: E402
-from husk.engine.services.swarm import Swarm  # noqa: E402
-from husk.storage.state.store import StateStore  # noqa: E402
-from tests.support.etcd import Etcd  # noqa: E402
+from husk.cluster.etcd.store import EtcdStore
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
+from husk.engine.services.moving import copy, everything
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.settings import SwarmSpec
+from husk.engine.services.swarm import Swarm
+from husk.storage.state.store import StateStore
+from tests.support.etcd import Etcd
 
 
 async def measure(directory: Path, address: str, count: int) -> None:

@@ -9,18 +9,13 @@ tasks. Nothing is stored: what a store costs is in `bench.etcd`.
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from husk.engine.services.model import (  # noqa: E402
+from husk.engine.services.model import (
     SECOND,
     Amount,
     Mode,
@@ -33,10 +28,10 @@ from husk.engine.services.model import (  # noqa: E402
     TaskSpec,
     TaskStatus,
 )
-from husk.engine.services.placement import NodeFacts  # noqa: E402
-from husk.engine.services.planner import Create, Stop, plan  # noqa: E402
-from husk.engine.services.scheduler import schedule  # noqa: E402
-from husk.engine.services.task_index import TaskIndex  # noqa: E402
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.planner import Create, Stop, plan
+from husk.engine.services.scheduler import schedule
+from husk.engine.services.task_index import TaskIndex
 
 NOW = 1_800_000_000 * SECOND
 

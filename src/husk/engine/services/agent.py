@@ -7,7 +7,6 @@ crash the next daemon simply goes on.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -17,6 +16,7 @@ from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.events import Event, Events, matches
 from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments, is_assigned
+from husk.engine.services.looking import RETRY_NS, keep_looking
 from husk.engine.services.model import Task
 from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
 from husk.errors import HuskError
@@ -24,8 +24,6 @@ from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# When something keeps failing, or when an event was missed.
-RETRY_NS = 10**9
 # When somebody else has a port that a service publishes.
 PORT_RETRY_NS = 5 * 10**9
 # How many tasks are looked at in one go.
@@ -56,7 +54,7 @@ class Agent:
 
     def start(self) -> None:
         self._events.observe(self._noticed)
-        self._tasks.spawn(self._run(), "services: run tasks")
+        self._tasks.spawn(keep_looking(self._woken, self._look, self._failed), "services: run tasks")
         self.wake_all()
 
     async def close(self) -> None:
@@ -83,20 +81,9 @@ class Agent:
         if TASK_LABEL in event.attributes and matches(event, WATCHED):
             self.wake(event.attributes[TASK_LABEL])
 
-    async def _run(self) -> None:
-        alarm: int | None = None
-        while True:
-            timeout = None if alarm is None else max(0.0, (alarm - now_ns()) / 1e9)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), timeout)
-            self._woken.clear()
-            try:
-                alarm = await self._look()
-            except Exception:
-                # The loop is the promise: it must outlive a fault in one look.
-                log.exception("the tasks of this node could not be looked at; trying again")
-                self._all = True
-                alarm = now_ns() + RETRY_NS
+    def _failed(self, error: Exception) -> None:
+        log.error("the tasks of this node could not be looked at; trying again", exc_info=error)
+        self._all = True
 
     async def _look(self) -> int | None:
         """One look; when to look again without being woken."""

@@ -6,7 +6,6 @@ in the records, so that after a crash, or on another manager, the next one simpl
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Generator, Mapping
 
@@ -19,6 +18,7 @@ from husk.engine.services.assignments import LOCKED
 from husk.engine.services.changes import Changes
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import files_of
+from husk.engine.services.looking import RETRY_NS, keep_looking
 from husk.engine.services.model import Service, Task
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import Plan, planning
@@ -30,8 +30,6 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 ROUNDS = 20
-# When something keeps failing.
-RETRY_NS = 10**9
 # What a task goes through on its node before it runs means nothing to a plan.
 ON_THEIR_WAY = ("accepted", "preparing", "ready", "starting")
 
@@ -63,7 +61,7 @@ class Reconciler:
         self._alarms: dict[str, int] = {}
 
     def start(self) -> None:
-        self._tasks.spawn(self._run(), "services: reconcile")
+        self._tasks.spawn(keep_looking(self._woken, self._look, self._failed), "services: reconcile")
         self.wake()
 
     async def close(self) -> None:
@@ -89,24 +87,11 @@ class Reconciler:
         self._touched.add(task.service_id)
         self._woken.set()
 
-    async def _run(self) -> None:
-        alarm: int | None = None
-        while True:
-            timeout = None if alarm is None else max(0.0, (alarm - now_ns()) / 1e9)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), timeout)
-            self._woken.clear()
-            try:
-                alarm = await self._look()
-            except Stale:
-                # Another manager was faster: what it wrote is on its way here.
-                self._all = True
-                alarm = now_ns() + RETRY_NS
-            except Exception:
-                # The loop is the promise: it must outlive a fault in one look.
-                log.exception("services could not be reconciled; trying again")
-                self._all = True
-                alarm = now_ns() + RETRY_NS
+    def _failed(self, error: Exception) -> None:
+        # Stale: another manager was faster, and what it wrote is on its way here.
+        if not isinstance(error, Stale):
+            log.error("services could not be reconciled; trying again", exc_info=error)
+        self._all = True
 
     async def _look(self) -> int | None:
         """One look; when to look again without being woken."""

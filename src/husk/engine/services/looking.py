@@ -1,0 +1,27 @@
+"""A loop that looks when it is woken or when its alarm is due, and outlives what goes wrong in one look."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from husk.engine.model.clock import now_ns
+
+# When something keeps failing, or when an event was missed.
+RETRY_NS = 10**9
+
+
+async def keep_looking(
+    woken: asyncio.Event, look: Callable[[], Awaitable[int | None]], failed: Callable[[Exception], None]
+) -> None:
+    """`look` says when to look again without being woken; after one that `failed` it is soon."""
+    alarm: int | None = None
+    while True:
+        timeout = None if alarm is None else max(0.0, (alarm - now_ns()) / 1e9)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(woken.wait(), timeout)
+        woken.clear()
+        try:
+            alarm = await look()
+        except Exception as error:
+            failed(error)
+            alarm = now_ns() + RETRY_NS

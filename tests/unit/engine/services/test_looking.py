@@ -1,0 +1,37 @@
+"""The loop that looks again and again."""
+
+import asyncio
+
+from husk.engine.model.clock import now_ns
+from husk.engine.services import looking
+from husk.engine.services.looking import keep_looking
+from husk.tasks import Tasks
+from tests.support.waiting import until_async
+
+
+async def test_it_looks_when_it_is_woken_when_an_alarm_is_due_and_after_a_fault(monkeypatch) -> None:
+    monkeypatch.setattr(looking, "RETRY_NS", 1)
+    woken, tasks = asyncio.Event(), Tasks()
+    looks: list[str] = []
+    failures: list[str] = []
+    answers: list[int | Exception | None] = [now_ns() + 10**6, ValueError("a fault"), None, None]
+
+    async def look() -> int | None:
+        looks.append("woken" if not woken.is_set() else "still")
+        answer = answers[len(looks) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    tasks.spawn(keep_looking(woken, look, lambda error: failures.append(str(error))), "loop")
+    await asyncio.sleep(0)
+    assert looks == []
+    woken.set()
+    # By the alarm, and once more since that look failed; then nobody wakes it.
+    await until_async(lambda: len(looks) == 3, "three looks")
+    assert failures == ["a fault"] and set(looks) == {"woken"}
+    await asyncio.sleep(0.01)
+    assert len(looks) == 3
+    woken.set()
+    await until_async(lambda: len(looks) == 4, "the look that was asked for")
+    await tasks.cancel_all()
