@@ -18,7 +18,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments, is_assigned
 from husk.engine.services.looking import RETRY_NS, keep_looking
 from husk.engine.services.model import Task
-from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
+from husk.engine.services.runner import Runner, container_of, is_healthy, is_unhealthy
 from husk.errors import HuskError
 from husk.tasks import Tasks
 
@@ -141,7 +141,7 @@ class Agent:
 
     def _runs(self, task: Task) -> bool:
         try:
-            return bool(task.status.container_id) and self._containers.find(task.status.container_id).state.running
+            return self._containers.find(container_of(task)).state.running
         except HuskError:
             return False
 

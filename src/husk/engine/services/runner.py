@@ -150,13 +150,13 @@ class Runner:
         await _ended(former)
         await self._stop(task)
         with contextlib.suppress(NotFound):
-            await self._containers.remove(_container_of(task), True, True, False)
+            await self._containers.remove(container_of(task), True, True, False)
         await self._deliveries.release(task)
         await self._assignments.gone(task)
 
     async def _stop(self, task: Task) -> None:
         with contextlib.suppress(NotFound, NotModified):
-            await self._containers.stop(_container_of(task), None, "")
+            await self._containers.stop(container_of(task), None, "")
 
     async def _fail_unhealthy(self, task: Task) -> None:
         await self._stop(task)
@@ -167,7 +167,7 @@ class Runner:
 
     def _exit_code(self, task: Task) -> int:
         try:
-            return self._containers.find(_container_of(task)).state.exit_code
+            return self._containers.find(container_of(task)).state.exit_code
         except NotFound:
             return 0
 
@@ -234,7 +234,7 @@ async def _ended(former: asyncio.Task[None] | None) -> None:
         await asyncio.wait([former])
 
 
-def _container_of(task: Task) -> str:
+def container_of(task: Task) -> str:
     """Its id where that is known: somebody may have given the container another name."""
     return task.status.container_id or task.name
 

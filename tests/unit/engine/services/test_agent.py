@@ -29,14 +29,18 @@ async def test_a_container_that_somebody_removed_is_replaced(world: World) -> No
     assert first.status.err == f"No such container: {first.status.container_id}"
 
 
-async def test_a_container_of_a_task_that_is_history_is_stopped_again(world: World) -> None:
+@pytest.mark.parametrize("known", [True, False], ids=["its id is known", "a crash left it without an id"])
+async def test_a_container_of_a_task_that_is_history_is_stopped_again(world: World, known: bool) -> None:
     world.declare(1)
     await world.until(world.running, "it runs")
     (first,) = world.running()
     world.containers.end(first.status.container_id, 1)
     await world.until(lambda: world.running() and world.running()[0] is not first, "another runs")
-    await world.containers.start(first.status.container_id)
-    await world.until(lambda: not world.containers.find(first.status.container_id).state.running, "it is stopped")
+    container = world.containers.find(first.status.container_id)
+    if not known:
+        first.status.container_id = ""
+    await world.containers.start(container.id)
+    await world.until(lambda: not container.state.running, "it is stopped")
 
 
 async def test_an_unhealthy_task_fails_and_is_replaced(world: World) -> None:

@@ -62,10 +62,15 @@ class Talk:
         self._streams = streams
         self._first = first
         self._directory: Path | None = None
+        self._runs = False
 
     async def run(self) -> int:
         """Its exit code. InvalidParameter if it could not be started."""
-        ended, self._directory = await self._held.carry_out(self, self._body, self._streams, first=self._first)
+        self._runs = True
+        try:
+            ended, self._directory = await self._held.carry_out(self, self._body, self._streams, first=self._first)
+        finally:
+            self._runs = False
         if ended.complaint:
             raise InvalidParameter(ended.complaint)
         return ended.status
@@ -74,20 +79,29 @@ class Talk:
         self._directory = directory
 
     async def signal(self, number: int) -> bool:
-        """False if there is no such process (yet, or any more)."""
-        if self._directory is None:
-            return False
-        pid = await asyncio.to_thread(pid_in, self._directory)
+        """False if there is no such process; one that is being started gets it as soon as its number is known."""
         try:
-            found = process.Process(pid) if pid else None
+            found = process.Process(await self._pid())
         except ProcessLookupError:
-            return False
-        if found is None:
             return False
         try:
             return found.signal(number)
         finally:
             found.close()
+
+    async def _pid(self) -> int:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                # A process may speak before the runtime has written its number down.
+                while not (pid := await asyncio.to_thread(pid_in, self._directory) if self._directory else 0):
+                    if not self._runs:
+                        break
+                    await asyncio.sleep(_PAUSE)
+        except TimeoutError:
+            pid = 0
+        if not pid:
+            raise ProcessLookupError("there is no such process")
+        return pid
 
 
 class Held:

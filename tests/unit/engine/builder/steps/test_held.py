@@ -99,3 +99,26 @@ async def test_all_end_when_it_ends(held):
     await held.end()
     await asyncio.wait([running])
     assert running.cancelled()
+
+
+async def test_a_signal_for_one_that_is_being_started_waits_for_its_number(held, steps, monkeypatch):
+    sent: list[tuple[int, int]] = []
+
+    def found(pid):
+        def signal(number):
+            sent.append((pid, number))
+            return True
+
+        return SimpleNamespace(signal=signal, close=lambda: None)
+
+    monkeypatch.setattr("husk.runtime.process.Process", found)
+    numbers = iter([0, 0, 77])
+    monkeypatch.setattr(module, "pid_in", lambda directory: next(numbers))
+    talk = held.talk(Process(args=["a"]), STREAMS)
+    running = Tasks().spawn(talk.run(), "first", awaited=True)
+    await asyncio.sleep(0)
+    assert await talk.signal(15) and sent == [(77, 15)]
+    steps.end.set()
+    assert await running == 4
+    monkeypatch.setattr(module, "pid_in", lambda directory: 0)
+    assert not await talk.signal(15), "it has ended"
