@@ -50,3 +50,11 @@ def identity(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if compiled else ()
+
+
+def names(path: str, word: str) -> bool:
+    """Does the program's own file have this word in it? A script that calls it has not."""
+    try:
+        return word.encode() in Path(path).read_bytes()
+    except OSError:
+        return False

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 _ALIASES = {"io.containerd.runc.v2": "runc"}
 
 
+# The annotation by which crun takes a filter of system calls that is compiled already.
+FILTER = "run.oci.seccomp_bpf_data"
 # `status` and `exec.fifo` are the same in all of these.
 _OLDEST_CRUN, _NEWEST_CRUN = (1, 0), (1, 29)
 
@@ -58,6 +60,8 @@ class OCIRuntime(msgspec.Struct, frozen=True):
     """Path of the program's sealed copy, if there is one."""
     known_files: bool = False
     """Is it a crun whose files below `root` are as we know them?"""
+    takes_filters: bool = False
+    """Does it take a filter of system calls that is compiled already? See `precompiled`."""
 
     @property
     def sends_terminal(self) -> bool:
@@ -251,7 +255,8 @@ async def find_runtimes(config: Config) -> Runtimes:
     retired = await asyncio.to_thread(_left_over, roots, found)
     for name, usable in found.items():
         if Path(usable.path).name == "crun" and not usable.args:
-            found[name] = replace(usable, known_files=await _has_known_files(usable))
+            takes = await asyncio.to_thread(notes.names, usable.path, FILTER)
+            found[name] = replace(usable, known_files=await _has_known_files(usable), takes_filters=takes)
     sealed = []
     if "crun" in found and (fd := await asyncio.to_thread(_seal, found["crun"].path)) is not None:
         found["crun"] = replace(found["crun"], sealed=f"/proc/{os.getpid()}/fd/{fd}")

@@ -1,7 +1,8 @@
 """How does a container start with a filter of system calls without paying for it each time? crun takes it compiled.
 
-An annotation hands crun the finished program; the readable profile stays in the bundle beside it, so that a runtime
-which does not know the annotation compiles that one and the container is never without its filter.
+An annotation hands crun the finished program. A crun that is known to take it gets a profile beside it that refuses
+every call (`STAND_IN`), because to read the real one, 15 KB of JSON, took a tenth of its time. Any other runtime gets
+the real profile, and compiles that one. So the container is never without its filter.
 """
 
 import asyncio
@@ -12,10 +13,13 @@ from collections.abc import Mapping
 import msgspec
 
 from husk.kernel import seccomp
+from husk.runtime import oci
 
 log = logging.getLogger(__name__)
 
-ANNOTATION = "run.oci.seccomp_bpf_data"
+ANNOTATION = oci.FILTER
+# What stands in the bundle where the runtime takes the finished program: should it not, nothing runs at all.
+STAND_IN: Mapping[str, object] = {"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1}
 # Every set of capabilities has its own profile; a host sees a handful.
 _KEPT = 32
 

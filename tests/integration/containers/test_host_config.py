@@ -322,6 +322,14 @@ def test_seccomp_unconfined_and_builtin(daemon: Daemon) -> None:
     assert run(daemon, "--security-opt", "seccomp=builtin", script=script) == "2"
 
 
+def test_a_process_beside_the_first_is_filtered_like_it(daemon: Daemon) -> None:
+    box = daemon.docker("run", "-d", "--rm", "busybox", "sleep", "60").stdout.strip()
+    script = "grep Seccomp: /proc/self/status | tr -dc 0-9; unshare -U true 2>&1; echo fork | cat"
+    shown = daemon.docker("exec", box, "sh", "-c", script).stdout
+    daemon.docker("kill", box)
+    assert shown == "2unshare: unshare(0x10000000): Operation not permitted\nfork\n"
+
+
 @pytest.mark.parametrize(
     ("option", "bit"),
     [("no-new-privileges", "1"), ("no-new-privileges:true", "1"), ("no-new-privileges:false", "0")],

@@ -14,7 +14,7 @@ from husk.kernel import cgroups, process
 from husk.runtime import capabilities, oci, seccomp
 from husk.runtime.host_facts import read_host_facts
 from husk.runtime.limits import clamp
-from husk.runtime.precompiled import CompiledFilters
+from husk.runtime.precompiled import STAND_IN, CompiledFilters
 from husk.runtime.spec import Resources, Rlimit
 from tests.support.waiting import until
 
@@ -201,7 +201,9 @@ async def test_nothing_is_made_after_a_cancelled_create(workshop: Workshop) -> N
         assert not list(Path("/sys/fs/cgroup").glob("*" + spec.cgroup_path))
 
 
-async def test_the_filter_holds_compiled_by_us_and_by_the_runtime(workshop: Workshop) -> None:
+async def test_the_filter_holds_compiled_by_us_alone_and_beside_its_profile_and_by_the_runtime(
+    workshop: Workshop,
+) -> None:
     profile = seccomp.profile(capabilities.DEFAULT, os.uname().machine)
     assert profile is not None
     probe = "grep Seccomp: /proc/self/status; unshare -U true; chroot / true && echo chroot; (echo fork | cat)"
@@ -209,16 +211,24 @@ async def test_the_filter_holds_compiled_by_us_and_by_the_runtime(workshop: Work
     compiled = replace(plain, annotations=await CompiledFilters().annotations(profile))
     assert compiled.annotations
     outputs = []
-    for number, spec in enumerate((plain, compiled)):
+    taken = workshop.runtime.name == "crun"
+    for number, spec in enumerate((plain, compiled, replace(compiled, seccomp=STAND_IN) if taken else compiled)):
         spec = replace(spec, cgroup_path=f"{workshop.cgroup}/s{number}")
         box = await workshop.create(workshop.bundle(spec))
         await box.start()
         await box.ended()
         outputs.append(sorted(box.log().splitlines()))
-    assert outputs[0] == outputs[1]
+    assert outputs[0] == outputs[1] == outputs[2]
     assert b"Seccomp:\t2" in outputs[0]
     assert b"unshare: unshare(0x10000000): Operation not permitted" in outputs[0]
     assert {b"chroot", b"fork"} <= set(outputs[0])
+
+
+async def test_a_runtime_that_does_not_take_the_compiled_filter_runs_nothing(workshop: Workshop) -> None:
+    bundle = workshop.bundle(workshop.spec("echo", "free", seccomp=STAND_IN))
+    with pytest.raises(SystemFault):
+        box = await workshop.create(bundle)
+        await box.start()
 
 
 async def test_a_sealed_copy_of_the_runtime_does_the_same(workshop: Workshop) -> None:

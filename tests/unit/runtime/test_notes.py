@@ -45,3 +45,10 @@ def test_nothing_is_written_where_nothing_is_new(tmp_path: Path, program: Path) 
     before = (tmp_path / ".program").stat()
     notes.write(tmp_path, str(program), ())
     assert (tmp_path / ".program").stat().st_ino == before.st_ino
+
+
+def test_a_program_is_known_by_the_words_in_its_file(tmp_path: Path, program: Path) -> None:
+    program.write_bytes(b"\x7fELF\0run.oci.seccomp_bpf_data\0")
+    assert notes.names(str(program), "run.oci.seccomp_bpf_data")
+    assert not notes.names(str(program), "run.oci.other")
+    assert not notes.names(str(tmp_path / "missing"), "run.oci.seccomp_bpf_data")

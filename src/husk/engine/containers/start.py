@@ -72,7 +72,8 @@ class Starter:
         copies = needs.copies() if needs is not None else None
         bundle = bundle_of(record, self._assembly.paths)
         try:
-            otherwise = await asyncio.to_thread(self._prepare, record, network, annotations, binds, copies)
+            extras = Extras(annotations=annotations, filtered=bool(annotations) and runtime.takes_filters)
+            otherwise = await asyncio.to_thread(self._prepare, record, network, extras, binds, copies)
             apart = Apart(copies, otherwise) if copies is not None else None
             created = await self._monitor.create(bundle, runtime, apart=apart)
         finally:
@@ -123,7 +124,7 @@ class Starter:
         self,
         record: Container,
         network: Connected,
-        annotations: dict[str, str],
+        extras: Extras,
         binds: dict[str, Bring],
         copies: Copies | None,
     ) -> Callable[[], None] | None:
@@ -149,9 +150,9 @@ class Starter:
         root.make_directory(record.config.working_dir or "/")
         joined = join(record, assembly, lambda reference: self._index.find(reference).record)
         devices, rules = wanted_devices(record.host_config)
-        extras = Extras(
+        extras = replace(
+            extras,
             devices=devices,
-            annotations=annotations,
             source_flags=_source_flags(record, paths),
             places={destination: bring.target for destination, bring in binds.items()},
             device_rules=rules,

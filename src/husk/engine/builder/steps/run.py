@@ -226,6 +226,7 @@ class Steps:
         extras = Extras(
             devices=devices,
             annotations=annotations,
+            filtered=bool(annotations) and self._runtime(record).takes_filters,
             device_rules=rules,
             block_devices=block_device_numbers(block_paths(host_config, self._host.limits.block_weight)),
         )

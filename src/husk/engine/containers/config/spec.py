@@ -11,6 +11,7 @@ from husk.engine.model.container_config import HostConfig, ThrottleDevice, Weigh
 from husk.runtime import capabilities, seccomp, seccomp_custom
 from husk.runtime.assembly.paths import ContainerPaths, cgroup_below
 from husk.runtime.limits import clamp
+from husk.runtime.precompiled import STAND_IN
 from husk.runtime.spec import ContainerSpec, Device, DeviceRule, Mount, Resources, Rlimit, Throttle, User
 
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -22,6 +23,8 @@ class Extras(msgspec.Struct, frozen=True):
 
     devices: tuple[Device, ...] = ()
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    filtered: bool = False
+    """The filter of system calls is among the annotations, and the runtime takes it from there."""
     source_flags: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """What sources of mounts are mounted with on the host (`noexec`, `ro`) and `file` for one, by destination."""
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -75,7 +78,7 @@ def plan(
         oom_score_adj=host_config.oom_score_adj or None,
         devices=extras.devices,
         device_rules=extras.device_rules,
-        seccomp=seccomp_profile(host_config, host),
+        seccomp=STAND_IN if extras.filtered else seccomp_profile(host_config, host),
         annotations={**(host_config.annotations or {}), **extras.annotations},
         init_path=host.init_path if wants_init(host_config, host) else "",
         rootfs_propagation=rootfs_propagation(container),

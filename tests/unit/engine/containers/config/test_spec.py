@@ -5,12 +5,23 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from husk.engine.containers.config.spec import DEFAULT_PATH, environment, mounts, namespaces, plan, resources, tmpfs
+from husk.engine.containers.config.spec import (
+    DEFAULT_PATH,
+    NO_EXTRAS,
+    Extras,
+    environment,
+    mounts,
+    namespaces,
+    plan,
+    resources,
+    tmpfs,
+)
 from husk.engine.host import Host
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.host_facts import HostFacts
+from husk.runtime.precompiled import ANNOTATION, STAND_IN
 from husk.runtime.spec import ContainerSpec, Rlimit, User
 from tests.unit.engine.records import container
 
@@ -24,8 +35,10 @@ PATHS = ContainerPaths(
 HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="/sbin/tini", conmon_path="")
 
 
-def planned(config: ContainerConfig | None = None, host_config: HostConfig | None = None) -> ContainerSpec:
-    spec, warnings = plan(container(config=config, host_config=host_config), PATHS, User(), HOST)
+def planned(
+    config: ContainerConfig | None = None, host_config: HostConfig | None = None, extras: Extras = NO_EXTRAS
+) -> ContainerSpec:
+    spec, warnings = plan(container(config=config, host_config=host_config), PATHS, User(), HOST, extras)
     assert warnings == []
     return spec
 
@@ -97,6 +110,12 @@ def test_a_container_is_confined_unless_asked_otherwise() -> None:
     assert planned().seccomp is not None
     assert planned(host_config=HostConfig(security_opt=["seccomp:unconfined"])).seccomp is None
     assert planned(host_config=HostConfig(privileged=True)).seccomp is None
+
+
+def test_a_filter_that_the_runtime_takes_compiled_is_not_written_twice() -> None:
+    whole, short = planned(), planned(extras=Extras(annotations={ANNOTATION: "AAAA"}, filtered=True))
+    assert short.seccomp == STAND_IN and short.annotations == {ANNOTATION: "AAAA"}
+    assert whole.seccomp != STAND_IN
 
 
 @pytest.mark.parametrize(
