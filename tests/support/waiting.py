@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+from husk.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -34,3 +36,15 @@ async def until_async(condition: Callable[[], T], what: str, deadline: float = 6
             return value
         assert time.monotonic() < end, f"waited {deadline:g} seconds in vain: {what}"
         await asyncio.sleep(0.001)
+
+
+_soon = Tasks()
+
+
+def soon(work: Awaitable[T]) -> "asyncio.Task[T]":
+    """Begin work that the test waits for later."""
+
+    async def do() -> T:
+        return await work
+
+    return _soon.spawn(do(), "a test's work", awaited=True)

@@ -4,8 +4,10 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -127,7 +129,7 @@ def test_secrets_come_with_tasks_and_a_worker_learns_nothing_else(pair: Pair) ->
     until(lambda: pair.homes("theirs") == [worker] and pair.homes("ours") == [manager], "each where it should be")
     [here] = running(pair.worker)
     until(lambda: pair.worker.docker("logs", here).stdout == "value of own", "the secret is in its task")
-    assert f"run docker logs {here[:12]} on that host" in pair.manager.docker("service", "logs", "theirs").stderr
+    assert pair.manager.docker("service", "logs", "theirs").stdout.endswith("| value of own")
     assert pair.manager.docker("service", "logs", "ours").stdout.endswith("| value of other")
     # The worker's certificate in other hands: whatever it asks for, it gets its own share.
     told, refused = pair.hosts[1].inside(lambda: asyncio.run(curious(pair)))
@@ -181,6 +183,45 @@ async def curious(pair: Pair) -> tuple[bytes, list[str]]:
     finally:
         await managers.close()
     return told, refused
+
+
+def test_logs_of_a_workers_tasks_are_read_on_the_manager(pair: Pair) -> None:
+    worker = pair.ids[1]
+    script = "echo out; echo err >&2; while [ ! -e /go ]; do sleep 0.05; done; echo more; exec sleep 600"
+    says = ("busybox", "sh", "-c", script)
+    pair.create("chatty", 2, "--constraint", f"node.id=={worker}", program=says)
+    until(lambda: pair.homes("chatty") == [worker] * 2, "both run on the worker")
+
+    def written(*options: str) -> list[str]:
+        said = pair.manager.docker("service", "logs", "--raw", *options, "chatty")
+        return sorted((said.stdout + said.stderr).splitlines())
+
+    until(lambda: written() == ["err", "err", "out", "out"], "all they said")
+    assert written("--tail", "1") in (["err"] * 2, ["out"] * 2, ["err", "out"])
+    [first, _] = running(pair.worker)
+    following = ("service", "logs", "--follow", "--raw", "--tail", "0", "chatty")
+    with pair.manager.docker_process(*following) as follower:
+        until(lambda: readers(pair.worker) == 2, "the worker reads both logs on")
+        pair.worker.docker("exec", first, "touch", "/go")
+        assert follower.stdout is not None and follower.stdout.readline() == b"more\n"
+        follower.kill()
+    until(lambda: readers(pair.worker) == 0, "nobody reads any more")
+    one = pair.manager.http("GET", f"/tasks?filters={quote(json.dumps({'service': ['chatty']}))}").json()[0]["ID"]
+    assert b"out" in pair.manager.http("GET", f"/tasks/{one}/logs?stdout=1").body
+    pair.worker.kill9()
+    until(lambda: "cannot be read from" in "".join(written()), "that they cannot be read")
+    pair.worker.start()
+    until(lambda: "more" in written(), "they can again")
+    pair.remove("chatty")
+
+
+def readers(daemon: HostDaemon) -> int:
+    """How many logs a daemon has open."""
+    found = 0
+    for descriptor in Path(f"/proc/{daemon.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += os.readlink(descriptor).endswith("container.log")
+    return found
 
 
 def test_availability_and_labels(pair: Pair) -> None:

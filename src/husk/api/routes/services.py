@@ -84,7 +84,7 @@ async def service_logs(call: Call) -> Answer:
     if not call.flag("follow"):
         return await _logs(call, tasks, described)
     with services.followers.following(service.id) as coming:
-        return await _logs(call, [task for task in tasks if services.has_started(task)], described, coming)
+        return await _logs(call, [task for task in tasks if services.logs.has_started(task)], described, coming)
 
 
 async def task_logs(call: Call) -> Answer:
@@ -110,10 +110,10 @@ async def _logs(
         attributes = _attributes(task) if details else b""
         return LogEncoder(multiplexed=not tty, timestamps=timestamps, attributes=attributes)
 
-    sources = call.engine.services.logs_of(tasks, query, form)
+    sources = call.engine.services.logs.of(tasks, query, form)
     plain = tty or call.version < WITH_MULTIPLEXED_TYPE
     response = call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
-    known = {task.id for task, _ in sources}
+    known = {task.id for tasks, _ in sources for task in tasks}
     pieces = _Pieces()
 
     async def join(coming: "asyncio.Queue[Task | None]") -> None:
@@ -123,12 +123,12 @@ async def _logs(
                 continue
             known.add(task.id)
             whole = msgspec.structs.replace(query, tail=None)
-            for _, batches in call.engine.services.logs_of([task], whole, form):
+            for _, batches in call.engine.services.logs.of([task], whole, form):
                 pieces.wait_for(pieces.carry, batches, f"log of task {task.id}")
 
     try:
-        for task, batches in sources:
-            pieces.wait_for(pieces.carry, batches, f"log of task {task.id}")
+        for some, batches in sources:
+            pieces.wait_for(pieces.carry, batches, f"log of task {some[0].id}")
         if coming is not None:
             pieces.wait_for(join, coming, "tasks to come")
         async for data in pieces:

@@ -1,6 +1,6 @@
-"""What stands in place of a log that lies on another node, where nobody can fetch it from: a line that says so."""
+"""What stands in place of logs on another node that cannot be read now: a line that says so."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
 from husk.engine.logs.read import Form
@@ -11,14 +11,14 @@ from husk.engine.services.model import Task
 T = TypeVar("T")
 
 
-def told(task: Task, host: str) -> str:
+def told(tasks: Sequence[Task], host: str, reason: str) -> str:
     """In one line. Pure."""
-    container = task.status.container_id[:12]
-    return f"husk: the log of this task is on {host} alone: run docker logs {container} on that host"
+    what = "the log of this task" if len(tasks) == 1 else f"the logs of {len(tasks)} tasks"
+    return f"husk: {what} cannot be read from {host or 'its node'} now, or not to the end: {reason}"
 
 
-async def note(task: Task, host: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
-    """As a line of the task's own, on its standard error."""
+async def note(tasks: Sequence[Task], host: str, reason: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
+    """As a line of the first task's own, on its standard error."""
     if query.stderr:
         times = [rfc3339(now_ns()).encode()] if form.needs_times else None
-        yield form.encode(Lines([b"stderr F"], [told(task, host).encode()], times))
+        yield form.encode(Lines([b"stderr F"], [told(tasks, host, reason).encode()], times))

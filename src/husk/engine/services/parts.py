@@ -33,6 +33,7 @@ from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import Membership
+from husk.engine.services.task_logs import TaskLogs
 from husk.engine.services.wanted import KEY, NODE, TASK_FILES
 from husk.engine.services.workers import Workers
 from husk.errors import Conflict, SystemFault
@@ -43,6 +44,7 @@ from husk.storage.state.store import StateStore
 if TYPE_CHECKING:
     from husk.engine.services.dispatcher import Dispatcher
     from husk.engine.services.liveness import Liveness
+    from husk.engine.services.log_broker import LogBroker
     from husk.engine.services.office import SwarmOffice
     from husk.engine.services.worker import Worker
 
@@ -156,6 +158,11 @@ def _build(
         )
         return Liveness(store.store, marking)
 
+    def broker() -> "LogBroker":
+        from husk.engine.services.other_managers import open_broker
+
+        return open_broker(store.nodes, cluster, certificates, containers, assignments)
+
     async def worker(membership: Membership) -> "Worker":
         from husk.engine.services.worker import Worker
 
@@ -208,6 +215,7 @@ def _build(
         nodes=nodes,
         liveness=liveness,
         dispatcher=dispatcher,
+        logs=broker,
         changed=lambda: reconciler.wake(),
     )
     stack.push_async_callback(workers.close)
@@ -238,6 +246,7 @@ def _build(
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
         credentials=credentials,
         containers=containers,
+        logs=TaskLogs(containers, cluster, store.nodes, lambda: workers.logs),
         events=events,
         shared=shared,
     )

@@ -7,22 +7,21 @@ until a manager has told all.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
 from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Report, Told
 from husk.engine.services.delivery import Value
 from husk.engine.services.model import Service, Task, TaskStatus
+from husk.engine.services.persisting import again_and_again
 from husk.engine.services.placement import NodeFacts
-from husk.errors import HuskError, InvalidParameter, Unavailable
+from husk.errors import InvalidParameter, Unavailable
 from husk.registry.auth import Credentials
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# In seconds, between two tries to reach a manager: the first, the longest.
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 # Reports in one message.
 AT_ONCE = 100
 
@@ -55,8 +54,8 @@ class RemoteAssignments:
         self._tasks = Tasks()
 
     def start(self) -> None:
-        self._tasks.spawn(self._again_and_again(self._listen, "assignments"), "services: assignments")
-        self._tasks.spawn(self._again_and_again(self._tell, "reports"), "services: reports")
+        self._tasks.spawn(again_and_again(self._listen, "assignments"), "services: assignments")
+        self._tasks.spawn(again_and_again(self._tell, "reports"), "services: reports")
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
@@ -174,20 +173,6 @@ class RemoteAssignments:
                 for report in some:
                     if self._unreported.get(report.task_id) is report:
                         del self._unreported[report.task_id]
-
-    async def _again_and_again(self, work: Callable[[], Awaitable[None]], what: str) -> None:
-        """Until this node has nothing to do with the swarm any more."""
-        pause = FIRST_PAUSE
-        while True:
-            begun = asyncio.get_running_loop().time()
-            try:
-                await work()
-            except HuskError as error:
-                log.info("%s: no manager is heard: %s", what, error.message)
-            if asyncio.get_running_loop().time() - begun > LONGEST_PAUSE:
-                pause = FIRST_PAUSE
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def _value(given: GivenValue) -> Value:

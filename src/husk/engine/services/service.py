@@ -2,13 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar, get_args
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, get_args
 
 from husk.config import ClusterStoreConfig
 from husk.engine.containers.service import Containers
-from husk.engine.logs.read import Form
-from husk.engine.logs.records import LogQuery
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
@@ -21,7 +19,6 @@ from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.declared import changed_to, mode_of, published_ports
 from husk.engine.services.defaults import complete
-from husk.engine.services.elsewhere import note
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.followers import Followers
 from husk.engine.services.gateway import Gateway
@@ -45,16 +42,15 @@ from husk.engine.services.runner import Runner
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import Membership, Standing
+from husk.engine.services.task_logs import TaskLogs
 from husk.engine.services.workers import Workers
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.errors import Conflict, HuskError, InvalidParameter
 from husk.registry.auth import Credentials
 
 if TYPE_CHECKING:
     from husk.engine.services.worker import Worker
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class Services:
@@ -75,6 +71,7 @@ class Services:
         configs: Objects,
         credentials: PullCredentials,
         containers: Containers,
+        logs: TaskLogs,
         events: Events,
         shared: Shared | None = None,
         workers: Workers,
@@ -102,6 +99,7 @@ class Services:
         self.secrets = secrets
         self.configs = configs
         self._containers = containers
+        self.logs = logs
         self._events = events
         self.followers = Followers(store, events)
 
@@ -342,37 +340,6 @@ class Services:
             return self.networks.places_of(self._containers.find(task.status.container_id))
         except HuskError:
             return self.networks.places_elsewhere(task.id)
-
-    def has_started(self, task: Task) -> bool:
-        """Has its container been started? Whoever follows the log of one that has not hears of nothing."""
-        if self._elsewhere(task):
-            return task.status.state == "running"
-        try:
-            return self._containers.find(task.status.container_id or task.name).state.status != "created"
-        except HuskError:
-            return False
-
-    def logs_of(
-        self, tasks: list[Task], query: LogQuery, form: Callable[[Task], Form[T]]
-    ) -> list[tuple[Task, AsyncIterator[T]]]:
-        """The log of each task that has a container, in the form that each is to have."""
-        found = []
-        for task in tasks:
-            if host := self._elsewhere(task):
-                found.append((task, note(task, host, query, form(task))))
-                continue
-            try:
-                found.append((task, self._containers.logs(task.status.container_id or task.name, query, form(task))))
-            except NotFound:
-                continue
-        return found
-
-    def _elsewhere(self, task: Task) -> str:
-        """The other node that a task has its container on, by name; empty for one of this host."""
-        if not task.status.container_id or task.node_id == self.cluster.node_id:
-            return ""
-        node = self._store.nodes.get(task.node_id)
-        return node.description.hostname if node is not None else task.node_id
 
     # --- helpers
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.keeper import Keeper
+from husk.cluster.port.logs import LogCalls
 from husk.cluster.port.managers import Managers
 from husk.cluster.trust.identity import Identity
 from husk.engine.containers.service import Containers
@@ -24,10 +25,12 @@ from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Told
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.dispatcher_desk import ManagerChannel, Pulse
+from husk.engine.services.log_source import LogSource
 from husk.engine.services.node import MANAGER_PORT, NodeDescription
 from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
 from husk.engine.services.swarm import Membership
+from husk.engine.services.worker_logs import WorkerLogs
 from husk.errors import HuskError, NotFound
 from husk.storage.secrets.task_files import TaskFiles
 from husk.tasks import Tasks
@@ -76,6 +79,7 @@ class Worker:
             reachable=_nothing_leads_here,
             events=events,
         )
+        self._logs = WorkerLogs(LogCalls(self._managers), LogSource(containers, self._assignments.task).read)
         self._tasks = Tasks()
 
     @property
@@ -99,6 +103,7 @@ class Worker:
         self._agent.start()
         self._assignments.start()
         self._pulse.start()
+        self._logs.start()
         self._tasks.spawn(self._keeper.run(), "this node's certificate")
 
     async def close(self) -> None:
@@ -124,6 +129,7 @@ class Worker:
     async def _silence(self) -> None:
         await self._tasks.cancel_all()
         await self._pulse.close()
+        await self._logs.close()
         await self._assignments.close()
         await self._managers.close()
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from husk.cluster.port.server import ClusterPort
     from husk.engine.services.dispatcher import Dispatcher
     from husk.engine.services.liveness import Liveness
+    from husk.engine.services.log_broker import LogBroker
 
 # Of what a node says of itself: labels and plugins together, and the length of each word.
 _MOST, _LONGEST = 512, 1024
@@ -28,26 +29,38 @@ class Workers:
         nodes: Nodes,
         liveness: Callable[[], "Liveness"],
         dispatcher: Callable[[], "Dispatcher"],
+        logs: Callable[[], "LogBroker"],
         changed: Callable[[], None],
     ) -> None:
-        """`liveness` and `dispatcher` make them; `changed` hears that a node is another one now."""
+        """`liveness`, `dispatcher` and `logs` make them; `changed` hears that a node is another one now."""
         self._own_id = own_id
         self._nodes = nodes
         self._make_liveness = liveness
         self._liveness: Liveness | None = None
         self._make_dispatcher = dispatcher
         self._dispatcher: Dispatcher | None = None
+        self._make_logs = logs
+        self._logs: LogBroker | None = None
         self._changed = changed
 
     def register(self, port: "ClusterPort") -> None:
         """Serve workers on a port that opens."""
         from husk.cluster.port.dispatch import DispatchHandlers
+        from husk.cluster.port.logs import LogHandlers
         from husk.engine.services.dispatcher_desk import DispatcherDesk
 
         if self._dispatcher is None:
             self._dispatcher = self._make_dispatcher()
         DispatchHandlers(DispatcherDesk(self._dispatcher, self)).register(port)
+        LogHandlers(self.logs).register(port)
         self.expect()
+
+    @property
+    def logs(self) -> "LogBroker":
+        """Who reads logs of other nodes."""
+        if self._logs is None:
+            self._logs = self._make_logs()
+        return self._logs
 
     def expect(self) -> None:
         """There may be workers: from now on those that are silent are lost."""

@@ -1,6 +1,6 @@
 """A swarm on doubles of its networks and containers: what it declares is real and in a store of its own."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +19,8 @@ from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.gateway import Gateway
+from husk.engine.services.log_broker import LogBroker
+from husk.engine.services.log_messages import Asked
 from husk.engine.services.machine import Machine
 from husk.engine.services.model import (
     ContainerSpec,
@@ -42,6 +44,7 @@ from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import Membership
+from husk.engine.services.task_logs import TaskLogs
 from husk.engine.services.worker import Worker
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError, NotFound
@@ -182,6 +185,22 @@ class FakeWorker:
         self.told.append("close")
 
 
+class FakeBroker:
+    """Reads what it is given, of any node."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.gives: list[bytes] = []
+        self.fails: HuskError | None = None
+
+    async def pieces(self, asked: Asked) -> AsyncGenerator[bytes]:
+        self.asked.append(asked)
+        for piece in self.gives:
+            yield piece
+        if self.fails is not None:
+            raise self.fails
+
+
 class SwarmRoom:
     def __init__(self, directory: Path, state: StateStore, hostname: str = "alpha") -> None:
         self.state = state
@@ -202,6 +221,7 @@ class SwarmRoom:
         self.gateway = FakeGateway()
         self.workers = FakeWorkers()
         self.worker_fails: HuskError | None = None
+        self.broker = cast(LogBroker, FakeBroker())
         self.services = Services(
             store=self.store,
             cluster=self.cluster,
@@ -217,6 +237,7 @@ class SwarmRoom:
             configs=self._objects("config"),
             credentials=PullCredentials(self.sealer),
             containers=cast(Containers, self.containers),
+            logs=TaskLogs(cast(Containers, self.containers), self.cluster, self.store.nodes, lambda: self.broker),
             events=self.events,
             workers=cast(Workers, self.workers),
             worker=self._worker,

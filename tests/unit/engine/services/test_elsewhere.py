@@ -6,13 +6,16 @@ from husk.engine.services.elsewhere import note, told
 from .test_planner import make_task
 
 
-async def test_a_line_says_where_a_log_is() -> None:
+async def test_a_line_says_why_a_log_cannot_be_read() -> None:
     task = make_task(1)
-    task.status.container_id = "0123456789abcdef"
-    line = told(task, "beta")
-    assert "on beta alone" in line and "docker logs 0123456789ab on" in line
-    [[record]] = [records async for records in note(task, "beta", LogQuery(), AsRecords())]
+    line = told([task], "beta", "the node is down")
+    assert line.startswith("husk: the log of this task cannot be read from beta") and line.endswith("the node is down")
+    assert "the logs of 2 tasks" in told([task, task], "beta", "")
+    [[record]] = [records async for records in note([task], "beta", "the node is down", LogQuery(), AsRecords())]
     assert (record.stream, record.data) == (STDERR, line.encode() + b"\n")
     plain = LogEncoder(multiplexed=False, timestamps=False)
-    assert [text async for text in note(task, "beta", LogQuery(), plain)] == [line.encode() + b"\n"]
-    assert [text async for text in note(task, "beta", LogQuery(stderr=False), plain)] == []
+    assert [text async for text in note([task], "beta", "the node is down", LogQuery(), plain)] == [
+        line.encode() + b"\n"
+    ]
+    none = LogQuery(stderr=False)
+    assert [text async for text in note([task], "beta", "", none, plain)] == []

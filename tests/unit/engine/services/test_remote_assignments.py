@@ -63,8 +63,8 @@ class Worker:
 
 @pytest.fixture
 async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
-    monkeypatch.setattr("husk.engine.services.remote_assignments.FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("husk.engine.services.remote_assignments.LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("husk.engine.services.persisting.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("husk.engine.services.persisting.LONGEST_PAUSE", 0.01)
     made = Worker()
     yield made
     await made.assignments.close()

@@ -12,7 +12,6 @@ from husk.cluster.port.join import Joined
 from husk.cluster.port.messages import JoinRequest
 from husk.cluster.trust import authority
 from husk.cluster.trust.identity import Identity
-from husk.engine.logs.read import AsRecords
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.filters import Filters
 from husk.engine.services import joining
@@ -37,7 +36,6 @@ from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemF
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec, task
-from tests.unit.engine.services.test_nodes import worker
 
 
 async def test_a_host_works_for_others_until_it_leaves(
@@ -280,26 +278,12 @@ async def test_tasks_without_a_container_have_no_log_and_no_place(room: SwarmRoo
     room.networks.add("lan")
     web = await made(room, spec())
     running, waiting = await room.run(web, lan="10.1.0.2"), task(web, slot=2, state="pending")
-    found: list[Any] = room.services.logs_of([running, waiting], LogQuery(stdout=True), cast(Any, lambda task: None))
-    assert [(one.slot, log) for one, log in found] == [(1, "log of web-1")]
-    await room.nodes.add(worker("w", "beta"))
-    there = task(web, slot=3, container_id="0123", node_id="w")
-    assert room.services.has_started(there)
-    [(_, log)] = room.services.logs_of([there], LogQuery(), lambda task: AsRecords())
-    [[line]] = [records async for records in log]
-    assert b"the log of this task is on beta alone" in line.data
+    found: list[Any] = room.services.logs.of([running, waiting], LogQuery(stdout=True), cast(Any, lambda task: None))
+    assert [(some[0].slot, log) for some, log in found] == [(1, "log of web-1")]
     assert [(network.name, address) for network, address in room.services.places_of(running)] == [
         ("lan", "10.1.0.2/24")
     ]
     assert room.services.places_of(waiting) == []
-
-
-async def test_a_task_has_started_when_its_container_has(room: SwarmRoom) -> None:
-    web = await made(room, spec())
-    running, waiting = await room.run(web), task(web, slot=2, state="pending")
-    assert (room.services.has_started(running), room.services.has_started(waiting)) == (True, False)
-    room.containers.find(running.status.container_id).state.status = "created"
-    assert not room.services.has_started(running)
 
 
 async def test_a_node_that_is_drained_says_so(room: SwarmRoom) -> None:

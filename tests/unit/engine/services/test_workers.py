@@ -5,6 +5,7 @@ import pytest
 
 from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.liveness import Liveness
+from husk.engine.services.log_broker import LogBroker
 from husk.engine.services.node import NodeDescription
 from husk.engine.services.workers import LEFT, Workers, check
 from husk.errors import InvalidParameter
@@ -26,6 +27,7 @@ class Room(SwarmRoom):
             nodes=self.nodes,
             liveness=self._liveness,
             dispatcher=self._dispatcher,
+            logs=self._logs,
             changed=self._hear,
         )
 
@@ -35,6 +37,10 @@ class Room(SwarmRoom):
     def _liveness(self) -> Liveness:
         self.made.append("liveness")
         return self.alive
+
+    def _logs(self) -> LogBroker:
+        self.made.append("logs")
+        return Mock(LogBroker)
 
     def _dispatcher(self) -> Dispatcher:
         self.made.append("dispatcher")
@@ -56,7 +62,7 @@ async def test_nothing_is_there_before_somebody_knocks(room: Room) -> None:
     port = Mock()
     room.real.register(port)
     room.real.register(port)
-    assert sorted(room.made) == ["dispatcher", "liveness"] and port.register_unary.call_count == 8
+    assert sorted(room.made) == ["dispatcher", "liveness", "logs"] and port.register_unary.call_count == 8
     room.alive.start.assert_called_once_with("m")
     room.real.opened()
     room.dispatcher.wake.assert_called_once_with()

@@ -1,0 +1,62 @@
+"""What is said between nodes about logs: which are asked for, and pieces of them. Pure.
+
+A piece has the records of one task in columns, as they were read (`engine/logs/records.py`): what a client wants of
+them is made by the manager that it talks to.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+from msgspec import Struct
+
+from husk.engine.logs.records import KINDS, Lines, LogQuery
+from husk.errors import InvalidParameter
+
+
+class Asked(Struct, kw_only=True, omit_defaults=True):
+    """Logs of some tasks of one node. `name` is what the node brings them under; `times` whether they are needed."""
+
+    name: str = ""
+    node: str
+    tasks: list[str]
+    query: LogQuery
+    times: bool = False
+
+
+class Piece(Struct, array_like=True, frozen=True):
+    """`task` is the place of the task among those that were asked for."""
+
+    task: int
+    kinds: list[bytes]
+    data: list[bytes]
+    times: list[bytes] | None = None
+
+
+_encode = msgspec.msgpack.encode
+_decode_piece = msgspec.msgpack.Decoder(Piece).decode
+
+
+class AsPieces:
+    """The form of a log that goes to another node (`engine/logs/read.Form`)."""
+
+    def __init__(self, task: int, times: bool) -> None:
+        self._task = task
+        self.needs_times = times
+
+    def encode(self, lines: Lines) -> bytes:
+        if not lines.data:
+            return b""
+        return _encode(Piece(self._task, lines.kinds, lines.data, lines.times if self.needs_times else None))
+
+
+def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int, Lines]:
+    """The task's place, and its records; InvalidParameter for what is none. The other node may be anybody's."""
+    try:
+        piece = _decode_piece(body)
+    except msgspec.MsgspecError as error:
+        raise InvalidParameter(f"this is no piece of a log: {error}") from None
+    count = len(piece.data)
+    whole = len(piece.kinds) == count and (not times or (piece.times is not None and len(piece.times) == count))
+    if not whole or not 0 <= piece.task < len(tasks) or not KINDS.keys() >= set(piece.kinds):
+        raise InvalidParameter("this is no piece of a log that was asked for")
+    return piece.task, Lines(piece.kinds, piece.data, piece.times)

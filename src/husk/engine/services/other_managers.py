@@ -1,0 +1,46 @@
+"""How this manager reads logs that it cannot reach itself: managers that may, in the order in which they are asked."""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+
+from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.port import logs
+from husk.engine.containers.service import Containers
+from husk.engine.services.assignment_messages import encoded
+from husk.engine.services.assignments import LocalAssignments
+from husk.engine.services.certificates import Certificates
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.log_broker import LogBroker
+from husk.engine.services.log_messages import Asked
+from husk.engine.services.log_source import LogSource
+from husk.engine.services.node import MANAGER_PORT, Node
+
+
+def open_broker(
+    nodes: Mapping[str, Node],
+    cluster: Cluster,
+    certificates: Certificates,
+    containers: Containers,
+    assignments: LocalAssignments,
+) -> LogBroker:
+    async def ask(endpoint: Endpoint, asked: Asked) -> AsyncGenerator[bytes]:
+        async for piece in logs.read(endpoint, await certificates.identity(), encoded(asked)):
+            yield piece
+
+    def others(asked: Asked) -> Iterator[AsyncGenerator[bytes]]:
+        for node in askable(asked.node, nodes, cluster.node_id):
+            assert node.manager is not None
+            yield ask(read_endpoint(node.manager.addr, MANAGER_PORT), asked)
+
+    return LogBroker(LogSource(containers, assignments.task).read, lambda: cluster.node_id, others)
+
+
+def askable(node_id: str, nodes: Mapping[str, Node], own_id: str) -> list[Node]:
+    """The managers that may reach a node: itself, if it is one, or else all others that live. Pure."""
+    node = nodes.get(node_id)
+    if node is not None and node.manager is not None:
+        return [node]
+    return [
+        other
+        for other in nodes.values()
+        if other.manager is not None and other.id != own_id and other.status.state != "down"
+    ]

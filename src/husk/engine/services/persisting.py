@@ -1,0 +1,27 @@
+"""Work of a worker that goes on for as long as it is in the swarm, whichever manager answers."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from husk.errors import HuskError
+
+log = logging.getLogger(__name__)
+
+# In seconds, between two tries to reach a manager: the first, the longest.
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+
+
+async def again_and_again(work: Callable[[], Awaitable[None]], what: str) -> None:
+    """Until this is cancelled."""
+    pause = FIRST_PAUSE
+    while True:
+        begun = asyncio.get_running_loop().time()
+        try:
+            await work()
+        except HuskError as error:
+            log.info("%s: no manager is heard: %s", what, error.message)
+        if asyncio.get_running_loop().time() - begun > LONGEST_PAUSE:
+            pause = FIRST_PAUSE
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)

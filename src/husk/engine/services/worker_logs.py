@@ -1,0 +1,43 @@
+"""A worker brings the logs that its manager asks for."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from typing import Protocol
+
+from husk.engine.services.assignment_messages import decoded
+from husk.engine.services.log_messages import Asked
+from husk.engine.services.persisting import again_and_again
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+
+class Calls(Protocol):
+    """Calls to a manager (`husk.cluster.port.logs.LogCalls`)."""
+
+    def wanted(self) -> AsyncGenerator[bytes]: ...
+
+    async def send(self, name: bytes, pieces: AsyncIterator[bytes]) -> None: ...
+
+
+class WorkerLogs:
+    def __init__(self, calls: Calls, read: Callable[[Asked], AsyncGenerator[bytes]]) -> None:
+        """`read` gives pieces of this node's logs."""
+        self._calls = calls
+        self._read = read
+        self._tasks = Tasks()
+
+    def start(self) -> None:
+        self._tasks.spawn(again_and_again(self._listen, "logs"), "services: logs for managers")
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    async def _listen(self) -> None:
+        async with aclosing(self._calls.wanted()) as wanted:
+            async for body in wanted:
+                self._tasks.spawn(self._bring(decoded(body, Asked)), "logs for a manager")
+
+    async def _bring(self, asked: Asked) -> None:
+        async with aclosing(self._read(asked)) as pieces:
+            with suppress(HuskError):  # the manager has gone, and with it who wanted to read
+                await self._calls.send(asked.name.encode(), pieces)

@@ -1,0 +1,31 @@
+import msgspec
+import pytest
+
+from husk.engine.logs.records import Lines
+from husk.engine.services.log_messages import AsPieces, Piece, read_piece
+from husk.errors import InvalidParameter
+
+LINES = Lines([b"stdout F", b"stderr P"], [b"one", b"\xff"], [b"1", b"2"])
+
+
+def test_lines_go_there_and_back() -> None:
+    assert read_piece(AsPieces(1, True).encode(LINES), "ab", True) == (1, LINES)
+    assert read_piece(AsPieces(0, False).encode(LINES), "ab", False) == (0, LINES._replace(times=None))
+    assert AsPieces(0, False).encode(Lines([], [])) == b""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"nonsense",
+        msgspec.msgpack.encode(Piece(2, [b"stdout F"], [b"x"], [b"1"])),
+        msgspec.msgpack.encode(Piece(-1, [b"stdout F"], [b"x"], [b"1"])),
+        msgspec.msgpack.encode(Piece(0, [b"stdin F"], [b"x"], [b"1"])),
+        msgspec.msgpack.encode(Piece(0, [], [b"x"], [b"1"])),
+        msgspec.msgpack.encode(Piece(0, [b"stdout F"], [b"x"], [])),
+        msgspec.msgpack.encode(Piece(0, [b"stdout F"], [b"x"])),
+    ],
+)
+def test_what_is_no_piece_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidParameter, match="no piece of a log"):
+        read_piece(body, "ab", True)

@@ -1,0 +1,48 @@
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from husk.engine.logs.records import LogQuery
+from husk.engine.services.assignment_messages import encoded
+from husk.engine.services.log_messages import Asked
+from husk.engine.services.worker_logs import WorkerLogs
+from husk.errors import Unavailable
+from tests.support.waiting import until_async
+
+
+class FakeCalls:
+    def __init__(self) -> None:
+        self.asked: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.sent: dict[bytes, list[bytes]] = {}
+
+    async def wanted(self) -> AsyncGenerator[bytes]:
+        while (body := await self.asked.get()) is not None:
+            yield body
+        raise Unavailable("the manager has gone")
+
+    async def send(self, name: bytes, pieces: AsyncIterator[bytes]) -> None:
+        async for piece in pieces:
+            self.sent.setdefault(name, []).append(piece)
+            if piece == b"last":
+                raise Unavailable("nobody reads")
+
+
+async def test_it_brings_what_is_asked_for_whichever_manager_asks() -> None:
+    calls, open = FakeCalls(), 0
+
+    async def read(asked: Asked) -> AsyncGenerator[bytes]:
+        nonlocal open
+        open += 1
+        try:
+            for piece in (*asked.tasks, "last", "never"):
+                yield piece.encode()
+        finally:
+            open -= 1
+
+    logs = WorkerLogs(calls, read)
+    logs.start()
+    for name in ("1", "2"):
+        calls.asked.put_nowait(encoded(Asked(name=name, node="w", tasks=[f"t{name}"], query=LogQuery())))
+        calls.asked.put_nowait(None)
+    await until_async(lambda: len(calls.sent) == 2 and not open, "both were sent")
+    assert calls.sent == {b"1": [b"t1", b"last"], b"2": [b"t2", b"last"]}
+    await logs.close()
