@@ -68,8 +68,7 @@ class Bundle(msgspec.Struct, frozen=True):
         except FileExistsError:
             for name in _OF_A_RUN:
                 (self.directory / name).unlink(missing_ok=True)
-        with open(f"{self.directory}/config.json", "wb", buffering=0) as file:
-            file.write(msgspec.json.encode(spec))
+        (self.directory / "config.json").write_bytes(msgspec.json.encode(spec))
 
     @property
     def closes_stdin(self) -> bool:
@@ -276,9 +275,13 @@ class Monitor:
             raise SystemFault(f"cannot resize container {bundle.container_id}: {error.strerror}") from error
 
     def reopen_log(self, bundle: Bundle) -> None:
-        """Have the log begin anew at its path; conmon does so a moment later, by renaming a new file to it."""
+        """Have the log begin anew at its path; conmon does so a moment later, by renaming a new file to it.
+
+        Raises SystemFault when the monitor is gone."""
         try:
             _tell(bundle, "2 0 0\n")
+        except BlockingIOError:
+            pass  # it has read nothing for long: it is stuck, not gone
         except OSError as error:
             raise SystemFault(f"the monitor of container {bundle.container_id} is gone: {error.strerror}") from error
 

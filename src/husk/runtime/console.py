@@ -69,11 +69,12 @@ async def until_accepted(connection: socket.socket) -> None:
     """Wait until conmon has accepted a client: it sends output to those only, which a busy host delays.
 
     A monitor that is stuck takes no more than a moment of our time: the client stays in its queue, as it always did.
+    The connection may be closed meanwhile, by a client that leaves.
     """
     from husk.kernel import unixdiag
 
     started = time.monotonic()
-    while unixdiag.accepted(connection) is False and not _has_news(connection):
+    while connection.fileno() >= 0 and unixdiag.accepted(connection) is False and not _has_news(connection):
         waited = time.monotonic() - started
         if waited > _ACCEPT_SECONDS:
             return

@@ -1,3 +1,5 @@
+import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,29 @@ async def test_attaching_to_a_container_without_monitor_fails(monitor: Monitor, 
 async def test_a_missing_conmon_is_named(bundle: Bundle) -> None:
     with pytest.raises(SystemFault, match="cannot run /nonexistent/conmon: No such file or directory"):
         await Monitor("/nonexistent/conmon").create(bundle, RUNTIME)
+
+
+def test_a_bundle_that_the_disk_takes_only_a_part_of_is_no_bundle(bundle: Bundle) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            bundle.write_config({"hostname": "x" * 5000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_monitor_that_reads_nothing_for_long_is_not_gone(monitor: Monitor, bundle: Bundle) -> None:
+    os.mkfifo(bundle.directory / "ctl")
+    reader = os.open(bundle.directory / "ctl", os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(bundle.directory / "ctl", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 4096)
+        monitor.reopen_log(bundle)
+    finally:
+        os.close(reader)
+        os.close(writer)
+    with pytest.raises(SystemFault, match="the monitor of container abc is gone"):
+        monitor.reopen_log(bundle)

@@ -1,7 +1,9 @@
 """A console on a pair of sockets: the other end plays the monitor."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +48,16 @@ async def test_input_that_nobody_reads_any_more_is_dropped(ends: tuple[Console, 
     monitor.close()
     await console.write(b"x" * 100_000)
     assert await console.read() is None
+
+
+async def test_a_client_that_leaves_before_it_is_accepted_does_no_harm(tmp_path: Path) -> None:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ours,
+    ):
+        listener.bind(str(tmp_path / "attach"))
+        listener.listen()
+        ours.connect(str(tmp_path / "attach"))
+        console = Console(ours, closes_stdin=False)
+        asyncio.get_running_loop().call_later(0.01, console.close)
+        await console.accepted()

@@ -5,10 +5,10 @@ without a file being written belongs to a monitor that has still to be told to o
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 
 from husk import threads
@@ -23,7 +23,19 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 _SHORTEST, _LONGEST = 0.01, 0.1
-_REOPEN_PATIENCE = 10.0
+# Seconds from telling the monitor to telling it again. Not often: what it is told while it is stuck it does later, and
+# each time it begins anew, over what it has written since the time before.
+_REOPEN_PAUSES = (0.25, 0.75, 2.0, 7.0)
+# Seconds that one which is stuck is left alone at first, then twice as long each time.
+_STUCK = 10.0
+
+
+class Writer(Enum):
+    """What became of the writer of a file that was put aside."""
+
+    ELSEWHERE = "it has begun a new file"
+    STUCK = "it may still write to the old one"
+    GONE = "nobody writes any more"
 
 
 class Rotator(Companion[LoggedContainer]):
@@ -67,6 +79,7 @@ class Rotator(Companion[LoggedContainer]):
     ) -> None:
         if former is not None:
             await asyncio.wait([former])
+        stuck = _STUCK
         while True:
             try:
                 await self._until_full(files, wanted.max_size)
@@ -78,20 +91,26 @@ class Rotator(Companion[LoggedContainer]):
                 return
             # The container may end meanwhile: its files are no more than were asked for then, too.
             rotating = self._rotate(files, record, wanted)
-            if not await self._tasks.to_its_end(rotating, f"rotate the log of {record.id[:12]}"):
+            writer = await self._tasks.to_its_end(rotating, f"rotate the log of {record.id[:12]}")
+            if writer is Writer.GONE:
                 return
+            if writer is Writer.STUCK and not await _begun_within(files, stuck):
+                stuck *= 2
+            else:
+                stuck = _STUCK
 
-    async def _rotate(self, files: LogFiles, record: Container, wanted: Keeping) -> bool:
-        """Go on after a file was put aside; False when nobody writes any more."""
-        begun = await self._reopen(files, record)
+    async def _rotate(self, files: LogFiles, record: Container, wanted: Keeping) -> Writer:
+        """Go on after a file was put aside."""
+        writer = await self._reopen(files, record)
         try:
-            await threads.trees(files.tidy, wanted.max_files, wanted.compress)
-        except FileNotFoundError:
-            return False  # removed with its container
+            # What is still written to must not be packed: that would be lost.
+            await threads.trees(files.tidy, wanted.max_files, wanted.compress and writer is not Writer.STUCK)
         except OSError as error:
+            if not files.path.parent.exists():
+                return Writer.GONE  # removed with its container
             # The next time it is full, if there is room then.
             log.warning("old logs of container %s are not packed: %s", record.id[:12], error)
-        return begun
+        return writer
 
     async def _until_full(self, files: LogFiles, limit: int) -> None:
         grown = asyncio.Event()
@@ -110,14 +129,23 @@ class Rotator(Companion[LoggedContainer]):
         finally:
             self._watches.remove(number)
 
-    async def _reopen(self, files: LogFiles, record: Container) -> bool:
-        """Have the monitor begin a new file; False when it is gone."""
-        deadline = time.monotonic() + _REOPEN_PATIENCE
-        with contextlib.suppress(SystemFault):
-            while time.monotonic() < deadline:
+    async def _reopen(self, files: LogFiles, record: Container) -> Writer:
+        """Have the monitor begin a new file."""
+        for pause in _REOPEN_PAUSES:
+            try:
                 self._reopen_log(record)
-                for _ in range(50):
-                    if files.is_begun():
-                        return True
-                    await asyncio.sleep(0.005)
-        return files.is_begun()
+            except SystemFault:
+                return Writer.ELSEWHERE if files.is_begun() else Writer.GONE
+            if await _begun_within(files, pause):
+                return Writer.ELSEWHERE
+        return Writer.STUCK
+
+
+async def _begun_within(files: LogFiles, seconds: float) -> bool:
+    started = time.monotonic()
+    while not files.is_begun():
+        waited = time.monotonic() - started
+        if waited >= seconds:
+            return False
+        await asyncio.sleep(min(max(0.005, waited / 10), 0.1))
+    return True

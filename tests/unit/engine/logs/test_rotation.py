@@ -1,5 +1,7 @@
 """A log that grows too long gets a new file, and its monitor is told."""
 
+import gzip
+import shutil
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -7,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from husk.engine.containers.index import Instance
+from husk.engine.logs import rotation
 from husk.engine.logs.rotation import Rotator
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig, LogConfig
 from husk.errors import SystemFault
+from husk.runtime.log_files import LogFiles
 from husk.tasks import Tasks
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -115,6 +119,61 @@ async def test_when_the_monitor_is_gone_nothing_more_is_done(writer: Writer) -> 
     await until_async(lambda: writer.aside == {"container.log.1"}, "it is put aside")
     writer.rotator.ended(instance)
     assert writer.reopened == 0 and not writer.path.exists()
+
+
+async def test_what_a_stuck_monitor_still_writes_to_is_not_packed(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotation, "_REOPEN_PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(rotation, "_STUCK", 0.01)
+    told = 0
+
+    def nothing_yet(record: Container) -> None:
+        nonlocal told
+        told += 1
+
+    writer.rotator._reopen_log = nothing_yet
+    with writer.path.open("ab") as held:
+        writer.runs(max_size="1k", max_file="3", compress="true")
+        held.write(b"x" * 2000)
+        held.flush()
+        await until_async(lambda: told > 4, "it is told again and again")
+        assert writer.aside == {"container.log.1"}
+        held.write(b"late")
+    writer.rotator._reopen_log = writer.reopen
+    writer.write(2000)
+    await until_async(lambda: writer.aside == {"container.log.1.gz", "container.log.2.gz"}, "both are packed")
+    with gzip.open(writer.path.with_name("container.log.1.gz")) as packed:
+        assert packed.read() == b"x" * 2000 + b"late"
+
+
+async def test_an_old_file_that_somebody_removes_ends_no_rotation(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tidied: list[int] = []
+
+    def fails_first(files: LogFiles, max_files: int, compress: bool) -> None:
+        tidied.append(max_files)
+        if len(tidied) == 1:
+            raise FileNotFoundError("container.log.1")
+
+    monkeypatch.setattr(LogFiles, "tidy", fails_first)
+    writer.runs(max_size="1k", max_file="3")
+    for _ in range(2):
+        before = writer.reopened
+        writer.write(2000)
+        await until_async(partial(writer.reopened_since, before), "the file is rotated")
+
+
+async def test_a_log_removed_with_its_container_is_no_longer_watched(writer: Writer) -> None:
+    def removed(record: Container) -> None:
+        shutil.rmtree(writer.path.parent)
+        raise SystemFault("the monitor is gone")
+
+    writer.rotator._reopen_log = removed
+    writer.runs(max_size="1k", max_file="3")
+    writer.write(2000)
+    await until_async(lambda: writer.tasks.count == 0, "nobody watches it")
 
 
 @pytest.mark.parametrize("driver", ["json-file", "none"])
