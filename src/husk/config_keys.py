@@ -293,7 +293,7 @@ _NETWORKS = (
         "network-control-plane-mtu",
         Kind.NUMBER,
         "Accepted.",
-        means="a swarm has one host here, so there is no control plane between hosts",
+        means="hosts of a swarm talk by TCP, which finds the size of packets itself",
     ),
     _same(
         "network-diagnostic-port",
@@ -304,8 +304,7 @@ _NETWORKS = (
     _same(
         "swarm-default-advertise-addr",
         Kind.TEXT,
-        "Accepted.",
-        means="a swarm has one host here: nobody else has to be told its address",
+        "Address or interface by which a swarm's nodes know this one. [the one that leads out]",
     ),
     Option(
         "node-generic-resource",

@@ -188,6 +188,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         metrics_containers=_limit("metrics-containers", settings.metrics_containers, standard.metrics_containers),
         audit_log=values.absolute("audit-log", settings.audit_log) if settings.audit_log else None,
         cluster_store=values.cluster_store(settings.cluster_store or "", settings.cluster_store_opts or {}),
+        swarm_default_advertise_addr=settings.swarm_default_advertise_addr or "",
         remarks=remarks,
     )
 

@@ -97,7 +97,7 @@ DOCKERD = [
     ("shutdown-timeout", "shutdown-timeout", WORKS, "30"),
     ("storage-driver", "storage-driver", MEANS, "overlay2"),
     ("storage-opt", "storage-opts", MEANS, "overlay2.override_kernel_check=true"),
-    ("swarm-default-advertise-addr", "swarm-default-advertise-addr", MEANS, "eth0"),
+    ("swarm-default-advertise-addr", "swarm-default-advertise-addr", WORKS, "eth0"),
     ("tls", "tls", WORKS, "true"),
     ("tlscacert", "tlscacert", WORKS, "/ca.pem"),
     ("tlscert", "tlscert", WORKS, "/cert.pem"),

@@ -82,6 +82,9 @@ class Control:
             described = failed_build(failure).details
             error = Status.decode(described) if described else Status(UNKNOWN, failure.message)
             raise
+        except Exception as failure:
+            error = Status(UNKNOWN, str(failure))
+            raise
         finally:
             known = begun.done() and not begun.cancelled() and begun.exception() is None
             begun.cancel()
@@ -125,8 +128,8 @@ class Control:
         try:
             yield log
             error = None
-        except HuskError as failure:
-            error = Status(UNKNOWN, failure.message)
+        except Exception as failure:
+            error = Status(UNKNOWN, failure.message if isinstance(failure, HuskError) else str(failure))
             raise
         finally:
             log.close()

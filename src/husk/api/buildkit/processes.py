@@ -111,8 +111,8 @@ class _Process:
         self._init = init
         self._send = send
         self._streams: Streams | None = None
-        self._talk: Talk | None = None
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_WAITING)
+        self._signals: asyncio.Queue[signal.Signals] = asyncio.Queue(_MOST_WAITING)
         self._size: tuple[int, int] | None = None
         self._ended = asyncio.Event()
 
@@ -137,21 +137,23 @@ class _Process:
         if code and status is None:
             status = Status(UNKNOWN, f"exit code: {code}")
         self._ended.set()
-        while not self._waiting.empty():
-            self._waiting.get_nowait()
+        for waiting in (self._waiting, self._signals):
+            while not waiting.empty():
+                waiting.get_nowait()
         for fd in (one for one in self._init.fds if one != _STDIN):
             await self._tell(gateway.ExecMessage(file=gateway.FdMessage(fd, eof=True)))
         await self._tell(gateway.ExecMessage(exit=gateway.ExitMessage(code, status)))
         await self._tell(gateway.ExecMessage(done=gateway.Empty()))
 
     async def _talk_with(self, streams: Streams, tasks: Tasks) -> int:
-        self._talk = self._held.talk(
+        talk = self._held.talk(
             self._process,
             streams,
             insecure=self._init.security == ops.SECURITY_INSECURE,
             secret_env=self._secret_env,
         )
-        running = tasks.spawn(self._talk.run(), "process", awaited=True)
+        running = tasks.spawn(talk.run(), "process", awaited=True)
+        tasks.spawn(self._pass_signals(talk), "signals of a process")
         await self._tell(gateway.ExecMessage(started=gateway.Empty()))
         if not await _opened(streams, running):
             return await running
@@ -180,8 +182,8 @@ class _Process:
             number = signal.__dict__.get(message.signal.name)
             if not isinstance(number, signal.Signals):
                 raise InvalidParameter(f"Unknown signal {message.signal.name}")
-            if self._talk is not None and not self._ended.is_set():
-                await self._talk.signal(number)
+            if not self._ended.is_set():
+                await self._signals.put(number)
 
     async def _take(self, file: gateway.FdMessage) -> None:
         if file.fd != _STDIN:
@@ -190,6 +192,10 @@ class _Process:
         for data in ([file.data] if file.data else []) + ([None] if file.eof else []):
             if not self._ended.is_set():
                 await self._waiting.put(data)
+
+    async def _pass_signals(self, talk: Talk) -> None:
+        while True:
+            await talk.signal(await self._signals.get())
 
     async def _feed(self, streams: Streams) -> None:
         while (data := await self._waiting.get()) is not None:

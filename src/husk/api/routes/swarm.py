@@ -1,7 +1,6 @@
 """The swarm that this engine is part of, and its nodes."""
 
 import ipaddress
-import socket
 
 from husk.api.call import Call
 from husk.api.http.response import Answer
@@ -9,7 +8,8 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
-from husk.engine.services.joining import Wish, listen_endpoint
+from husk.engine.services import addresses
+from husk.engine.services.joining import Wish
 from husk.engine.services.node import MANAGER_PORT
 from husk.engine.services.nodes import NODE_FILTERS
 from husk.engine.services.settings import NodeSpec, SwarmSpec
@@ -35,8 +35,9 @@ async def init(call: Call) -> Answer:
         _check_pool(pool, request.subnet_size or DEFAULT_SUBNET_SIZE)
     if request.auto_lock_managers:
         request.spec.encryption_config.auto_lock_managers = True
-    address, port = _advertised(request.advertise_addr)
-    listen = listen_endpoint(request.listen_addr) if request.listen_addr else None
+    wanted = request.advertise_addr or call.engine.config.swarm_default_advertise_addr
+    address, port = await addresses.advertised(wanted)
+    listen = await addresses.listening(request.listen_addr) if request.listen_addr else None
     services = call.engine.services
     cluster = services.cluster
     if request.force_new_cluster and cluster.active:
@@ -63,17 +64,18 @@ async def join(call: Call) -> Answer:
     services = call.engine.services
     services.cluster.check_alone()
     request = await call.body(_join)
+    wanted = request.advertise_addr or call.engine.config.swarm_default_advertise_addr
     if call.engine.config.cluster_store is not None:
         # Who has the store is a manager in all but name.
-        advertised, _ = _advertised(request.advertise_addr)
-        await services.cluster.enlist(request.join_token, advertise=advertised, availability=request.availability)
+        advertised = await addresses.advertised(wanted)
+        await services.cluster.enlist(request.join_token, advertise=advertised.host, availability=request.availability)
         await services.started()
         return call.empty(200)
     wish = Wish(
         remotes=request.remote_addrs,
         token=request.join_token,
         listen=request.listen_addr,
-        advertise=_advertised(request.advertise_addr)[0] if request.advertise_addr else "",
+        advertise=(await addresses.advertised(wanted)).host if wanted else "",
         data_path=request.data_path_addr,
         availability=request.availability,
     )
@@ -143,25 +145,6 @@ def _check_pool(text: str, size: int) -> None:
             f"invalid subnet size {size}: subnets of the address pool {pool} have /{pool.prefixlen} to "
             f"/{NARROWEST_SUBNET}"
         )
-
-
-def _advertised(text: str) -> tuple[str, int]:
-    """What the node tells others: the client's address, or the one this host is reached by; and the port, if named."""
-    host, bracket, rest = text.rpartition("]")
-    port = rest.removeprefix(":") if bracket else text.partition(":")[2] if text.count(":") == 1 else ""
-    address = host.removeprefix("[") if bracket else text.partition(":")[0] if text.count(":") == 1 else text
-    number = int(port) if port.isascii() and port.isdigit() and int(port) < 1 << 16 else 0
-    if address:
-        try:
-            return str(ipaddress.ip_address(address)), number
-        except ValueError:
-            return address, number
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # no packet is sent: this asks the routing table
-            return str(probe.getsockname()[0]), number
-        except OSError:
-            return "127.0.0.1", number
 
 
 ROUTES = (

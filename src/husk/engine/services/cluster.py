@@ -235,7 +235,7 @@ class Cluster:
         data_path_port: int,
     ) -> str:
         """Make this engine a swarm of one; the node's id."""
-        settings.check_availability(availability)
+        availability = settings.availability(availability)
         settings.check(spec)
         now = rfc3339(now_ns())
         swarm = Swarm(
@@ -269,7 +269,7 @@ class Cluster:
 
     async def enlist(self, token: str, *, advertise: str, availability: str) -> str:
         """Become a manager of the swarm that is in the store, which this daemon was told of; the node's id."""
-        settings.check_availability(availability)
+        availability = settings.availability(availability)
         async with self._changing:
             self.check_alone()
             if (swarm := self._store.swarm) is None:

@@ -28,12 +28,21 @@ log = logging.getLogger(__name__)
 
 
 class Endpoints:
-    def __init__(self, *, store: SwarmRecords, networks: Networks, find_container: Callable[[str], Container]) -> None:
+    def __init__(
+        self,
+        *,
+        store: SwarmRecords,
+        networks: Networks,
+        node_id: Callable[[], str],
+        find_container: Callable[[str], Container],
+    ) -> None:
+        """`node_id` is that of this node: only its own tasks have containers that can be found."""
         # Where hosts share networks: what this one is told of the others.
         self.feed: OverlayFeed | None = None
         self.shared: SharedNetworks | None = None
         self._store = store
         self._networks = networks
+        self._node_id = node_id
         self._find_container = find_container
         self._unsaved = 0
 
@@ -109,6 +118,8 @@ class Endpoints:
                 if task.id in elsewhere:
                     found = self._elsewhere(task.name, elsewhere[task.id])
                     running.setdefault(task.service_id, []).append(found)
+                    continue
+                if task.node_id != self._node_id():
                     continue
                 try:
                     container = self._find_container(task.status.container_id)

@@ -1,20 +1,21 @@
 """How does this engine become a node of another one's swarm? Checked here, done by `husk.cluster.port.join`."""
 
-import ipaddress
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
-from husk.engine.services import settings
+from husk.engine.services import addresses, settings
 from husk.engine.services.assignment_messages import encoded
 from husk.engine.services.node import MANAGER_PORT, NodeDescription
-from husk.errors import InvalidParameter
+from husk.errors import HuskError, InvalidParameter
 
 if TYPE_CHECKING:
     from husk.cluster.port.join import Joined
 
 WRONG_TOKEN = "rpc error: code = InvalidArgument desc = A valid join token is necessary to join this cluster"
-_LISTEN = "listen address must be an IP address or network interface (with optional port number)"
+# How long a manager has to hear that a node leaves, in seconds.
+FAREWELL = 2.0
 
 
 class Wish(NamedTuple):
@@ -28,13 +29,8 @@ class Wish(NamedTuple):
     availability: str = ""
 
 
-class Plan(NamedTuple):
-    remotes: tuple[Endpoint, ...]
-    listen: Endpoint
-
-
-def check(wish: Wish) -> Plan:
-    """InvalidParameter in Docker's words for what cannot be. Pure."""
+def check(wish: Wish) -> tuple[Endpoint, ...]:
+    """The managers to ask. InvalidParameter in Docker's words for what cannot be. Pure."""
     if not wish.listen:
         raise InvalidParameter('invalid ListenAddr "": invalid empty address')
     if not wish.remotes:
@@ -47,24 +43,16 @@ def check(wish: Wish) -> Plan:
             remotes.append(read_endpoint(remote.removeprefix("tcp://"), MANAGER_PORT))
         except InvalidParameter as error:
             raise InvalidParameter(f'invalid remoteAddr "{remote}": {error.message}') from None
-    settings.check_availability(wish.availability)
+    settings.availability(wish.availability)
     if not wish.token:
         raise InvalidParameter(WRONG_TOKEN)
-    return Plan(tuple(remotes), listen_endpoint(wish.listen))
-
-
-def listen_endpoint(text: str) -> Endpoint:
-    """Where the cluster port is to be: `IP`, `IP:PORT`; an IPv6 address in brackets."""
-    try:
-        found = read_endpoint(text.removeprefix("tcp://"), MANAGER_PORT)
-        return found._replace(host=str(ipaddress.ip_address(found.host)))
-    except (InvalidParameter, ValueError):
-        raise InvalidParameter(_LISTEN) from None
+    return tuple(remotes)
 
 
 async def join(wish: Wish, description: NodeDescription) -> "Joined":
     """Ask a manager to be let in, as a node that is described so."""
-    plan = check(wish)
+    remotes = check(wish)
+    await addresses.listening(wish.listen)
     from husk.cluster.port.join import join as ask
     from husk.cluster.port.messages import JoinRequest
 
@@ -76,4 +64,17 @@ async def join(wish: Wish, description: NodeDescription) -> "Joined":
         data_path_address=wish.data_path,
         description=encoded(description),
     )
-    return await ask(plan.remotes, request)
+    return await ask(remotes, request)
+
+
+async def withdraw(joined: "Joined") -> None:
+    """Tell the swarm that a node which has just joined will never work for it, if a manager hears that."""
+    from husk.cluster.port.dispatch import DispatchCalls
+    from husk.cluster.port.managers import Managers
+
+    managers = Managers(joined.managers, joined.identity)
+    try:
+        with contextlib.suppress(HuskError):
+            await DispatchCalls(managers).leave(FAREWELL)
+    finally:
+        await managers.close()

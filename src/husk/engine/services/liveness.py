@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from husk.cluster.records import Delete, News, Put
+from husk.cluster.records import Delete, News, Put, Stale
 from husk.engine.services.cluster_store import ClusterStore, Lease
 from husk.engine.services.heartbeats import GRACE, Heartbeats, verdicts
 from husk.engine.services.model import SECOND
@@ -95,7 +95,7 @@ class Hearing:
         """Unless another manager hears it now."""
         record = await self._store.get(ALIVE, node_id)
         if record is not None and self._lease is not None and record.lease == self._lease.id:
-            with contextlib.suppress(HuskError):
+            with contextlib.suppress(Stale):
                 await self._store.commit(Delete(ALIVE, node_id, record.version))
 
     async def _wait(self, lease: Lease) -> None:

@@ -64,13 +64,12 @@ class Nodes:
 
     async def update(self, reference: str, spec: NodeSpec, version: int) -> Changed:
         """What is wanted of a node, on the version that the client has seen."""
-        settings.check_availability(spec.availability)
-        settings.check_role(spec.role)
+        role, availability = settings.role(spec.role), settings.availability(spec.availability)
         node = self.find(reference)
         if version != node.version:
             raise InvalidParameter(OUT_OF_SEQUENCE)
         wanted = msgspec.structs.replace(
-            spec, role=spec.role or node.spec.role, availability=spec.availability or node.spec.availability
+            spec, role=role or node.spec.role, availability=availability or node.spec.availability
         )
         if node.is_manager and wanted.role == "worker" and len(self.managers()) == 1:
             raise InvalidParameter(_REFUSED + "can't demote the last manager of the swarm")

@@ -61,7 +61,7 @@ class SwarmOffice:
         return Tokens(swarm.worker_token, swarm.manager_token)
 
     async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
-        settings.check_availability(request.availability)
+        availability = settings.availability(request.availability)
         if role == "manager":
             raise NotImplementedYet(NO_MANAGERS)
         description = decoded(request.description or b"{}", NodeDescription)
@@ -74,7 +74,7 @@ class SwarmOffice:
             version=NEW,
             created_at=now,
             updated_at=now,
-            spec=NodeSpec(role=role, availability=request.availability or "active"),
+            spec=NodeSpec(role=role, availability=availability or "active"),
             description=description,
             status=NodeStatus(state="unknown", addr=told),
             issuer=self._roots().signing.key_id,

@@ -194,7 +194,9 @@ def _build(
         deliveries=deliveries,
         wake=lambda task: agent.wake(task.id),
     )
-    endpoints = Endpoints(store=store, networks=networks, find_container=containers.find)
+    endpoints = Endpoints(
+        store=store, networks=networks, node_id=lambda: cluster.node_id, find_container=containers.find
+    )
     agent = Agent(
         assignments=assignments, containers=containers, runner=runner, reachable=endpoints.settle, events=events
     )

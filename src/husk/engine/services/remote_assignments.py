@@ -47,8 +47,9 @@ class RemoteAssignments:
         self._node: NodeFacts | None = None
         self._given: dict[str, Given] = {}
         self._values: dict[tuple[str, str], Value] = {}
-        # What is told anew, until it is complete.
+        # What is told anew, until it is complete: tasks, and values of secrets and configs.
         self._coming: set[str] | None = None
+        self._coming_values: set[tuple[str, str]] = set()
         self._unreported: dict[str, Report] = {}
         self._to_report = asyncio.Event()
         self._tasks = Tasks()
@@ -105,10 +106,11 @@ class RemoteAssignments:
     def hear(self, told: Told) -> None:
         """Take in what a manager tells."""
         if told.all:
-            self._coming = set()
+            self._coming, self._coming_values = set(), set()
         self._node = told.node or self._node
         for value in told.values:
             self._values[(value.kind, value.id)] = _value(value)
+            self._coming_values.add((value.kind, value.id))
         for given in told.tasks:
             self._take(given)
         for task_id in told.gone:
@@ -118,7 +120,9 @@ class RemoteAssignments:
         if told.complete and self._coming is not None:
             for task_id in [id for id in self._given if id not in self._coming]:
                 self._drop(task_id)
-            self._coming = None
+            for key in [key for key in self._values if key not in self._coming_values]:
+                del self._values[key]
+            self._coming, self._coming_values = None, set()
             self._told_all()
 
     def _take(self, given: Given) -> None:

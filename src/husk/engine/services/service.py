@@ -1,6 +1,7 @@
 """What the edge can do with services and tasks."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, get_args
@@ -213,9 +214,10 @@ class Services:
             try:
                 await asyncio.to_thread(self.certificates.files().save, joined.identity)
                 await self.cluster.enrol(membership)
-            except HuskError:
+            except Exception:
                 await self.certificates.forget()
                 await self.cluster.forget()
+                await joining.withdraw(joined)
                 raise
             await self._work(membership)
 
@@ -234,8 +236,8 @@ class Services:
 
     async def _leave_others(self) -> None:
         if self.worker is not None:
-            worker, self.worker = self.worker, None
-            await worker.leave()
+            await self.worker.leave()
+            self.worker = None
         await self.certificates.forget()
         await self.cluster.forget()
 
@@ -336,10 +338,10 @@ class Services:
 
     def places_of(self, task: Task) -> list[tuple[Network, str]]:
         """The networks of the swarm that a task is on, with its addresses there."""
-        try:
-            return self.networks.places_of(self._containers.find(task.status.container_id))
-        except HuskError:
-            return self.networks.places_elsewhere(task.id)
+        if task.node_id == self.cluster.node_id:
+            with contextlib.suppress(HuskError):
+                return self.networks.places_of(self._containers.find(task.status.container_id))
+        return self.networks.places_elsewhere(task.id)
 
     # --- helpers
 

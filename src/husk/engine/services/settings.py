@@ -142,14 +142,18 @@ def check(spec: SwarmSpec) -> None:
         )
 
 
-def check_availability(text: str) -> None:
-    if text.lower() not in ("", "active", "pause", "drain"):
+def availability(text: str) -> str:
+    """The word that a client means, in whatever letters; empty if it says none."""
+    if (word := text.lower()) not in ("", "active", "pause", "drain"):
         raise InvalidParameter(f'invalid Availability: "{text}"')
+    return word
 
 
-def check_role(text: str) -> None:
-    if text.lower() not in ("", "manager", "worker"):
+def role(text: str) -> str:
+    """As `availability`."""
+    if (word := text.lower()) not in ("", "manager", "worker"):
         raise InvalidParameter(f'invalid Role: "{text}"')
+    return word
 
 
 def data_path_port(wanted: int) -> int:

@@ -3,6 +3,7 @@
 This is the rule that a manager keeps towards each node, whatever the node asks for. Pure.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -31,6 +32,7 @@ _ORDER = {
     for state in states
 }
 _LONGEST = 4096
+_CONTAINER_ID = re.compile("[0-9a-f]{64}", re.ASCII)
 NOT_YOURS = "this node has no such task"
 
 
@@ -96,8 +98,9 @@ def checked(node_id: str, task: Task | None, status: TaskStatus, now: int) -> Ta
         raise Forbidden(f"a node cannot bring a task from {old.state} to {status.state}")
     if _ORDER[status.state] < _ORDER[old.state] or (not task.alive and status.state != old.state):
         raise Forbidden(f"a task does not go back from {old.state} to {status.state}")
-    if status.container_id and (len(status.container_id) > 64 or not status.container_id.isalnum()):
-        raise InvalidParameter("the id of a container has letters and digits")
+    if status.container_id and not _CONTAINER_ID.fullmatch(status.container_id):
+        # Names and leading parts of ids would mean containers of whoever looks for them.
+        raise InvalidParameter("the id of a container has 64 hexadecimal digits")
     same = status.state == old.state
     return msgspec.structs.replace(
         status,

@@ -25,6 +25,7 @@ from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Told
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.dispatcher_desk import ManagerChannel, Pulse
+from husk.engine.services.joining import FAREWELL
 from husk.engine.services.log_source import LogSource
 from husk.engine.services.node import MANAGER_PORT, NodeDescription
 from husk.engine.services.remote_assignments import RemoteAssignments
@@ -37,8 +38,6 @@ from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# How long a manager has to hear that the node leaves, in seconds.
-FAREWELL = 2.0
 REMOVED = "this node has been removed from the swarm: leave it (docker swarm leave), and join again"
 
 
@@ -113,18 +112,29 @@ class Worker:
         await self._silence()
 
     async def leave(self) -> None:
-        """Nothing of the swarm is left here when this returns, be its managers there or not."""
+        """Nothing of the swarm is left here when this returns, be its managers there or not. Can be tried again."""
         with contextlib.suppress(HuskError):
             await self._calls.leave(FAREWELL)
         await self._agent.close()
         await self._silence()
         await self._runner.forget_all()
-        # What no manager has told of.
-        for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
-            with contextlib.suppress(NotFound):
-                await self._containers.remove(container.id, True, True, False)
+        failures = await self._remove_all()
         await self._deliveries.sweep(())
         await self._runner.close()
+        if failures:
+            raise failures[0]
+
+    async def _remove_all(self) -> list[HuskError]:
+        """Also what no manager has told of; why some are still there."""
+        failures = []
+        for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
+            try:
+                await self._containers.remove(container.id, True, True, False)
+            except NotFound:
+                continue
+            except HuskError as error:
+                failures.append(error)
+        return failures
 
     async def _silence(self) -> None:
         await self._tasks.cancel_all()

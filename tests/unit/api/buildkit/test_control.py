@@ -119,6 +119,19 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again() -> None:
         assert len(await client.many("ListenBuildHistory", asked, control.BuildHistoryEvent)) == 1
 
 
+@pytest.mark.parametrize(
+    ("failure", "message"), [(OSError("no space"), "no space"), (asyncio.CancelledError(), "context canceled")]
+)
+async def test_a_build_of_others_that_fails_is_remembered_as_failed(failure: BaseException, message: str) -> None:
+    served = Control(FakeBackend())
+    with pytest.raises(type(failure)):
+        async with served.noted(control.SolveRequest(ref="b")):
+            raise failure
+    listened = served.listen_history(control.BuildHistoryRequest(early_exit=True), {})
+    (record,) = [event.record async for event in listened if event.record]
+    assert record.error is not None and record.error.message == message
+
+
 async def test_a_build_of_others_is_followed_and_remembered() -> None:
     served = Control(FakeBackend())
     graph, edge = chain("make")

@@ -48,6 +48,9 @@ async def test_a_swarm_of_one(client: ClientSession, room: SwarmRoom) -> None:
         {"DefaultAddrPool": ["10.0.0.0/8"], "SubnetSize": 30},
         {"Availability": "asleep"},
         {"DataPathPort": 80},
+        {"AdvertiseAddr": "no-such-interface"},
+        {"AdvertiseAddr": "0.0.0.0"},
+        {"ListenAddr": "no-such-interface:2377"},
     ],
 )
 async def test_what_makes_no_swarm(client: ClientSession, room: SwarmRoom, request_: dict[str, Any]) -> None:
@@ -57,7 +60,7 @@ async def test_what_makes_no_swarm(client: ClientSession, room: SwarmRoom, reque
 
 @pytest.mark.parametrize(
     ("written", "address"),
-    [("10.1.2.3", "10.1.2.3"), ("10.1.2.3:99", "10.1.2.3"), ("[2001:db8::1]", "2001:db8::1"), ("eth0", "eth0")],
+    [("10.1.2.3", "10.1.2.3"), ("10.1.2.3:99", "10.1.2.3"), ("[2001:db8::1]", "2001:db8::1"), ("lo", "127.0.0.1")],
 )
 async def test_the_address_that_others_are_told(
     client: ClientSession, room: SwarmRoom, written: str, address: str

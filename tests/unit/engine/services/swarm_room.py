@@ -214,7 +214,12 @@ class SwarmRoom:
         self.events = Events()
         self.events.observe(self.happened.append)
         networks = cast(Networks, self.networks)
-        self.endpoints = Endpoints(store=self.store, networks=networks, find_container=self.containers.find)
+        self.endpoints = Endpoints(
+            store=self.store,
+            networks=networks,
+            node_id=lambda: self.cluster.node_id,
+            find_container=self.containers.find,
+        )
         self.swarm_networks = SwarmNetworks(store=self.store, cluster=self.cluster, networks=networks)
         self.nodes = Nodes(self.store, self.cluster)
         self.certificates = Certificates(self.store, self.cluster, self.sealer, directory / "swarm.node")

@@ -67,6 +67,8 @@ async def test_names_and_ports_lead_to_the_tasks_that_run(room: SwarmRoom) -> No
     del room.containers.records[gone.status.container_id]
     unwanted = await room.run(service, 5, lan="10.1.0.6")
     unwanted.desired_state = "shutdown"
+    elsewhere = await room.run(service, 6, lan="10.1.0.7")
+    elsewhere.node_id = "a worker that names a container of ours"
     assert await room.endpoints.settle()
     on_lan, _ = room.networks.balancing.services
     assert (on_lan.names, on_lan.address, on_lan.targets) == (("web", "www"), "10.1.0.100", ("10.1.0.2", "10.1.0.3"))

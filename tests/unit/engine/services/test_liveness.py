@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from husk.cluster.records import Put
+from husk.cluster.records import Delete, Put, Step
+from husk.engine.services import liveness
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.heartbeats import GRACE, PERIOD
 from husk.engine.services.liveness import ALIVE, Hearing, Liveness, Marking
 from husk.engine.services.node import Node, NodeState, NodeStatus
+from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 
 
@@ -89,6 +91,23 @@ async def test_who_is_heard_elsewhere_now_stays(swarm: Swarm) -> None:
         swarm.hearing.forget("w")
         swarm.hearing.beat("x")
         await swarm.until_alive("m", "w", "x")
+
+
+async def test_who_is_silent_goes_when_the_store_answers_again(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "PAUSE", 0.001)
+    swarm.hearing.start()
+    swarm.hearing.beat("w")
+    await swarm.until_alive("m", "w")
+    commit, failures = swarm.store.commit, iter([Unavailable("no answer")])
+
+    async def failing(*steps: Step) -> int:
+        if isinstance(steps[0], Delete) and (failure := next(failures, None)):
+            raise failure
+        return await commit(*steps)
+
+    monkeypatch.setattr(swarm.store, "commit", failing)
+    swarm.hearing.forget("w")
+    await swarm.until_alive("m")
 
 
 async def test_a_manager_that_lost_its_lease_writes_all_anew(swarm: Swarm) -> None:

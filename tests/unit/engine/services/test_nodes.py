@@ -65,6 +65,12 @@ async def test_who_has_seen_an_older_version_changes_nothing(room: SwarmRoom) ->
     assert room.nodes.find("beta").spec.availability == "pause"
 
 
+async def test_words_are_known_in_whatever_letters(room: SwarmRoom) -> None:
+    seen = room.cluster.node.version
+    _, after = await room.nodes.update("self", NodeSpec(role="Manager", availability="DRAIN"), seen)
+    assert (after.spec.role, after.spec.availability, after.manager is None) == ("manager", "drain", False)
+
+
 async def test_the_last_manager_stays_one(room: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="last manager"):
         await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)

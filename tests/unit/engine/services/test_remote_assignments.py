@@ -97,6 +97,17 @@ async def test_what_is_told_is_what_the_agent_sees(worker: Worker) -> None:
     assert assignments.service(stranger) is None and await assignments.credentials(stranger) is None
 
 
+async def test_values_that_a_new_manager_does_not_tell_are_forgotten(worker: Worker) -> None:
+    old, kept = (GivenValue(kind="secret", id=id, data=b"x") for id in ("old", "kept"))
+    worker.tell(node=NODE, all=True, complete=True, values=[old, kept])
+    worker.tell(all=True, values=[kept])
+    assert worker.assignments.value("secret", "old"), "until it has told all"
+    worker.tell(complete=True)
+    assert worker.assignments.value("secret", "kept")
+    with pytest.raises(InvalidParameter):
+        worker.assignments.value("secret", "old")
+
+
 async def test_a_task_stays_the_same_object_and_how_far_it_came_is_known_best_here(worker: Worker) -> None:
     worker.tell(given())
     task = worker.assignments.task("t")

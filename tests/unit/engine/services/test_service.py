@@ -3,6 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -61,6 +62,16 @@ async def test_a_host_works_for_others_until_it_leaves(
         other = SwarmRoom(tmp_path / "other", state, "beta")
         with pytest.raises(Unavailable, match="already part of a swarm"):
             await room.services.join(wish)
+        withdrawn: list[Joined] = []
+
+        async def withdraw(joined: Joined) -> None:
+            withdrawn.append(joined)
+
+        monkeypatch.setattr(joining, "withdraw", withdraw)
+        with monkeypatch.context() as patched, pytest.raises(OSError, match="disk is full"):
+            patched.setattr(other.cluster, "enrol", Mock(side_effect=OSError("the disk is full")))
+            await other.services.join(wish)
+        assert len(withdrawn) == 1 and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
         await other.services.join(wish)
         for ask in (other.services.listing, other.nodes.listing):
             with pytest.raises(Unavailable, match="Worker nodes can't be used to view or modify cluster state"):

@@ -71,8 +71,8 @@ def status(state: TaskState, **fields: object) -> TaskStatus:
 def test_times_are_the_managers_own():
     task = make_task(1, "starting", node_id="a")
     task.status.started_ns = 0
-    written = share.checked("a", task, status("running", container_id="abc", pid=3), START + 5)
-    assert (written.state, written.container_id, written.pid) == ("running", "abc", 3)
+    written = share.checked("a", task, status("running", container_id="ab" * 32, pid=3), START + 5)
+    assert (written.state, written.container_id, written.pid) == ("running", "ab" * 32, 3)
     assert (written.since_ns, written.started_ns) == (START + 5, START + 5) and written.timestamp != "theirs"
     task.status = written
     again = share.checked("a", task, status("running", err="x" * 9999), START + 9)
@@ -99,9 +99,10 @@ def test_what_a_node_may_not_say(task: Task | None, reported: TaskState):
         share.checked("a", task, status(reported), START)
 
 
-def test_what_is_no_id_of_a_container():
+@pytest.mark.parametrize("wrong", ["../etc", "postgres", "ab" * 16, "AB" * 32, "ab" * 33])
+def test_what_is_no_id_of_a_container(wrong: str):
     with pytest.raises(InvalidParameter):
-        share.checked("a", make_task(1, node_id="a"), status("running", container_id="../etc"), START)
+        share.checked("a", make_task(1, node_id="a"), status("running", container_id=wrong), START)
 
 
 def test_only_what_is_to_be_removed_can_be_gone():

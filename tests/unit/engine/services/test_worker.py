@@ -18,6 +18,7 @@ from husk.engine.services.node import NodeDescription
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.swarm import Membership
 from husk.engine.services.worker import REMOVED, Worker
+from husk.errors import SystemFault
 from husk.storage.secrets.task_files import TaskFiles
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import until_async
@@ -74,9 +75,9 @@ class Host:
             description=NodeDescription(hostname="beta"),
         )
 
-    async def stranger(self) -> str:
+    async def stranger(self, name: str = "left") -> str:
         config = ContainerConfig(labels={TASK_LABEL: "unknown"})
-        return (await self.containers.create("left", config, HostConfig())).container.id
+        return (await self.containers.create(name, config, HostConfig())).container.id
 
     @property
     def running(self) -> int:
@@ -123,6 +124,26 @@ async def test_a_node_that_was_removed_stops_its_tasks_and_says_so(manager: Mana
     await until_async(lambda: host.running == 0 and not host.containers.records, "nothing of it is left")
     assert host.worker.trouble == REMOVED
     await host.worker.leave()
+
+
+async def test_a_container_that_stays_keeps_it_from_leaving_until_the_next_try(
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host(manager.swarm, tmp_path)
+    first, second = await host.stranger("a"), await host.stranger("b")
+    remove, failures = host.containers.remove, iter([SystemFault("busy")])
+
+    async def failing(reference: str, *how: bool) -> None:
+        if reference == first and (failure := next(failures, None)):
+            raise failure
+        await remove(reference, *how)
+
+    monkeypatch.setattr(host.containers, "remove", failing)
+    with pytest.raises(SystemFault, match="busy"):
+        await host.worker.leave()
+    assert list(host.containers.records) == [first] and second not in host.containers.records
+    await host.worker.leave()
+    assert not host.containers.records
 
 
 async def test_it_can_leave_without_its_managers(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""Where others find this node, as clients write it: an address or an interface that has one, with or without a port."""
+
+import asyncio
+import ipaddress
+from collections.abc import Sequence
+
+from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.engine.services.node import MANAGER_PORT
+from husk.errors import InvalidParameter
+from husk.network import own_addresses
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_RIGHT = "must be {} IP address or network interface (with optional port number)"
+_LISTEN = "listen address " + _RIGHT.format("an")
+_ADVERTISE = "advertise address " + _RIGHT.format("a non-zero")
+
+
+async def listening(text: str) -> Endpoint:
+    """Where the cluster port is to be."""
+    found = _parted(text.removeprefix("tcp://"), _LISTEN)
+    return Endpoint(str(await _resolved(found.host, _LISTEN)), found.port or MANAGER_PORT)
+
+
+async def advertised(text: str) -> Endpoint:
+    """What the node tells others; without a wish the address that leads out. The port is 0 if none is named."""
+    if not text:
+        return Endpoint(await asyncio.to_thread(own_addresses.outgoing), 0)
+    found = _parted(text, _ADVERTISE)
+    address = await _resolved(found.host, _ADVERTISE)
+    if address.is_unspecified:
+        raise InvalidParameter(_ADVERTISE)
+    return Endpoint(str(address), found.port)
+
+
+def _parted(text: str, wrong: str) -> Endpoint:
+    bare = text.count(":") > 1 and not text.startswith("[")
+    try:
+        return Endpoint(text, 0) if bare else read_endpoint(text, 0)
+    except InvalidParameter:
+        raise InvalidParameter(wrong) from None
+
+
+async def _resolved(host: str, wrong: str) -> _Address:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    found = await asyncio.to_thread(own_addresses.of_interface, host)
+    if found is None:
+        raise InvalidParameter(wrong)
+    return only(host, found)
+
+
+def only(interface: str, addresses: Sequence[_Address]) -> _Address:
+    """The one that an interface means: that of IPv4, else that of IPv6. Pure."""
+    for version in (4, 6):
+        of_it = [address for address in addresses if address.version == version]
+        if len(of_it) > 1:
+            raise InvalidParameter(
+                f"interface {interface} has more than one IPv{version} address ({of_it[0]} and {of_it[1]})"
+            )
+        if of_it:
+            return of_it[0]
+    raise InvalidParameter(f"interface {interface} has no usable IPv4 or IPv6 addresses")

@@ -1,0 +1,32 @@
+"""The addresses that this host has: those of an interface, and the one that packets to far away leave with."""
+
+import socket
+from ipaddress import IPv4Address, IPv6Address
+
+from husk.kernel import rtaddresses
+from husk.kernel.netlink import NetlinkSocket
+
+# Of the block that is for examples: nobody is there, and nothing is sent.
+_FAR_AWAY = ("192.0.2.1", 9)
+
+
+def of_interface(name: str) -> list[IPv4Address | IPv6Address] | None:
+    """Those that another host can know it by; None if there is no such interface."""
+    try:
+        index = socket.if_nametoindex(name)
+    except OSError:
+        return None
+    with NetlinkSocket() as netlink:
+        dumped = [entry for version in (4, 6) for entry in netlink.dump(rtaddresses.list_addresses(version))]
+    found = [rtaddresses.parse_address(entry) for entry in dumped]
+    return [one.interface.ip for one in found if one.index == index and not one.interface.ip.is_link_local]
+
+
+def outgoing() -> str:
+    """The address that leads out of this host; that of the host itself where nothing leads out."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_FAR_AWAY)  # no packet is sent: this asks the routing table
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
