@@ -116,14 +116,29 @@ class Calls:
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Response]:
         """An answer while it is read; one that tells of a failure is raised as what it means."""
-        target = f"/v{await self._negotiated()}{target_of(path, query)}"
-        connection, response = await self._ask(method, target, content, headers or {})
+        connection, response = await self.begun(method, path, query, content, headers)
         try:
-            if response.status >= 300:
-                raise _failure(response.status, await response.read())
             yield response
         finally:
-            self._keep(connection, response)
+            self.keep(connection, response)
+
+    async def begun(
+        self,
+        method: str,
+        path: str,
+        query: Query = _NOTHING,
+        content: Content = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[Connection, Response]:
+        """An answer that the caller reads, and its connection, for `keep` when that is done."""
+        target = f"/v{await self._negotiated()}{target_of(path, query)}"
+        connection, response = await self._ask(method, target, content, headers or {})
+        if response.status >= 300:
+            try:
+                raise _failure(response.status, await response.read())
+            finally:
+                self.keep(connection, response)
+        return connection, response
 
     async def lines(
         self,
@@ -199,7 +214,7 @@ class Calls:
         except ConnectionError as error:
             raise Unavailable(f"the engine broke the connection off: {error}") from error
 
-    def _keep(self, connection: Connection, response: Response) -> None:
+    def keep(self, connection: Connection, response: Response) -> None:
         """Keep a connection for the next call, if there may be one on it."""
         if response.reusable and not self._closed and len(self._idle) < _MOST_IDLE:
             self._idle.append((connection, time.monotonic()))
@@ -224,7 +239,7 @@ class Calls:
                 if response.status >= 300:
                     raise _failure(response.status, said)
             finally:
-                self._keep(connection, response)
+                self.keep(connection, response)
             offered = response.headers.get("api-version", "")
             self._server = response.headers.get("server", "")
             self._version = ".".join(map(str, min(_version(offered), NEWEST)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from husk.client.container import Container
 from husk.client.filters import filters_of
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from husk.client.ending import Ending
     from husk.client.execs import Result
     from husk.client.images import Images
+    from husk.client.runs import Kept
     from husk.client.spec import Command, ContainerSpec
+
+T = TypeVar("T")
 
 # When an image is pulled before a container is made of it.
 MISSING, ALWAYS, NEVER = "missing", "always", "never"
@@ -40,15 +43,19 @@ class Containers:
 
         wanted = _spec(image, command, spec)
         body = document(wanted)
+        return await self._with_image(wanted, pull, lambda: self._create(wanted, body))
+
+    async def _with_image(self, wanted: ContainerSpec, pull: str, make: Callable[[], Awaitable[T]]) -> T:
+        """What is made of an image, which is pulled where `pull` says so."""
         if pull == ALWAYS:
             await self._images.pull(wanted.image, platform=wanted.platform)
         try:
-            return await self._create(wanted, body)
+            return await make()
         except NotFound:
             if pull != MISSING or await self._has(wanted.image):
                 raise
         await self._images.pull(wanted.image, platform=wanted.platform)
-        return await self._create(wanted, body)
+        return await make()
 
     async def get(self, name: str) -> Container:
         """By name, id or the beginning of one; NotFound where there is none."""
@@ -100,12 +107,18 @@ class Containers:
         import asyncio
 
         from husk.client.ending import ending
-        from husk.client.execs import Result
+        from husk.client.runs import MOST_INPUT, Kept, NoSuchOperation, Runs
 
         wanted = _spec(image, command, spec, stdin=input is not None)
         # Where all there is to know is told with the end, it goes by itself: less to ask, and less to write down.
         goes = wanted.auto_remove or (not wanted.restart and await self._calls.asks_husk())
         wanted = _spec(wanted, None, {"log_driver": wanted.log_driver or "none", "auto_remove": goes})
+        kept = Kept(max_output)
+        if goes and len(input or b"") <= MOST_INPUT and await self._calls.asks_husk():
+            runs = Runs(self._calls, self._gone)
+            with suppress(NoSuchOperation):
+                begun = await self._with_image(wanted, pull, lambda: runs.begin(wanted, input))
+                return await runs.followed(begun, kept, timeout, kill_at_max_output)
         container = await self.create(wanted, pull=pull)
         gone = False
         try:
@@ -114,7 +127,6 @@ class Containers:
                 ending(self._calls, f"/containers/{container.id}") if goes else _asked_later(container) as ended,
             ):
                 await container.start()
-                kept = _Kept(max_output)
                 timed_out = killed = False
                 try:
                     async with asyncio.timeout(timeout):
@@ -128,14 +140,7 @@ class Containers:
                         await container.kill()
                     end = await ended()
             gone = goes
-            return Result(
-                exit_code=end.code,
-                stdout=kept.whole("stdout"),
-                stderr=kept.whole("stderr"),
-                timed_out=timed_out,
-                oom_killed=end.oom_killed,
-                truncated=kept.truncated,
-            )
+            return kept.result(end, timed_out=timed_out)
         finally:
             if not gone:
                 await self._calls.tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
@@ -165,26 +170,6 @@ class Containers:
         return True
 
 
-class _Kept:
-    """Output as it comes, up to so many bytes of each stream."""
-
-    def __init__(self, most: int | None) -> None:
-        self._most = most
-        self._pieces: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
-        self._sizes = {"stdout": 0, "stderr": 0}
-        self.truncated = False
-
-    def add(self, stream: str, data: bytes) -> None:
-        if self._most is not None and self._sizes[stream] + len(data) > self._most:
-            data = data[: self._most - self._sizes[stream]]
-            self.truncated = True
-        self._sizes[stream] += len(data)
-        self._pieces[stream].append(data)
-
-    def whole(self, stream: str) -> bytes:
-        return b"".join(self._pieces[stream])
-
-
 @asynccontextmanager
 async def _asked_later(container: Container) -> AsyncIterator[Callable[[], Awaitable[Ending]]]:
     """The end of one that stays: it may start again before it has ended for good."""
@@ -199,7 +184,7 @@ async def _asked_later(container: Container) -> AsyncIterator[Callable[[], Await
     yield ended
 
 
-async def _converse(console: Console, given: bytes | None, kept: _Kept, leave_when_full: bool) -> bool:
+async def _converse(console: Console, given: bytes | None, kept: Kept, leave_when_full: bool) -> bool:
     """Write what is given and read what comes, both at once: a process may write before it has read all.
 
     False when it was left because it had written too much.

@@ -151,6 +151,16 @@ class Response:
     async def read(self) -> bytes:
         return b"".join([piece async for piece in self.pieces()])
 
+    async def next(self) -> bytes:
+        """What has come of the body since, empty at its end. Who is cancelled meanwhile may ask again."""
+        while not self._pieces:
+            if self.complete:
+                return b""
+            if not await self._more():
+                raise Unavailable("the engine closed the connection in the middle of an answer")
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes. The connection is closed when the caller leaves before its end."""
         try:

@@ -3,12 +3,13 @@
 A frame is a byte for the stream (1 stdout, 2 stderr), three zero bytes, the length in four bytes, then the data.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple
 
 _HEADER = Struct(">BxxxL")
 STDOUT, STDERR = "stdout", "stderr"
+_OUTPUT = {2: STDERR}
 MULTIPLEXED = "application/vnd.docker.multiplexed-stream"
 
 
@@ -26,8 +27,10 @@ class Piece(NamedTuple):
 class Frames:
     """Takes the bytes of a connection as they come, gives the pieces that are whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[int, str] = _OUTPUT) -> None:
+        """`names` are those of the streams; what has none counts as `stdout`."""
         self._rest = bytearray()
+        self._names = names
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         rest = self._rest
@@ -38,7 +41,7 @@ class Frames:
             end = start + _HEADER.size + length
             if len(rest) < end:
                 break
-            yield Piece(STDERR if stream == 2 else STDOUT, bytes(rest[start + _HEADER.size : end]))
+            yield Piece(self._names.get(stream, STDOUT), bytes(rest[start + _HEADER.size : end]))
             start = end
         del rest[:start]
 

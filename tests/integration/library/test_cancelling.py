@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from husk.client.container import Container
+from husk.client.runs import MOST_INPUT
 from husk.embedded import Engine
 from tests.support.cancelling import cut_everywhere
 from tests.support.engines import Place
@@ -91,7 +92,12 @@ def in_a_box(box: Container, watched: Watched) -> list[bytes]:
 
 
 async def test_running_to_the_end(watched: Watched):
-    await cut_everywhere(lambda: watched.engine.run("busybox", "cat", input=b"x", network="none"), watched.check, 5)
+    await cut_everywhere(lambda: watched.engine.run("busybox", "cat", input=b"x", network="none"), watched.check, 2)
+
+
+async def test_running_with_much_input(watched: Watched):
+    much = bytes(MOST_INPUT + 1)
+    await cut_everywhere(lambda: watched.engine.run("busybox", "wc -c", input=much, network="none"), watched.check, 5)
 
 
 async def test_a_container_for_a_block(watched: Watched):

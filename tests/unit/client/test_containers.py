@@ -54,7 +54,8 @@ async def test_running_one_to_its_end(client, engine):
     assert removed(engine) == ["/containers/c1"]
 
 
-async def test_with_husk_it_goes_by_itself_and_its_end_tells_all(client, engine):
+async def test_with_a_husk_of_before_runs_in_one_call_it_goes_by_itself_and_its_end_tells_all(client, engine):
+    engine.answers("POST", "/containers/run", failed(404, "page not found"))
     engine.answers("GET", "/_ping", Response(200, b"OK", fields({"Api-Version": "1.51", "Server": "Husk/1 (linux)"})))
     engine.answers("POST", "/containers/c1/wait", {"StatusCode": 137, "OOMKilled": True})
     result = await client.run("busybox", "echo hi")

@@ -18,7 +18,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "build": ("build", "disk"),
     "commit": ("images",),
     "configs": ("objects",),
-    "containers": ("containers", "console", "container_files", "container_operations", "exec", "websocket"),
+    "containers": ("containers", "console", "container_files", "container_operations", "exec", "runs", "websocket"),
     "distribution": ("transfer",),
     "events": ("system",),
     "exec": ("exec",),

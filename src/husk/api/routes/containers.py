@@ -19,7 +19,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.errors import InvalidParameter
-from husk.gojson import Reader, encode
+from husk.gojson import Document, Reader, encode
 
 WITH_CONDITIONS = Version(1, 30)
 WITH_STOP_SIGNAL = Version(1, 42)
@@ -32,6 +32,11 @@ async def create(call: Call) -> Answer:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
+    return call.json(await made(call, document), status=201)
+
+
+async def made(call: Call, document: Document) -> CreateResponse:
+    """The container that a document describes, not started."""
     if not _config.mentioned(document):
         raise InvalidParameter("config cannot be empty in order to create a container")
     config, extras = _config.read(document), _extras.read(document)
@@ -44,7 +49,7 @@ async def create(call: Call) -> Answer:
         endpoints,
         call.text("platform") if call.version >= adapting.WITH_PLATFORM else "",
     )
-    return call.json(CreateResponse(id=created.container.id, warnings=[*created.warnings, *warnings]), status=201)
+    return CreateResponse(id=created.container.id, warnings=[*created.warnings, *warnings])
 
 
 def listing(call: Call) -> Handled:
@@ -149,16 +154,16 @@ def dimension(call: Call, name: str) -> int:
 
 async def wait(call: Call) -> Answer:
     if call.version < WITH_CONDITIONS:
-        return call.json(_wait_response(await call.engine.containers.watch(call.argument, "")))
+        return call.json(wait_response(await call.engine.containers.watch(call.argument, "")))
     # The docker command starts the container only after it has our headers: they go out before the waiting begins.
     ended = call.engine.containers.watch(call.argument, call.text("condition"))
     response = call.stream("application/json")
-    await response.write(encode(_wait_response(await ended)) + b"\n")
+    await response.write(encode(wait_response(await ended)) + b"\n")
     await response.write_eof()
     return response
 
 
-def _wait_response(exit: Exit) -> WaitResponse:
+def wait_response(exit: Exit) -> WaitResponse:
     return WaitResponse(
         status_code=exit.code,
         error=WaitError(message=exit.error) if exit.error else UNSET,

@@ -17,6 +17,17 @@ class CreateExtras(Struct, kw_only=True, rename="pascal"):
     networking_config: NetworkingConfig = field(default_factory=NetworkingConfig)
 
 
+class RunHostConfig(Struct, kw_only=True, rename="pascal"):
+    auto_remove: bool = False
+
+
+class RunExtras(Struct, kw_only=True, rename="pascal"):
+    """What a run needs to know of its request before the container is made. Ours: dockerd has no such operation."""
+
+    input: bytes | None = None
+    host_config: RunHostConfig = field(default_factory=RunHostConfig)
+
+
 class CreateResponse(Struct, kw_only=True, rename="pascal"):
     id: str
     warnings: list[str]

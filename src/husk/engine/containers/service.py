@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -214,7 +214,7 @@ class Containers:
             instance.record.host_config.links = kept or None
             await self._index.settle(instance)
 
-    def watch(self, reference: str, condition: str) -> Awaitable[Exit]:
+    def watch(self, reference: str, condition: str) -> asyncio.Future[Exit]:
         """The end that `condition` asks for; it counts from this call on, also if it is awaited later."""
         if condition not in CONDITIONS:
             raise InvalidParameter(f'invalid condition: "{condition}"')
