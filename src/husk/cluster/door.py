@@ -5,14 +5,19 @@ The manager of a swarm of one host listens for nodes that may never come: TLS, g
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
 
 from husk.tasks import Tasks
 
+log = logging.getLogger(__name__)
+
 Listener = socket.socket
-# Serves a socket that listens, from the first connection on.
+# Seconds until somebody who knocks is heard again, when what is behind could not be opened.
+PAUSE = 5.0
+# Serves a socket that listens, from the first connection on. Where it fails, the next who knocks lets it try again.
 Opening = Callable[[Listener], Awaitable[None]]
 
 
@@ -23,6 +28,10 @@ class Door:
         self._tasks = Tasks()
         self._listener = listen(host, port)
         self.address = self._listener.getsockname()
+        self._waiting = False
+        self._listen()
+
+    def _listen(self) -> None:
         asyncio.get_running_loop().add_reader(self._listener.fileno(), self._knocked)
         self._waiting = True
 
@@ -31,7 +40,12 @@ class Door:
         self._tasks.spawn(self._open(), "the cluster port opens")
 
     async def _open(self) -> None:
-        await self._opening(self._listener)
+        try:
+            await self._opening(self._listener)
+        except Exception as error:
+            log.warning("the cluster port cannot be opened: %s", error)
+            await asyncio.sleep(PAUSE)
+            self._listen()
 
     def _forget(self) -> None:
         if self._waiting:

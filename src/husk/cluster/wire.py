@@ -13,6 +13,8 @@ SILENT = "no answer in time"
 _PIECE = 1 << 16
 # Seconds without a word of the other host, until it is asked whether it is there, and between such questions.
 _KEEPALIVE = 15
+# Milliseconds for which the other host may leave unanswered what was sent to it, such a question too.
+_UNANSWERED = 10_000
 
 
 async def connect(endpoint: Endpoint, tls: ssl.SSLContext | None, name: str, patience: float) -> Connection:
@@ -46,6 +48,7 @@ def keep_alive(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNANSWERED)
 
 
 def plainly(error: Exception) -> str:

@@ -3,6 +3,7 @@ import socket
 
 import pytest
 
+from husk.cluster import door as door_module
 from husk.cluster.door import Door
 from tests.support.waiting import until_async
 
@@ -34,3 +35,20 @@ async def test_nobody_has_knocked() -> None:
         raise AssertionError
 
     await Door("127.0.0.1", 0, opening).close()
+
+
+async def test_what_could_not_be_opened_is_opened_for_the_next_who_knocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module, "PAUSE", 0.01)
+    tried: list[socket.socket] = []
+
+    async def opening(listener: socket.socket) -> None:
+        tried.append(listener)
+        if len(tried) < 3:
+            raise OSError("no space")
+
+    door = Door("127.0.0.1", 0, opening)
+    _, writer = await asyncio.open_connection(*door.address)
+    await until_async(lambda: len(tried) == 3, "whoever waits is heard")
+    assert not door._waiting
+    writer.close()
+    await door.close()

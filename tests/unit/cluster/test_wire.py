@@ -1,11 +1,12 @@
 import asyncio
 import errno
+import socket
 import ssl
 
 import pytest
 
 from husk.cluster.endpoints import Endpoint
-from husk.cluster.wire import SILENT, connect, plainly
+from husk.cluster.wire import SILENT, connect, keep_alive, plainly
 from tests.support.free_ports import free_port
 
 
@@ -51,3 +52,11 @@ async def test_who_is_cancelled_while_connecting() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0), asyncio.timeout(5):
             await connect(Endpoint("192.0.2.1", 9), None, "", 60)
+
+
+def test_a_host_that_is_gone_is_given_up() -> None:
+    """Also when something was sent to it: the kernel would try for a quarter of an hour."""
+    with socket.socket() as connection:
+        keep_alive(connection)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 10_000

@@ -17,7 +17,8 @@ from husk.cluster.port.messages import FOLLOW, RENEW, CertificateReply, FollowRe
 from husk.cluster.trust import authority, renewal
 from husk.cluster.trust.identity import Identity
 from husk.cluster.trust.tokens import root_digest
-from husk.errors import HuskError, SystemFault
+from husk.errors import SystemFault
+from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class Keeper:
         self._managers = managers
         self._save = save
         self._clock = clock
+        self._tasks = Tasks()
         self.identity = identity
         self._due = self._next_due()
 
@@ -48,11 +50,11 @@ class Keeper:
                 await self.look()
                 failures = 0
                 await asyncio.sleep(_PAUSE)
-            except HuskError as error:
+            except Exception as error:  # a full disk, too: there is nobody else who would try again
                 failures += 1
                 left = authority.look(self.identity.certificate).ends - self._clock()
                 if failures == 1 or left <= 0:
-                    log.warning("this node's certificate cannot be kept now: %s", error.message)
+                    log.warning("this node's certificate cannot be kept now: %s", error)
                 await asyncio.sleep(renewal.wait_again(failures, left))
 
     async def look(self) -> None:
@@ -76,7 +78,7 @@ class Keeper:
 
     async def _use(self, identity: Identity) -> None:
         """From the disk on: a node that dies in between has one that fits."""
-        await asyncio.to_thread(self._save, identity)
+        await self._tasks.to_its_end(asyncio.to_thread(self._save, identity), "a certificate on the disk")
         self.identity = identity
         await self._managers.use(identity)
 

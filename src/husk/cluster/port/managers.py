@@ -20,7 +20,7 @@ from husk.cluster.trust.identity import Identity
 from husk.cluster.wire import connect, plainly
 from husk.errors import Unavailable
 from husk.rpc.grpc.connection import Connection
-from husk.rpc.grpc.status import UNAVAILABLE, GrpcError
+from husk.rpc.grpc.status import DEADLINE_EXCEEDED, UNAVAILABLE, GrpcError
 from husk.rpc.grpc.stream import ClientStream
 from husk.rpc.protobuf import Message
 
@@ -42,7 +42,8 @@ class Managers:
         try:
             return answer.decode(await connection.unary(method, request.encode(), timeout=timeout))
         except GrpcError as error:
-            if error.code == UNAVAILABLE:
+            # A host that was cut off says nothing at all.
+            if error.code in (UNAVAILABLE, DEADLINE_EXCEEDED):
                 await self._leave(connection)
             raise from_wire(error) from None
 
@@ -60,7 +61,9 @@ class Managers:
         await self.close()
 
     def know(self, endpoints: Sequence[Endpoint]) -> None:
-        """Which managers there are now; the one that is in use stays first."""
+        """Which managers there are now; the one that is in use stays first. Whoever knows of none keeps the last."""
+        if not endpoints:
+            return
         known = [endpoint for endpoint in self._endpoints if endpoint in endpoints]
         self._endpoints = known + [endpoint for endpoint in endpoints if endpoint not in known]
 

@@ -9,6 +9,7 @@ one message there and one back. What it raises of `husk.errors` the caller hears
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -19,6 +20,8 @@ from typing import NamedTuple, TypeVar
 from husk.cluster.port.crowding import Crowd
 from husk.cluster.port.faults import to_wire
 from husk.cluster.port.peers import Access, Members, Peer, peer_of, refusal
+from husk.cluster.trust import authority
+from husk.cluster.trust.holders import Role
 from husk.cluster.trust.identity import Identity
 from husk.cluster.wire import StreamBytes, keep_alive, plainly
 from husk.errors import HuskError, InvalidParameter
@@ -39,6 +42,8 @@ A = TypeVar("A", bound=Message)
 HANDSHAKE, FIRST, STRANGERS_STAY, UNARY = 10.0, 10.0, 30.0, 20.0
 # While no descriptor is left.
 _REST = 0.5
+# Between two looks at who is connected.
+LOOK = 5.0
 _STRANGERS = Limits(streams=4, window=1 << 16, header_size=8 << 10, header_frames=4, resets=16)
 _NODES = Limits(streams=64, window=1 << 18, header_size=16 << 10, header_frames=8, resets=1000)
 # The largest message: of strangers, of nodes.
@@ -61,6 +66,7 @@ class ClusterPort:
         self._crowd = Crowd()
         self._tasks = Tasks()
         self._context: ssl.SSLContext | None = None
+        self._roots = b""
         self._listener: socket.socket | None = None
         self._open: dict[Connection, Peer] = {}
         self._complained: dict[str, float] = {}
@@ -97,16 +103,24 @@ class ClusterPort:
         listener.setblocking(False)
         self._listener = listener
         self._tasks.spawn(self._accept(listener), "cluster port")
+        self._tasks.spawn(self._look_after(), "who is on the cluster port")
 
     def use(self, identity: Identity) -> None:
-        """From now on show this certificate to those who come, and believe these roots."""
+        """From now on show this certificate to those who come, and believe these roots: nodes with certificates of
+        others have to come again."""
         self._context = identity.server_context()
+        if self._roots not in (b"", identity.roots):
+            believed = authority.key_ids(identity.roots)
+            self._end(lambda peer: peer.holder is not None and authority.issuer_of(peer.certificate) not in believed)
+        self._roots = identity.roots
 
     def drop(self, node: str) -> None:
         """A node does not belong to the swarm any more: its connections end."""
-        for connection, peer in list(self._open.items()):
-            if peer.holder is not None and peer.holder.node == node:
-                self._tasks.spawn(connection.close(), "end of a node's connection")
+        self._end(lambda peer: peer.holder is not None and peer.holder.node == node)
+
+    def _end(self, wanted: Callable[[Peer], bool]) -> None:
+        for connection in [connection for connection, peer in self._open.items() if wanted(peer)]:
+            self._tasks.spawn(connection.close(), "end of a node's connection")
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
@@ -134,6 +148,19 @@ class ClusterPort:
                 connection.close()
                 continue
             self._tasks.spawn(self._serve(connection, address), "connection to the cluster port")
+
+    async def _look_after(self) -> None:
+        """End what goes on for longer than it may: of nodes whose certificates are over, or that were removed by
+        another manager."""
+        while True:
+            await asyncio.sleep(LOOK)
+            with contextlib.suppress(HuskError):  # it is not known now
+                self._end(self._outstayed)
+
+    def _outstayed(self, peer: Peer) -> bool:
+        if peer.holder is None:
+            return False
+        return refusal(peer, _highest_access(peer.holder.role), self._members, self._clock()) is not None
 
     async def _serve(self, connection: socket.socket, address: str) -> None:
         stranger: str | None = address
@@ -166,10 +193,11 @@ class ClusterPort:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=1 << 16)
         protocol = asyncio.StreamReaderProtocol(reader)
+        context = self._context
         try:
             keep_alive(connection)
             transport, _ = await loop.connect_accepted_socket(
-                lambda: protocol, connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE
+                lambda: protocol, connection, ssl=context, ssl_handshake_timeout=HANDSHAKE
             )
         except (OSError, TimeoutError) as error:
             connection.close()
@@ -182,6 +210,7 @@ class ClusterPort:
         peer = peer_of(address, tls.getpeercert(), tls.getpeercert(binary_form=True))
         if peer is None:
             self._complain(address, "somebody at %s has shown a certificate that is no node's", address)
+        if peer is None or context is not self._context:  # what was believed then may not be now
             transport.abort()
             return None, None
         return peer, StreamBytes(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
@@ -205,10 +234,10 @@ class ClusterPort:
         method = self._methods.get(stream.path)
         if method is None:
             raise GrpcError(UNIMPLEMENTED, f"there is no {stream.path[:100]} here")
-        if (refused := refusal(peer, method.access, self._members, self._clock())) is not None:
-            self._complain(peer.address, "%s may not ask for %s: %s", peer, stream.path, refused.message)
-            raise to_wire(refused)
         try:
+            if (refused := refusal(peer, method.access, self._members, self._clock())) is not None:
+                self._complain(peer.address, "%s may not ask for %s: %s", peer, stream.path, refused.message)
+                raise refused
             async with asyncio.timeout(method.limit):
                 await method.handler(peer, stream)
         except HuskError as error:
@@ -222,3 +251,8 @@ class ClusterPort:
                 self._complained.clear()
             self._complained[about] = now
             log.warning(message, *words)
+
+
+def _highest_access(role: Role) -> Access:
+    """What a certificate for a role opens."""
+    return "manager" if role == "manager" else "node"

@@ -158,6 +158,20 @@ def look(chain: bytes) -> Issued:
     )
 
 
+def key_ids(roots: bytes) -> frozenset[bytes]:
+    """How certificates name the keys of these roots."""
+    return frozenset(_subject_id(root).digest for root in x509.load_pem_x509_certificates(roots))
+
+
+def issuer_of(certificate: bytes) -> bytes:
+    """How a certificate, in DER, names the key that signed it; empty where it does not."""
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+        return found.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier or b""
+    except (ValueError, x509.ExtensionNotFound):
+        return b""
+
+
 class Face(NamedTuple):
     """A root as clients are shown it, in DER; and how certificates name its key."""
 

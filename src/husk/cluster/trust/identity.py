@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from husk.errors import InvalidParameter
 from husk.kernel.disk import sync_directory
 
 ROOTS, CERTIFICATE, KEY, NEXT_KEY = "roots.crt", "node.crt", "node.key", "next.key"
@@ -77,11 +78,17 @@ class IdentityFiles:
         self._fits = fits
 
     def load(self) -> Identity | None:
-        """None where there is none, or none that is whole."""
+        """None where there is none, or none that is whole: what the disk has damaged is as good as gone."""
         try:
-            roots, certificate = (self._directory.joinpath(name).read_bytes() for name in (ROOTS, CERTIFICATE))
-        except FileNotFoundError:
+            found = self._load()
+            if found is not None:
+                found.client_context()
+            return found
+        except (FileNotFoundError, ValueError, ssl.SSLError, InvalidParameter):
             return None
+
+    def _load(self) -> Identity | None:
+        roots, certificate = (self._directory.joinpath(name).read_bytes() for name in (ROOTS, CERTIFICATE))
         for name in (KEY, NEXT_KEY):
             with contextlib.suppress(FileNotFoundError):
                 key = self._unseal(self._directory.joinpath(name).read_bytes())

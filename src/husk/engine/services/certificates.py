@@ -1,17 +1,17 @@
 """The certificates of the swarm's nodes: our own, and those that the CA signs for others.
 
 Our own lies below the data root, sealed as secrets are: that of a locked swarm is locked too. A manager that has none,
-or one that will not do any more, makes another, for it has the CA. The record of a node says which root has signed for
-it; when all have certificates of a new root, the old one goes.
+or one that will not do any more, makes another, for it has the CA. The record of a node says which root has signed the
+certificate that it has shown last; when all have shown one of a new root, the old one goes.
 """
 
 import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from husk.cluster.trust import renewal
 from husk.cluster.trust.holders import Holder, Role
@@ -24,11 +24,14 @@ from husk.engine.services.settings import SHORTEST_EXPIRY
 from husk.engine.services.swarm import Swarm, SwarmRoot
 from husk.errors import SystemFault
 from husk.storage.secrets.sealing import Sealer
+from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.cluster.trust.identity import Identity, IdentityFiles
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _CONTEXT = "the key of the node's certificate"
 _USUAL_EXPIRY = 90 * 24 * 3600 * SECOND
@@ -50,6 +53,10 @@ class Certificates:
         self._clock = clock
         self._changing = asyncio.Lock()
         self._changed = asyncio.Event()
+        # Nodes that have shown a certificate of another root than their records say, and which.
+        self._shown: dict[str, bytes] = {}
+        self._noted = asyncio.Event()
+        self._tasks = Tasks()
 
     # --- our own
 
@@ -73,12 +80,23 @@ class Certificates:
         """The node is in no swarm."""
         from husk.cluster.trust.identity import forget
 
-        await asyncio.to_thread(forget, self._directory)
+        # Nobody makes another one meanwhile, nor ends one afterwards that was begun before.
+        async with self._changing:
+            self._shown.clear()
+            await self._to_its_end(asyncio.to_thread(forget, self._directory))
+
+    async def _to_its_end(self, work: Coroutine[object, object, T]) -> T:
+        """A thread cannot be cancelled: whoever holds the lock waits for it."""
+        return await self._tasks.to_its_end(work, "a certificate on the disk")
 
     async def _renew(self) -> "Identity":
+        return await self._to_its_end(self._renew_now())
+
+    async def _renew_now(self) -> "Identity":
         swarm, node = self._cluster.record, self._cluster.node
         made = await asyncio.to_thread(self._make, swarm, node.id)
-        await self._note(node.id, swarm)
+        assert swarm.trust is not None
+        await self._write_down(node.id, swarm.trust.signing.key_id)
         log.info("this node has a new certificate")
         return made
 
@@ -127,7 +145,7 @@ class Certificates:
     # --- of all nodes
 
     async def issue(self, node: str, role: Role, request: bytes) -> bytes:
-        """A certificate for a key of a node. It must be in the records before, or come into them now: see `note`."""
+        """A certificate for a key of a node that is in the records, or comes into them before `steady` is left."""
         swarm = self._cluster.swarm
         return await asyncio.to_thread(self._sign, swarm, Holder(node, role, swarm.id), request)
 
@@ -137,15 +155,26 @@ class Certificates:
         expiry = max(swarm.spec.ca_config.node_cert_expiry or _USUAL_EXPIRY, SHORTEST_EXPIRY) / SECOND
         return authority.issue(request, holder, roots.signer(swarm, self._sealer), expiry, self._clock())
 
-    async def note(self, node: str) -> None:
-        """The root that signs now has signed for a node."""
-        await self._note(node, self._cluster.record)
-        await self.settle()
+    @property
+    def steady(self) -> asyncio.Lock:
+        """While somebody has it, no replacement of a root comes to its end."""
+        return self._changing
 
-    async def _note(self, node: str, swarm: Swarm) -> None:
-        assert swarm.trust is not None
-        issuer = swarm.trust.signing.key_id
+    def note(self, node: str, issuer: bytes) -> None:
+        """A node has shown a certificate that this root has signed. What follows from that is done by `settle`."""
+        trust, record = self._cluster.record.trust, self._store.nodes.get(node)
+        if trust is not None and record is not None and record.issuer != issuer == trust.signing.key_id:
+            self._shown[node] = issuer
+            self._noted.set()
 
+    async def noted(self, within: float) -> None:
+        """Until `settle` may have something to do, or the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._noted.wait()
+        self._noted.clear()
+
+    async def _write_down(self, node: str, issuer: bytes) -> None:
         def change(record: Node) -> None:
             record.issuer = issuer
 
@@ -158,13 +187,14 @@ class Certificates:
             swarm = self._store.swarm
             if swarm is None or swarm.trust is None or self._cluster.locked or self._cluster.unreadable:
                 return False
+            shown, self._shown = self._shown, {}
+            for node, issuer in shown.items():
+                await self._write_down(node, issuer)
             renewed = False
             if self._cluster.node.issuer != swarm.trust.signing.key_id:
                 await self._renew()
                 renewed = True
-            coming = swarm.trust.next
-            if coming is not None and self._have(coming):
-                await self._store.amend(swarm, roots.finish)
+            if await self._finish():
                 log.info("the root of the swarm's CA has been replaced")
                 await self._renew()  # for what is to be believed from now on
                 renewed = True
@@ -172,8 +202,21 @@ class Certificates:
             self._changed = asyncio.Event()
             return renewed
 
+    async def _finish(self) -> bool:
+        """End the replacement of a root if all nodes are ready for that."""
+        swarm = self._cluster.record
+        if swarm.trust is None or (coming := swarm.trust.next) is None or not self._have(coming):
+            return False
+
+        def change(record: Swarm) -> None:
+            if record.trust is not None and record.trust.next == coming:
+                roots.finish(record)
+
+        await self._store.amend(swarm, change)
+        return (trust := self._cluster.record.trust) is not None and trust.root == coming
+
     def _have(self, root: SwarmRoot) -> bool:
-        """Has it signed for all nodes that have certificates?"""
+        """Have all nodes that have certificates shown one of this root?"""
         return all(node.issuer in (b"", root.key_id) for node in self._store.nodes.values())
 
     async def changed(self, within: float) -> None:

@@ -6,21 +6,22 @@ may share a host, each with a swarm of its own.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from husk.cluster.door import Door, Listener
 from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.trust import renewal
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import MANAGER_PORT
-from husk.errors import HuskError, SystemFault
+from husk.errors import SystemFault
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.cluster.port.server import ClusterPort
+    from husk.cluster.trust.identity import Identity
     from husk.engine.services.office import SwarmOffice
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,10 @@ log = logging.getLogger(__name__)
 USUAL = Endpoint("0.0.0.0", MANAGER_PORT)
 # In seconds: until a port that was taken is tried again; how long a timer runs at most.
 _AGAIN, _LONGEST = 30.0, 24 * 3600.0
+# Between two looks at the swarm's roots when no node has shown anything new: another manager may have changed them.
+_LOOK = 30.0
+# The longest time, in seconds, between two tries to renew our own certificate.
+_RENEWING = 60.0
 
 
 class Gateway:
@@ -45,6 +50,8 @@ class Gateway:
         self._registering = registering
         self._door: Door | None = None
         self._port: ClusterPort | None = None
+        # What the port shows.
+        self._used: Identity | None = None
         self._tasks = Tasks()
         self._retrying: asyncio.Task[None] | None = None
 
@@ -88,17 +95,33 @@ class Gateway:
             self._port.drop(node)
         self._tasks.spawn(self._settle(), "certificates of the swarm")
 
+    async def _follow(self) -> None:
+        """Go on with the replacement of a root whenever a node has come further. Handlers only tell of that: they end
+        with the calls of their nodes."""
+        while True:
+            await self._certificates.noted(_LOOK)
+            await self._settle()
+
     async def _settle(self) -> None:
         try:
-            if await self._certificates.settle():
+            if await self._certificates.settle() or self._behind:
                 await self._renewed()
-        except HuskError as error:
-            log.warning("this manager has no certificate: %s", error.message)
+        except Exception as error:  # a full disk, too: the next look tries again
+            log.warning("this manager has no certificate: %s", error)
 
-    async def _renewed(self) -> None:
-        """This node has another certificate: who comes from now on sees it."""
-        if self._port is not None:
-            self._port.use(await self._certificates.identity())
+    @property
+    def _behind(self) -> bool:
+        """Does the port believe other roots than the swarm?"""
+        trust = self._cluster.record.trust if self._used is not None and self._cluster.active else None
+        return self._used is not None and trust is not None and self._used.roots != trust.roots.encode()
+
+    async def _renewed(self) -> "Identity":
+        """This node may have another certificate: who comes from now on sees it."""
+        identity = await self._certificates.identity()
+        if self._port is not None and identity != self._used:
+            self._port.use(identity)
+            self._used = identity
+        return identity
 
     async def close(self) -> None:
         """Safe to call twice."""
@@ -107,7 +130,7 @@ class Gateway:
             await self._port.close()
         if self._door is not None:
             await self._door.close()
-        self._port = self._door = None
+        self._port = self._door = self._used = None
         self._cluster.port_trouble = ""
 
     async def _retry(self) -> None:
@@ -116,28 +139,41 @@ class Gateway:
             self.open()
 
     async def _serve(self, listener: Listener) -> None:
+        try:
+            await self._serve_with(listener, await self._certificates.identity())
+            self._cluster.port_trouble = ""
+        except Exception as error:
+            self._cluster.port_trouble = f"the cluster port cannot be opened: {error}"
+            raise
+
+    async def _serve_with(self, listener: Listener, identity: "Identity") -> None:
         from husk.cluster.port.certificates import CertificateHandlers
         from husk.cluster.port.server import ClusterPort
 
-        identity = await self._certificates.identity()
         office = self._office()
         port = ClusterPort(office)
         CertificateHandlers(office).register(port)
         if self._registering is not None:
             self._registering(port)
         port.open(listener, identity)
-        self._port = port
+        self._port, self._used = port, identity
         self._tasks.spawn(self._renew(), "renewal of this node's certificate")
+        self._tasks.spawn(self._follow(), "certificates of other nodes")
 
     async def _renew(self) -> None:
         """From when the port is in use; else it is done when somebody knocks."""
+        failures = 0
         while True:
-            left = await self._certificates.wait(await self._certificates.identity())
-            await asyncio.sleep(min(left, _LONGEST))
-            if left <= _LONGEST:
-                with contextlib.suppress(HuskError):
+            try:
+                left = await self._certificates.wait(await self._renewed())
+                await asyncio.sleep(min(left, _LONGEST))
+                if left <= _LONGEST:
                     await self._certificates.renew()
-                    await self._renewed()
+                failures = 0
+            except Exception as error:  # a full disk, too: there is nobody else who would try again
+                failures += 1
+                log.warning("this manager's certificate cannot be renewed now: %s", error)
+                await asyncio.sleep(renewal.wait_again(failures, 4 * _RENEWING))
 
 
 async def _nothing(listener: Listener) -> None:

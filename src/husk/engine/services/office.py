@@ -7,6 +7,7 @@ from husk.cluster.port.certificates import Tokens, Wanted
 from husk.cluster.port.messages import CertificateReply, JoinRequest
 from husk.cluster.port.peers import Peer
 from husk.cluster.records import NEW
+from husk.cluster.trust.authority import issuer_of
 from husk.cluster.trust.holders import Role
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import settings
@@ -77,23 +78,25 @@ class SwarmOffice:
             spec=NodeSpec(role=role, availability=availability or "active"),
             description=description,
             status=NodeStatus(state="unknown", addr=told),
-            issuer=self._roots().signing.key_id,
         )
-        certificate = await self._certificates.issue(node.id, role, request.request)
-        await self._store.save(node)
+        async with self._certificates.steady:
+            node.issuer = self._roots().signing.key_id
+            certificate = await self._certificates.issue(node.id, role, request.request)
+            await self._store.save(node)
         self._admitted(node.id)
         return self._reply(certificate)
 
     async def renew(self, node: str, request: bytes) -> CertificateReply:
         record = self._store.nodes[node]
         certificate = await self._certificates.issue(node, cast("Role", record.spec.role), request)
-        await self._certificates.note(node)
         return self._reply(certificate)
 
     def wanted(self, peer: Peer) -> Wanted:
-        trust, node = self._roots(), self._store.nodes.get(peer.node)
+        """By the certificate that it shows: one that it was given may have been lost on the way to it."""
+        trust, node, issuer = self._roots(), self._store.nodes.get(peer.node), issuer_of(peer.certificate)
+        self._certificates.note(peer.node, issuer)
         renew = node is not None and (
-            node.issuer != trust.signing.key_id or (peer.holder is not None and node.spec.role != peer.holder.role)
+            issuer != trust.signing.key_id or (peer.holder is not None and node.spec.role != peer.holder.role)
         )
         return Wanted(trust.roots.encode(), renew, self._managers())
 

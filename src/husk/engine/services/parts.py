@@ -167,18 +167,23 @@ def _build(
         from husk.engine.services.worker import Worker
 
         kept = certificates.files()
-        if (identity := await asyncio.to_thread(kept.load)) is None:
-            raise SystemFault("this node's certificate is gone: leave the swarm (docker swarm leave), and join again")
-        return Worker(
-            membership,
-            identity,
-            kept.save,
-            containers=containers,
-            images=images,
-            files=files,
-            events=events,
-            description=cluster.description(overlays=False),
-        )
+        try:
+            if (identity := await asyncio.to_thread(kept.load)) is None:
+                raise SystemFault(
+                    "this node's certificate is gone: leave the swarm (docker swarm leave), and join again"
+                )
+            return Worker(
+                membership,
+                identity,
+                kept.save,
+                containers=containers,
+                images=images,
+                files=files,
+                events=events,
+                description=cluster.description(overlays=False),
+            )
+        except (OSError, ValueError) as error:
+            raise SystemFault(f"this node's certificate cannot be used: {error}") from error
 
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)

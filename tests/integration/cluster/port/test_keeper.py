@@ -1,6 +1,8 @@
 """A node that keeps its certificate."""
 
 import asyncio
+import errno
+import threading
 import time
 
 import pytest
@@ -82,4 +84,49 @@ async def test_managers_that_are_away_are_waited_for(
         await until_async(lambda: node.saved, "it has another one")
         await asyncio.sleep(0)
     await tasks.cancel_all()
+    await node.managers.close()
+
+
+async def test_a_full_disk_does_not_end_it(
+    swarm: PortedSwarm, port: ClusterPort, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(swarm)
+    swarm.roles["w"] = "manager"
+    failing = [True]
+
+    def save(identity: Identity) -> None:
+        if failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        node.saved.append(identity)
+
+    monkeypatch.setattr(node.keeper, "_save", save)
+    tasks = Tasks()
+    tasks.spawn(node.keeper.run(), "keeper")
+    await until_async(lambda: "No space left" in caplog.text, "it says so")
+    failing.clear()
+    await until_async(lambda: node.saved, "it has another one")
+    await tasks.cancel_all()
+    await node.managers.close()
+
+
+async def test_nothing_is_written_after_it_has_ended(
+    swarm: PortedSwarm, port: ClusterPort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(swarm)
+    swarm.roles["w"] = "manager"
+    begun, go_on = threading.Event(), threading.Event()
+
+    def save(identity: Identity) -> None:
+        begun.set()
+        go_on.wait(10)
+        node.saved.append(identity)
+
+    monkeypatch.setattr(node.keeper, "_save", save)
+    tasks = Tasks()
+    tasks.spawn(node.keeper.run(), "keeper")
+    await asyncio.to_thread(begun.wait, 10)
+    ending = tasks.spawn(asyncio.sleep(0.05), "a while", awaited=True)
+    ending.add_done_callback(lambda _: go_on.set())
+    await tasks.cancel_all()
+    assert node.saved, "the file is whole before anybody removes it"
     await node.managers.close()

@@ -1,5 +1,6 @@
 """A node that calls its managers."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -11,6 +12,7 @@ from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust import authority
 from husk.errors import Forbidden, Unavailable
+from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
@@ -71,3 +73,27 @@ async def test_a_new_certificate_is_shown_from_then_on(swarm: PortedSwarm, port:
     with pytest.raises(Forbidden, match="node v does not belong to the swarm"):
         await managers.unary(RENEW, RenewRequest(), CertificateReply)
     await managers.close()
+
+
+async def test_a_manager_that_says_nothing_is_left(swarm: PortedSwarm, port: ClusterPort) -> None:
+    """A host that loses its power ends no connection."""
+
+    async def silent(peer: Peer, stream: ServerStream) -> None:
+        await asyncio.Event().wait()
+
+    port.register("/test/Silent", silent, access="node")
+    swarm.roles["w"] = "worker"
+    other = PortedSwarm(swarm.now)
+    other.swarm, other.roles = swarm.swarm, swarm.roles
+    async with other.opened() as second:
+        managers = Managers([swarm.endpoint, other.endpoint], swarm.identity("w", "worker"))
+        stream = await managers.stream("/test/Silent")
+        with pytest.raises(Unavailable, match="not answered within"):
+            await managers.unary("/test/Silent", RootRequest(), RootReply, timeout=0.05)
+        with pytest.raises(GrpcError):
+            await stream.recv()
+        assert (await managers.unary(ROOT, RootRequest(), RootReply)).certificate == swarm.root()
+        assert len(second.connections) == 1, "the other one was asked"
+        managers.know([])
+        assert len(managers.known) == 2, "whoever knows of none is not believed"
+        await managers.close()

@@ -117,10 +117,71 @@ async def test_a_certificate_that_ends_while_its_node_is_connected(swarm: Ported
     await port.close()
 
 
-async def test_a_node_that_is_removed_is_cut_off(swarm: PortedSwarm, port: ClusterPort) -> None:
-    async def hang(peer: Peer, stream: ServerStream) -> None:
-        await stream.recv()
+async def hang(peer: Peer, stream: ServerStream) -> None:
+    await stream.recv()
 
+
+async def test_no_call_outlives_a_certificate_or_a_membership(
+    swarm: PortedSwarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LOOK", 0.02)
+    now = time.time()
+    port = ClusterPort(swarm, clock=lambda: now)
+    port.register("/test/Session", hang, access="node")
+    listener = listen("127.0.0.1", 0)
+    swarm.endpoint = swarm.endpoint._replace(port=listener.getsockname()[1])
+    port.open(listener, swarm.identity("first", "manager"))
+    swarm.roles |= {"short": "worker", "removed": "worker", "demoted": "manager", "stays": "worker"}
+    managers = {
+        node: Managers([swarm.endpoint], swarm.identity(node, "manager" if node == "demoted" else "worker", life))
+        for node, life in (("short", 600), ("removed", 6000), ("demoted", 6000), ("stays", 6000))
+    }
+    streams = {node: await each.stream("/test/Session") for node, each in managers.items()}
+    await until_async(lambda: len(port.connections) == 4, "all are connected")
+    now += 700
+    del swarm.roles["removed"]
+    swarm.roles["demoted"] = "worker"
+    for node in ("short", "removed", "demoted"):
+        with pytest.raises(GrpcError):
+            await streams[node].recv()
+    assert [peer.node for peer in port.connections] == ["stays"] and not streams["stays"].over
+    for each in managers.values():
+        await each.close()
+    await port.close()
+
+
+async def test_a_swarm_that_cannot_be_read_is_told_in_its_words(
+    swarm: PortedSwarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(node: str) -> None:
+        raise Unavailable("the store is away")
+
+    monkeypatch.setattr(swarm, "role", away)
+    with pytest.raises(Unavailable, match="the store is away"):
+        await asks(swarm, swarm.identity("w", "worker"), "/test/Nodes")
+
+
+async def test_a_root_that_is_gone_takes_its_nodes_along(swarm: PortedSwarm, port: ClusterPort) -> None:
+    port.register("/test/Session", hang, access="node")
+    swarm.roles |= {"old": "worker", "new": "worker"}
+    old = Managers([swarm.endpoint], swarm.identity("old", "worker"))
+    former = await old.stream("/test/Session")
+    await until_async(lambda: len(port.connections) == 1, "it is connected")
+    first, swarm.now = swarm.now, authority.new_root(time.time())
+    both = swarm.identity("first", "manager")._replace(roots=first.certificate + swarm.root())
+    port.use(both)
+    young = Managers([swarm.endpoint], swarm.identity("new", "worker"))
+    stream = await young.stream("/test/Session")
+    await until_async(lambda: len(port.connections) == 2, "both are believed")
+    port.use(both._replace(roots=swarm.root()))
+    with pytest.raises(GrpcError):
+        await former.recv()
+    assert [peer.node for peer in port.connections] == ["new"] and not stream.over
+    for each in (old, young):
+        await each.close()
+
+
+async def test_a_node_that_is_removed_is_cut_off(swarm: PortedSwarm, port: ClusterPort) -> None:
     port.register("/test/Session", hang, access="node")
     swarm.roles["w"] = "worker"
     managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))

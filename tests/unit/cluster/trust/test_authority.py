@@ -153,3 +153,13 @@ def test_roots_that_will_not_do(tmp_path: Path, root: Root) -> None:
     refused(short.certificate, short.key, "expires too soon")
     below = Path(Authority(tmp_path).issue("below").cert).read_bytes()
     refused(below, own.key, "not the certificate of a root CA")
+
+
+def test_who_signed_is_named_by_its_key(root: Root, request_: tuple[bytes, bytes]) -> None:
+    chain = authority.issue(request_[1], HOLDER, Signer(root), HOUR, NOW)
+    shown = x509.load_pem_x509_certificates(chain)[0].public_bytes(Encoding.DER)
+    other = authority.new_root(NOW)
+    assert authority.key_ids(root.certificate) == {authority.issuer_of(shown)} == {authority.look(chain).issuer_key_id}
+    assert authority.issuer_of(shown) in authority.key_ids(other.certificate + root.certificate)
+    assert authority.issuer_of(shown) not in authority.key_ids(other.certificate)
+    assert authority.issuer_of(b"") == authority.issuer_of(b"x") == b""

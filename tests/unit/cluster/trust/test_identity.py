@@ -10,7 +10,16 @@ import pytest
 from husk.cluster.trust import authority
 from husk.cluster.trust.authority import Root, Signer
 from husk.cluster.trust.holders import MANAGER_NAME, Holder, Role, holder_of
-from husk.cluster.trust.identity import KEY, NEXT_KEY, Identity, IdentityFiles, forget, joining_context
+from husk.cluster.trust.identity import (
+    CERTIFICATE,
+    KEY,
+    NEXT_KEY,
+    ROOTS,
+    Identity,
+    IdentityFiles,
+    forget,
+    joining_context,
+)
 
 SEAL = bytes.swapcase
 
@@ -125,3 +134,14 @@ def test_old_tls_is_not_spoken(root: Root) -> None:
     old = joining_context(root.certificate)
     old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
     assert isinstance(met(identity(root).server_context(), old), ssl.SSLError)
+
+
+@pytest.mark.parametrize("name", [ROOTS, CERTIFICATE, KEY])
+@pytest.mark.parametrize("left", [b"", b"\xff\xfe", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+def test_what_the_disk_has_damaged_is_as_good_as_gone(tmp_path: Path, root: Root, name: str, left: bytes) -> None:
+    kept = files(tmp_path)
+    kept.save(identity(root))
+    (tmp_path / "own" / name).write_bytes(left)
+    assert kept.load() is None
+    kept.save(identity(root))
+    assert kept.load() is not None

@@ -1,5 +1,8 @@
+import asyncio
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -7,12 +10,14 @@ import pytest
 from husk.cluster.records import NEW
 from husk.cluster.trust import authority
 from husk.cluster.trust.holders import Holder
+from husk.cluster.trust.identity import Identity
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.node import Node
 from husk.engine.services.settings import CAConfig, NodeSpec
-from husk.engine.services.swarm import Trust
+from husk.engine.services.swarm import Swarm, Trust
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
+from husk.tasks import Tasks
 from tests.unit.api.swarm import locked
 from tests.unit.engine.services.swarm_room import SwarmRoom
 
@@ -94,9 +99,67 @@ async def test_a_new_root_waits_for_all_nodes(room: SwarmRoom) -> None:
     trust = trust_of(room)
     assert trust.next is not None, "the worker has an old one"
     assert (await room.certificates.identity()).roots.decode() == trust.roots, "both are believed meanwhile"
-    await room.certificates.note(other.id)
+    room.certificates.note(other.id, trust.root.key_id)
+    assert not await room.certificates.settle() and trust_of(room).next is not None, "it has shown its old one"
+    room.certificates.note(other.id, trust.next.key_id)
+    assert trust_of(room).next is not None, "whoever hears of it changes nothing"
+    async with asyncio.timeout(5):
+        await room.certificates.noted(60)
+    assert await room.certificates.settle()
     assert trust_of(room).next is None and trust_of(room).root == trust.next
     await room.certificates.changed(0.01)
+
+
+async def test_a_root_that_nobody_has_is_never_the_last_one(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another replacement begins at the moment in which the first one ends."""
+    await rotate(room)
+    amend = room.store.amend
+
+    async def late(record: Any, change: Any, **others: Any) -> bool:
+        if isinstance(record, Swarm):
+            monkeypatch.undo()
+            await rotate(room, 2)
+        return await amend(record, change, **others)
+
+    monkeypatch.setattr(room.store, "amend", late)
+    await room.certificates.settle()
+    assert trust_of(room).next is not None and room.cluster.node.issuer != trust_of(room).signing.key_id
+    await room.certificates.settle()
+    assert trust_of(room).next is None and room.cluster.node.issuer == trust_of(room).root.key_id
+
+
+async def test_no_key_comes_back_after_the_swarm_was_left(
+    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that makes a certificate goes on when its caller is cancelled."""
+    begun, go_on = threading.Event(), threading.Event()
+    make = room.certificates._make
+
+    def slow(swarm: Swarm, node: str) -> Identity:
+        begun.set()
+        go_on.wait(10)
+        return make(swarm, node)
+
+    monkeypatch.setattr(room.certificates, "_make", slow)
+    tasks = Tasks()
+    renewing = tasks.spawn(room.certificates.renew(), "renewal", awaited=True)
+    await asyncio.to_thread(begun.wait, 10)
+    renewing.cancel()
+    forgetting = tasks.spawn(room.certificates.forget(), "leave", awaited=True)
+    await asyncio.sleep(0.05)
+    assert not forgetting.done(), "it waits for what was begun"
+    go_on.set()
+    await forgetting
+    await tasks.cancel_all()
+    assert not (tmp_path / "swarm.node").exists()
+
+
+@pytest.mark.parametrize("name", ["node.crt", "roots.crt", "node.key"])
+async def test_one_that_the_disk_has_damaged_is_made_again(room: SwarmRoom, tmp_path: Path, name: str) -> None:
+    made = await room.certificates.identity()
+    (tmp_path / "swarm.node" / name).write_bytes(b"\xff damaged")
+    again = await room.certificates.identity()
+    assert again != made and again.roots == made.roots
 
 
 async def test_a_locked_swarm_shows_nobody_its_key(room: SwarmRoom, tmp_path: Path, state: StateStore) -> None:

@@ -1,27 +1,37 @@
 """The cluster port of a real swarm, on the loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import errno
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+from husk.cluster import door
 from husk.cluster.door import listen
 from husk.cluster.endpoints import Endpoint
+from husk.cluster.port import certificates
 from husk.cluster.port.join import join
+from husk.cluster.port.keeper import Keeper
 from husk.cluster.port.managers import Managers
-from husk.cluster.port.messages import FOLLOW, FollowReply, FollowRequest, JoinRequest
-from husk.cluster.trust import authority
+from husk.cluster.port.messages import FOLLOW, RENEW, FollowReply, FollowRequest, JoinRequest
+from husk.cluster.trust import authority, renewal
+from husk.cluster.trust.identity import Identity
 from husk.engine.services import gateway
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.office import SwarmOffice
 from husk.engine.services.settings import SwarmSpec
-from husk.errors import Forbidden, HuskError, NotImplementedYet, SystemFault
+from husk.errors import Forbidden, HuskError, NotImplementedYet, SystemFault, Unavailable
+from husk.rpc.protobuf import Message
 from husk.storage.state.store import StateStore
+from husk.tasks import Tasks
 from tests.support.free_ports import free_port
 from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_certificates import rotate, trust_of
+
+A = TypeVar("A", bound=Message)
 
 
 class PortedRoom(SwarmRoom):
@@ -30,6 +40,7 @@ class PortedRoom(SwarmRoom):
     def __init__(self, directory: Path, state: StateStore) -> None:
         super().__init__(directory, state)
         self.admitted: list[str] = []
+        self.tasks = Tasks()
         self.endpoint = Endpoint("127.0.0.1", free_port())
         self.port = Gateway(self.cluster, self.certificates, self._office)
 
@@ -58,6 +69,7 @@ async def room(tmp_path: Path, state: StateStore) -> AsyncIterator[PortedRoom]:
     made = PortedRoom(tmp_path, state)
     await made.init()
     yield made
+    await made.tasks.cancel_all()
     await made.port.close()
     await made.port.close()
 
@@ -84,7 +96,7 @@ async def test_a_node_joins_lives_and_is_removed(room: PortedRoom) -> None:
     with pytest.raises(Forbidden, match="does not belong"):
         await managers.unary(FOLLOW, ask, FollowReply)
     await until_async(lambda: trust_of(room).next is None, "nobody is waited for any more")
-    await until_async(lambda: room.port._tasks.count == 1, "all but renewal is done")
+    await until_async(lambda: room.port._tasks.count == 2, "all but what goes on is done")
     await managers.close()
     again = await join([room.endpoint], room.asking())
     assert again.identity.roots.decode() == trust_of(room).root.certificate
@@ -143,3 +155,88 @@ async def test_a_certificate_is_renewed_while_the_port_is_in_use(
             break
         await asyncio.sleep(0.01)
     assert changed and authority.signed_by(before, [trust_of(room).root.certificate.encode()])
+
+
+class Lost(Managers):
+    """A way to managers on which an answer is lost."""
+
+    lost: Sequence[str] = ()
+
+    async def unary(self, method: str, request: Message, answer: type[A], timeout: float = 30.0) -> A:
+        told = await super().unary(method, request, answer, timeout)
+        if method in self.lost:
+            self.lost = ()
+            raise Unavailable("lost")
+        return told
+
+
+async def test_an_old_root_is_not_believed_any_more(room: PortedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "PATIENCE", 0.2)
+    joined = await join([room.endpoint], room.asking())
+    managers = Lost(joined.managers, joined.identity)
+    keeper = Keeper(managers, lambda identity: None, joined.identity)
+    await rotate(room)
+    room.port.open()
+    await until_async(lambda: room.cluster.node.issuer == trust_of(room).signing.key_id, "the manager has a new one")
+    managers.lost = [RENEW]
+    with pytest.raises(Unavailable):
+        while True:
+            await keeper.look()
+    assert keeper.identity.certificate == joined.identity.certificate
+    await asyncio.sleep(0.05)
+    assert trust_of(room).next is not None, "it has not got its new one"
+    former = Managers(joined.managers, joined.identity)
+    while trust_of(room).next is not None:
+        await former.unary(FOLLOW, FollowRequest(), FollowReply)
+        await keeper.look()
+    while keeper.identity.roots.decode() != trust_of(room).root.certificate:
+        await keeper.look()
+    await until_async(lambda: former._connection is not None and former._connection.closed, "the old one has to go")
+    late = Managers(joined.managers, joined.identity._replace(roots=keeper.identity.roots))
+    with pytest.raises(Unavailable, match=r"TLS|closed|reset"):
+        await late.unary(FOLLOW, FollowRequest(), FollowReply)
+    for each in (managers, former, late):
+        await each.close()
+
+
+async def test_a_port_that_could_not_be_opened_is_opened_for_the_next(
+    room: PortedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "PAUSE", 0.05)
+    identity, failing = room.certificates.identity, [True]
+
+    async def fail() -> Identity:
+        if failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return await identity()
+
+    monkeypatch.setattr(room.certificates, "identity", fail)
+    joining = room.tasks.spawn(join([room.endpoint], room.asking()), "join", awaited=True)
+    await until_async(lambda: "No space left" in room.cluster.port_trouble, "it says so")
+    failing.clear()
+    assert (await joining).holder.role == "worker"
+    assert room.cluster.port_trouble == ""
+
+
+async def test_renewal_goes_on_after_a_full_disk(
+    room: PortedRoom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(renewal, "AGAIN_SOONEST", 0.01)
+    renew, waits, renewed = room.certificates.renew, iter([0.0, 0.0]), 0
+
+    async def wait(identity: object) -> float:
+        return next(waits, 3600.0)
+
+    async def fail() -> Identity:
+        nonlocal renewed
+        renewed += 1
+        if renewed == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return await renew()
+
+    before = await room.certificates.identity()
+    monkeypatch.setattr(room.certificates, "wait", wait)
+    monkeypatch.setattr(room.certificates, "renew", fail)
+    await join([room.endpoint], room.asking())
+    await until_async(lambda: room.port._used not in (None, before), "the port shows the next one")
+    assert "cannot be renewed now" in caplog.text

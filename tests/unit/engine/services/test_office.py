@@ -1,3 +1,5 @@
+import asyncio
+import ssl
 from pathlib import Path
 
 import pytest
@@ -5,12 +7,13 @@ import pytest
 from husk.cluster.port.messages import JoinRequest
 from husk.cluster.port.peers import Peer
 from husk.cluster.trust import authority
-from husk.cluster.trust.holders import Holder
+from husk.cluster.trust.holders import Holder, Role
 from husk.engine.services.assignment_messages import encoded
 from husk.engine.services.node import NodeDescription
 from husk.engine.services.office import SwarmOffice
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.storage.state.store import StateStore
+from husk.tasks import Tasks
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_certificates import rotate, trust_of
 
@@ -29,6 +32,12 @@ def office(room: SwarmRoom, admitted: list[str] | None = None) -> SwarmOffice:
 def asking(availability: str = "", description: bytes = b"") -> JoinRequest:
     request = authority.new_request()[1]
     return JoinRequest(request=request, hostname="beta", availability=availability, description=description)
+
+
+def shown(chain: bytes) -> bytes:
+    """As TLS gives it to us."""
+    end = "-----END CERTIFICATE-----"
+    return ssl.PEM_cert_to_DER_cert(chain.decode().partition(end)[0] + end)
 
 
 async def test_managers_join_by_their_store(room: SwarmRoom) -> None:
@@ -66,9 +75,9 @@ async def test_what_is_no_request_makes_no_node(room: SwarmRoom) -> None:
 
 async def test_nodes_are_told_when_they_need_another_certificate(room: SwarmRoom) -> None:
     there = office(room)
-    await there.admit("worker", asking(), "192.0.2.9")
+    first = await there.admit("worker", asking(), "192.0.2.9")
     (node,) = [node.id for node in room.store.nodes.values() if node.id != room.cluster.node_id]
-    peer = Peer("192.0.2.9", Holder(node, "worker", there.swarm), 1e12)
+    peer = Peer("192.0.2.9", Holder(node, "worker", there.swarm), 1e12, shown(first.certificate))
     assert there.wanted(peer) == (there.root(), False, ("192.0.2.1:2377",))
     record = room.store.nodes[node]
     record.spec.role = "manager"
@@ -80,6 +89,34 @@ async def test_nodes_are_told_when_they_need_another_certificate(room: SwarmRoom
     assert there.wanted(peer) == (trust.roots.encode(), True, ("192.0.2.1:2377",))
     reply = await there.renew(node, authority.new_request()[1])
     assert authority.look(reply.certificate).issuer_key_id == trust.signing.key_id
+    await room.certificates.settle()
+    assert there.wanted(peer).renew and trust_of(room).next is not None, "its answer may have been lost"
+    peer = peer._replace(certificate=shown(reply.certificate))
+    assert not there.wanted(peer).renew
+    await room.certificates.settle()
     assert trust_of(room).next is None, "it was the last"
     assert not there.wanted(peer).renew and there.tokens().worker == room.cluster.swarm.worker_token
     await there.changed()
+
+
+async def test_no_root_is_replaced_between_a_certificate_and_its_record(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who joins then would have a certificate that nobody believes."""
+    there = office(room)
+    issue = room.certificates.issue
+    tasks = Tasks()
+
+    async def slow(node: str, role: Role, request: bytes) -> bytes:
+        made = await issue(node, role, request)
+        await rotate(room)
+        tasks.spawn(room.certificates.settle(), "settle")
+        await asyncio.sleep(0.05)
+        return made
+
+    monkeypatch.setattr(room.certificates, "issue", slow)
+    reply = await there.admit("worker", asking(), "192.0.2.9")
+    await tasks.join()
+    trust = trust_of(room)
+    assert trust.next is not None, "the new node is waited for"
+    assert authority.look(reply.certificate).issuer_key_id == trust.root.key_id

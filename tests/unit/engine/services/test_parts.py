@@ -50,3 +50,25 @@ async def test_a_swarm_of_its_own_is_not_left_for_another_store(tmp_path: Path, 
     with pytest.raises(Conflict, match="docker swarm leave"):
         await build(tmp_path, state, ClusterStoreConfig("etcd://told"))
     assert "default" in state.load("swarm")
+
+
+@pytest.mark.parametrize("damage", ["bytes", "directory"])
+async def test_a_worker_with_a_damaged_certificate_starts_and_says_so(
+    tmp_path: Path, state: StateStore, damage: str
+) -> None:
+    await state.commit(Change("membership", "self", b'{"node_id":"n","role":"worker","managers":["192.0.2.1:2377"]}'))
+    kept = tmp_path / "swarm.node"
+    kept.mkdir()
+    (kept / "roots.crt").write_bytes(b"damaged")
+    (kept / "node.key").write_bytes(b"damaged")
+    if damage == "bytes":
+        (kept / "node.crt").write_bytes(b"\xff damaged")
+    else:
+        (kept / "node.crt").mkdir()
+    config = Config(data_root=tmp_path, exec_root=tmp_path)
+    async with AsyncExitStack() as stack:
+        containers = Mock(listing=Mock(return_value=[]))
+        services = await open_services(stack, config, state, Machine(), containers, Mock(), Mock(), Mock())
+        standing = services.standing()
+        assert standing is not None and standing.managers == ("192.0.2.1:2377",)
+        assert "this node's certificate" in standing.trouble
