@@ -166,14 +166,12 @@ class DiffStore:
         async with self.held(stack):
             lower = self.lower(stack)
             directory = self.directories.make()
-            space = Workspace(self, lower, directory, self.directories.make_work(directory))
+            space = Workspace(self, lower, directory)
             try:
                 look_like(space.upper, Path(lower[0]) if stack else None)
                 yield space
             finally:
-                self.directories.remove_work(directory)
-                if not space.kept:
-                    self.directories.release(directory)
+                self._leave(space)
 
     @contextlib.asynccontextmanager
     async def reopened(self, element: str) -> AsyncIterator[Workspace]:
@@ -181,13 +179,20 @@ class DiffStore:
         diff = self._diff(_parsed(element)[1])
         self.directories.hold(diff.directory)
         await self.remove([element])
-        space = Workspace(self, [], diff.directory, self.directories.make_work(diff.directory))
+        space = Workspace(self, [], diff.directory)
         try:
             yield space
         finally:
-            self.directories.remove_work(diff.directory)
-            if not space.kept:
-                self.directories.release(diff.directory)
+            self._leave(space)
+
+    def make_work(self, directory: str) -> Path:
+        return self.directories.make_work(directory)
+
+    def _leave(self, space: Workspace) -> None:
+        if space.has_work:
+            self.directories.remove_work(space.directory)
+        if not space.kept:
+            self.directories.release(space.directory)
 
     def alone(self, element: str) -> bool:
         """Is this a diff whose directory nobody else names or holds, and that is part of no image?"""

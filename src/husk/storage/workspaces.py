@@ -13,6 +13,8 @@ class Keeper(Protocol):
 
     def path(self, directory: str, /) -> Path: ...
 
+    def make_work(self, directory: str, /) -> Path: ...
+
     async def keep(self, space: "Workspace", size: int | None = None, packed: Blob | None = None, /) -> str: ...
 
 
@@ -20,15 +22,27 @@ class Workspace:
     """A place to write on top of a stack; `DiffStore.workspace` makes it.
 
     Mount an overlay of `lower`, `upper` and `work`, and unmount it before the block ends; or write into `upper`.
+    `work` is made when it is first asked for.
     """
 
-    def __init__(self, store: Keeper, lower: list[str], directory: str, work: Path) -> None:
+    def __init__(self, store: Keeper, lower: list[str], directory: str) -> None:
         self._store = store
         self.lower = lower
         self.directory = directory
         self.upper = store.path(directory)
-        self.work = work
         self.kept = False
+        self._work: Path | None = None
+
+    @property
+    def work(self) -> Path:
+        if self._work is None:
+            self._work = self._store.make_work(self.directory)
+        return self._work
+
+    @property
+    def has_work(self) -> bool:
+        """Was the directory beside it asked for?"""
+        return self._work is not None
 
     async def keep(self, size: int | None = None, packed: Blob | None = None) -> str:
         """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`.

@@ -26,6 +26,8 @@ _SERVICE = "/moby.buildkit.v1.Control"
 # What clients are told that we are as good as: some of them ask for versions before they use a feature.
 _VERSION = "v0.26.0"
 _DOCKERFILE_VERSION = "1.20.0"
+# A message of its own for each thing that is told would wake the client a hundred times in a small build.
+_PAUSE = 0.03
 _DURATION = re.compile(r"([\d.]+)(h|m|s)")
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 
@@ -101,7 +103,7 @@ class Control:
             for response in await self.history.statuses(request.ref) or ():
                 yield response
             return
-        async for told in log.follow():
+        async for told in log.follow(_PAUSE):
             for response in progress.responses(told):
                 yield response
 

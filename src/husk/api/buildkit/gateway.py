@@ -4,6 +4,7 @@ Which build a call belongs to is in a header of it.
 """
 
 import stat
+from functools import cache
 
 from husk.api.buildkit import capabilities, llb_read, llb_write, processes
 from husk.api.buildkit.backend import Backend, FileStat
@@ -82,13 +83,11 @@ class Gateway:
             raise InvalidParameter(f"a call of a frontend needs the header {BUILD_ID}")
         return await self._backend.job(ids[0])
 
-    async def ping(self, request: gateway.Empty, metadata: Metadata) -> gateway.PongResponse:
+    async def ping(self, request: gateway.Empty, metadata: Metadata) -> bytes:
         await self._job(metadata)
-        return gateway.PongResponse(
-            capabilities.enabled(capabilities.GATEWAY),
-            capabilities.enabled(capabilities.LLB),
-            [worker_record(worker) for worker in self._backend.workers()],
-        )
+        workers = gateway.PongResponse(workers=[worker_record(worker) for worker in self._backend.workers()])
+        # Fields behind each other are one message.
+        return _capabilities() + workers.encode()
 
     # --- solving -----------------------------------------------------------------------------------------------------
 
@@ -238,6 +237,13 @@ class Gateway:
     async def stat_file(self, request: gateway.StatFileRequest, metadata: Metadata) -> gateway.StatFileResponse:
         ref = await self._ref(request.ref, metadata)
         return gateway.StatFileResponse(stat_message(await self._backend.stat(ref, request.path)))
+
+
+@cache
+def _capabilities() -> bytes:
+    """The part of an answer that is always the same, and most of its fields."""
+    frontend, llb = capabilities.enabled(capabilities.GATEWAY), capabilities.enabled(capabilities.LLB)
+    return gateway.PongResponse(frontend_caps=frontend, llb_caps=llb).encode()
 
 
 def _git(found: Resolved) -> gateway.ResolveSourceGitResponse:

@@ -15,12 +15,13 @@ Asked = TypeVar("Asked", bound=Message)
 Metadata = Mapping[str, list[str]]
 
 
-def answer(kind: type[Asked], method: Callable[[Asked, Metadata], Awaitable[Message]]) -> Handler:
-    """A method with one message there and one back."""
+def answer(kind: type[Asked], method: Callable[[Asked, Metadata], Awaitable[Message | bytes]]) -> Handler:
+    """A method with one message there and one back, which may be encoded already."""
 
     async def handler(stream: ServerStream) -> None:
         request = await _request(kind, stream)
-        await stream.send((await method(request, stream.metadata)).encode())
+        message = await method(request, stream.metadata)
+        await stream.send(message if isinstance(message, bytes) else message.encode())
 
     return handler
 

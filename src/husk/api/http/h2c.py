@@ -48,4 +48,5 @@ def asked_for(request: Request) -> bool:
 
 def upgrade(request: Request, fields: bytes = b"") -> HijackedStream:
     """Answer 101; the connection's bytes are HTTP/2's from now on."""
-    return HijackedStream(request, _SWITCHING + fields + request.id_field + b"\r\n")
+    # Whoever speaks HTTP/2 reads what is behind the head as well.
+    return HijackedStream(request, _SWITCHING + fields + request.id_field + b"\r\n", patient=False)

@@ -27,14 +27,17 @@ def hijack(request: Request, fields: bytes) -> "HijackedStream":
 class HijackedStream:
     """A connection without HTTP: `read` until b"", `write` with back pressure, `finish` or `abort`."""
 
-    def __init__(self, request: Request, head: bytes, first: bytes = b"") -> None:
-        """`first` is input that was taken for something else. ConnectionResetError when the client has gone."""
+    def __init__(self, request: Request, head: bytes, first: bytes = b"", *, patient: bool = True) -> None:
+        """`first` is input that was taken for something else. ConnectionResetError when the client has gone.
+
+        Who is `patient` lets the client read the head before anything follows.
+        """
         self._connection = connection = request.connection
         self._input: deque[bytes] = deque()
         self._size = 0
         self._ended = connection.ended
         self._readable = asyncio.Event()
-        self._head_read = False
+        self._head_read = not patient
         if begun := first + connection.take(self, head):
             self.feed(begun)
 

@@ -124,7 +124,8 @@ class BuildCache:
         self._add(kept)
         if self.is_whole(record):
             await self._layers.add(stacks.layers_in(" ".join(record.made)))
-        await self._state.commit(_change(kept), lazy=True)
+        # Nobody waits for it: it is written behind the diffs, and before what the build that made it writes at its end.
+        self._state.settle_soon(_change(kept))
 
     def hold(self, record: Record) -> None:
         self._held[record.id] += 1

@@ -1,6 +1,7 @@
 """What a build has told so far, for whoever wants to hear it: from the beginning, and on until its end."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 
 from msgspec import Struct
@@ -54,7 +55,7 @@ class StatusLog:
     def __init__(self) -> None:
         self.told: list[Told] = []
         self._changed = asyncio.Event()
-        self._closed = False
+        self._closed = asyncio.Event()
         self._begun: dict[str, int] = {}
         self._items: dict[tuple[str, str], int] = {}
         self._limit = LogLimit()
@@ -89,24 +90,31 @@ class StatusLog:
 
     def close(self) -> None:
         """Nothing more will be told."""
-        self._closed = True
+        self._closed.set()
         self._changed.set()
 
-    async def follow(self) -> AsyncGenerator[list[Told], None]:
-        """All that was told, then what is told from now on, until the end."""
+    async def follow(self, pause: float = 0) -> AsyncGenerator[list[Told], None]:
+        """All that was told, then what is told from now on, until the end.
+
+        After each time nothing is given for a `pause` (seconds), unless it is the end: a build tells much in a moment.
+        """
         position = 0
         while True:
             if position < len(self.told):
                 new = self.told[position:]
                 position += len(new)
                 yield new
-            elif self._closed:
+                if pause and not self._closed.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(pause):
+                            await self._closed.wait()
+            elif self._closed.is_set():
                 return
             else:
                 self._changed.clear()
                 await self._changed.wait()
 
     def _tell(self, told: Told) -> None:
-        if not self._closed:
+        if not self._closed.is_set():
             self.told.append(told)
             self._changed.set()

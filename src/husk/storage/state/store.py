@@ -217,6 +217,14 @@ class StateStore:
         except DiskFault as fault:
             log.error("%s", fault.message)
 
+    def settle_soon(self, *changes: Change) -> None:
+        """As a lazy `settle` that nobody waits for: it is written before what is committed from now on."""
+        self._with_others(changes).add_done_callback(self._settled_soon)
+
+    def _settled_soon(self, _: asyncio.Future[None]) -> None:
+        self._flusher.wrote()
+        self._flusher.settle_soon()
+
     def _with_others(self, changes: tuple[Change, ...]) -> asyncio.Future[None]:
         """Done when the changes are written or owed, in one transaction with those of all who come meanwhile."""
         if self._gathered is None or not self._gathering.join(changes):

@@ -6,6 +6,7 @@ that it lacks; the sender sends them. `packets` has the messages, `table` what i
 - `receive` is a worker: it makes a tree the same as the client's. What it decides is in `receiver`, what it does to
   files in `writer`
 - `send` is a worker: it tells of a tree and sends files of it
+- `small` receives little in the daemon itself, where a worker would take longer to start than to work
 - `exchange` moves a channel's bytes between the daemon and a worker
 - `mirrors` keeps clients' directories from one build to the next; `exports` sends a build's result
 """

@@ -36,16 +36,21 @@ Progress = Callable[[int], None]
 
 
 async def exchange(
-    nursery: Nursery, job: ReceiveJob | SendJob, channel: Channel, progress: Progress | None = None
+    nursery: Nursery,
+    job: ReceiveJob | SendJob,
+    channel: Channel,
+    progress: Progress | None = None,
+    begun: bytes = b"",
 ) -> Received | Sent:
-    """Let a worker and a client speak until both have ended; what the worker has done.
+    """Let a worker and a client speak until both have ended; what the worker has done. `begun` has come before.
 
     The worker's opinion of a failure is told before the client's, which mostly follows from it.
     """
     dialogue = await Dialogue.start(nursery, job)
     try:
         pumps = Tasks()
-        there = pumps.spawn(_to_worker(channel, dialogue, progress or _nobody), "sync to a worker", awaited=True)
+        passing = _to_worker(channel, dialogue, progress or _nobody, begun)
+        there = pumps.spawn(passing, "sync to a worker", awaited=True)
         back = pumps.spawn(_to_client(dialogue, channel), "sync to a client", awaited=True)
         failure: Exception | None = None
         try:
@@ -77,20 +82,27 @@ def _judge(outcome: Answer | None, failure: Exception | None) -> Received | Sent
             raise SystemFault("the worker that syncs files died: see the daemon's log")
 
 
-async def _to_worker(channel: Channel, dialogue: Dialogue, progress: Progress) -> None:
-    total = 0
+async def _to_worker(channel: Channel, dialogue: Dialogue, progress: Progress, begun: bytes) -> None:
+    total = len(begun)
     try:
+        if begun:
+            await dialogue.write(begun)
         while data := await channel.receive():
             total += len(data)
             progress(total)
             await dialogue.write(data)
     except WorkerDied:
-        # It has ended, or given up; its outcome says which. The client may say goodbye, but not for long.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GOODBYE):
-                while await channel.receive():
-                    pass
+        # It has ended, or given up; its outcome says which.
+        await wait_for_goodbye(channel)
     dialogue.end_input()
+
+
+async def wait_for_goodbye(channel: Channel) -> None:
+    """The client may still say what it has to, but not for long."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_GOODBYE):
+            while await channel.receive():
+                pass
 
 
 async def _to_client(dialogue: Dialogue, channel: Channel) -> None:

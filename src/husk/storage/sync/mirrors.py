@@ -16,8 +16,9 @@ from typing import Self
 
 from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
+from husk.storage.sync.small import receive_small
 from husk.storage.sync.table import VERSION
-from husk.storage.workers.messages import Received, ReceiveJob
+from husk.storage.workers.messages import Received, ReceiveJob, Sent
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workspaces import Workspace
 
@@ -53,7 +54,9 @@ class Mirrors:
         try:
             async with self._place(key, take) as (space, old):
                 job = ReceiveJob(root=str(space.upper), old=old, new=str(new))
-                received = await exchange(self._nursery, job, channel, progress)
+                received: Received | Sent | bytes = await receive_small(job, channel, progress or _nobody)
+                if isinstance(received, bytes):
+                    received = await exchange(self._nursery, job, channel, progress, received)
                 element = await space.keep(received.size if isinstance(received, Received) else None)
             new.rename(self._root / f"{_name(key)}.{element.removeprefix(_DIFF)}")
             return element
@@ -85,6 +88,10 @@ class Mirrors:
         for path in self._root.iterdir():
             if path.suffix != ".new" and path not in self._taken and not self._diffs.has(_element(path)):
                 path.unlink(missing_ok=True)
+
+
+def _nobody(total: int) -> None:
+    pass
 
 
 def _name(key: str) -> str:

@@ -100,6 +100,7 @@ async def test_a_record_is_not_found_while_a_layer_of_its_image_is_away(cache, d
 async def test_the_next_daemon_finds_it(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     await cache.remember(["l"], ABOVE)
+    await cache.save_uses([ABOVE])  # at the end of a build: what it has made is written by then
     again = await BuildCache.open(state, diffs, pins, layers)
     assert await again.find("k") == BELOW
     assert diffs.removed == []
@@ -108,6 +109,7 @@ async def test_the_next_daemon_finds_it(cache, state, diffs, pins, layers):
 async def test_a_record_whose_diff_is_lost_goes_at_the_start(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     await cache.remember(["l"], ABOVE)
+    await cache.save_uses([ABOVE])
     del diffs.sizes["diff:a"]
     again = await BuildCache.open(state, diffs, pins, layers)
     assert list(again) == []

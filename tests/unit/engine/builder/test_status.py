@@ -1,5 +1,7 @@
 """What a build has told, for those who come early and late."""
 
+import asyncio
+
 import pytest
 
 from husk.engine.builder.graph import Vertex
@@ -77,3 +79,22 @@ async def test_nothing_is_told_after_the_end(log):
     log.close()
     log.started(STEP)
     assert await all_of(log) == []
+
+
+async def test_what_is_told_in_a_pause_comes_at_once_and_the_end_ends_it(log):
+    follow = log.follow(pause=600)
+    log.started(STEP)
+    assert len(await anext(follow)) == 1
+    log.log(STEP, b"x", stderr=False)
+    log.ended(STEP)
+    asyncio.get_running_loop().call_soon(log.close)
+    assert len(await anext(follow)) == 2
+    assert [told async for told in follow] == []
+
+
+async def test_a_pause_has_an_end(log):
+    follow = log.follow(pause=0.001)
+    log.started(STEP)
+    await anext(follow)
+    log.ended(STEP)
+    assert len(await anext(follow)) == 1

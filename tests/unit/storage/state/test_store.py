@@ -256,6 +256,16 @@ async def test_lazy_changes_do_not_wait_for_the_disk(store: StateStore, monkeypa
     assert 2 <= len(synced) <= 51
 
 
+async def test_what_is_settled_soon_is_written_before_what_is_committed_then(store: StateStore) -> None:
+    store.settle_soon(Change("k", "a", b"1"))
+    store.settle_soon(Change("k", "b", b"1"))
+    await store.commit(Change("k", "a", b"2"))
+    assert store.load("k") == {"a": b"2", "b": b"1"}
+    store.settle_soon(Change("k", "a", b"3"))
+    await store.settle(Change("k", "a", None))
+    assert store.load("k") == {"b": b"1"}
+
+
 async def test_what_is_settled_at_once_is_one_transaction(
     store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
