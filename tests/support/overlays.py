@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
@@ -24,7 +24,8 @@ from husk.network import overlay
 from husk.network.bridge import BridgeDriver
 from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
-from husk.network.overlay import Overlay, OverlaySettings, as_peers, largest_mtu, underlay_mtu
+from husk.network.ipam import mac_address
+from husk.network.overlay import Overlay, OverlaySettings, largest_mtu, underlay_mtu
 from husk.network.peers import Peer
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings
@@ -33,6 +34,12 @@ from tests.support.hosts import Host
 T = TypeVar("T")
 OWNER = "husk-test"
 _FIREWALLS: WeakKeyDictionary[Host, Firewall] = WeakKeyDictionary()
+
+
+def as_peers(addresses: Iterable[str], address: str, at: str) -> list[Peer]:
+    """How other hosts know a host: `addresses` are its own on the network, `address` gives the MAC."""
+    mac = mac_address(ip_address(address))
+    return [Peer(own, mac, at) for own in addresses if own]
 
 
 class Endpoint(NamedTuple):
@@ -139,7 +146,8 @@ class OverlayNetwork:
 
         async def opening() -> None:
             driver = await self._driver(host)
-            await Overlay.open(self.settings(host), self._leases(host))
+            await Overlay.open(self.settings(host))
+            overlay.fit(self._leases(host), self.mtu(host))
             await driver.close(remove=False)
 
         _run(host, opening)

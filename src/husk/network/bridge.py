@@ -195,12 +195,9 @@ class BridgeDriver:
 
     async def fit(self, mtu: int) -> None:
         """From now on no endpoint sends larger packets, also those that are there already."""
-        from husk.network import overlay
-
         self._state = self._state._replace(mtu=mtu)
-        if _runs(self._filling):
-            await asyncio.wait([self._filling])
-        await asyncio.to_thread(overlay.fit, list(self._allocator.leases.values()), mtu)
+        # What is being made is made to fit when it is there.
+        await self._shrink(list(self._allocator.leases.values()), mtu)
 
     def take_address(self, version: int) -> str:
         """An address that no container gets until it is given back; empty when the network has none of that kind."""
@@ -309,7 +306,19 @@ class BridgeDriver:
                 raise BridgeFull(f"bridge {self._settings.interface} has {MOST_PORTS} ports already") from error
             raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
         self._allocator.note(lease)
+        mtu = wiring.mtu
+        while mtu != self._state.mtu:  # it was told to fit while this was made
+            mtu = self._state.mtu
+            try:
+                await self._shrink([lease], mtu)
+            except OSError as error:
+                log.warning("%s sends packets of more than %d bytes: %s", lease.host_interface, mtu, error)
         return lease
+
+    async def _shrink(self, leases: list[Lease], mtu: int) -> None:
+        from husk.network import overlay
+
+        await asyncio.to_thread(overlay.fit, leases, mtu)
 
     def _wiring(self, options: EndpointOptions) -> Wiring:
         settings = self._settings

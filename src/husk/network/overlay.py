@@ -15,7 +15,7 @@ somebody else's name come from there (`balance`). The VXLAN interface has the MA
 import asyncio
 import errno
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from pathlib import Path
 
@@ -74,12 +74,6 @@ class OverlaySettings(Struct, frozen=True):
             raise InvalidParameter(f"{self.port} is no UDP port")
 
 
-def as_peers(addresses: Iterable[str], address: str, at: str) -> list[Peer]:
-    """How other hosts know a host: `addresses` are its own on the network, `address` gives the MAC. Pure."""
-    mac = mac_address(ip_address(address))
-    return [Peer(own, mac, at) for own in addresses if own]
-
-
 def largest_mtu(underlay: int, version: int, encrypted: bool = False) -> int:
     """The largest packet on the network that fits into one between hosts, whose address are of that version. Pure."""
     mtu = underlay - OVERHEAD[version] - (ENCRYPTION_OVERHEAD if encrypted else 0)
@@ -110,30 +104,29 @@ class Overlay:
         self._peers: tuple[Peer, ...] | None = None
 
     @classmethod
-    async def open(cls, settings: OverlaySettings, leases: Sequence[Lease] = ()) -> "Overlay":
-        """Make the interface, or correct the one that is there; what it knows of peers stays until `tell`.
-
-        `leases` are of containers that run on the network already: their interfaces get its MTU.
-        """
+    async def open(cls, settings: OverlaySettings) -> "Overlay":
+        """Make the interface, or correct the one that is there; what it knows of peers stays until `tell`."""
         settings.check()
         await asyncio.to_thread(prepare, settings)
-        await asyncio.to_thread(fit, leases, settings.mtu)
         return cls(settings)
 
     @property
     def settings(self) -> OverlaySettings:
         return self._settings
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the host has the interface; somebody may have deleted it."""
+        try:
+            return socket.if_nametoindex(self._settings.interface) > 0
+        except OSError:
+            return False
+
     async def tell(self, peers: Iterable[Peer]) -> int:
         """These are all endpoints of the network, this host's own among them or not. How much had to be changed."""
         async with self._changing:
             self._peers = tuple(peers)
             return await asyncio.to_thread(tell, self._settings, self._peers)
-
-    async def correct(self) -> None:
-        """Make it again as it was told, whatever has been done to it; before the first `tell` only the interface."""
-        async with self._changing:
-            await asyncio.to_thread(self.mend)
 
     def mend(self) -> None:
         """The bridge was made anew: be its port again, and tell it what it knew. Blocks."""
@@ -227,7 +220,9 @@ def look(netlink: NetlinkSocket, bridge: int, vxlan: int) -> Tables:
 
 
 def fit(leases: Iterable[Lease], mtu: int) -> None:
-    """Let running containers send no larger packets than the network takes, on both ends of their pairs. Blocks."""
+    """Let running containers send no larger packets than the network takes, on both ends of their pairs. What one of
+    them fails with is raised after all others. Blocks."""
+    failed: list[OSError] = []
     for lease in leases:
 
         def shrink(lease: Lease = lease) -> None:
@@ -236,10 +231,14 @@ def fit(leases: Iterable[Lease], mtu: int) -> None:
 
         try:
             namespaces.run_inside(Path(lease.sandbox_path), shrink)
-        except FileNotFoundError:
-            continue  # it has just ended
-        with NetlinkSocket() as outside:
-            _set_mtu(outside, lease.host_interface, mtu)
+            with NetlinkSocket() as outside:
+                _set_mtu(outside, lease.host_interface, mtu)
+        except OSError as error:
+            # Where it has just ended its place is gone, or is no namespace any more.
+            if error.errno not in (errno.ENOENT, errno.EINVAL):
+                failed.append(error)
+    if failed:
+        raise failed[0]
 
 
 def _set_mtu(netlink: NetlinkSocket, interface: str, mtu: int) -> None:

@@ -39,9 +39,6 @@ class Tables(Struct, frozen=True):
     hosts: Mapping[str, Address]
 
 
-NOBODY = Tables({}, frozenset(), {})
-
-
 def wanted(peers: Iterable[Peer], local: str) -> Tables:
     """Those of this host itself, whose address is `local`, are on its own bridge and not among them."""
     here = ip_address(local)

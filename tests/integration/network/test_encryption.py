@@ -13,8 +13,9 @@ from husk.errors import Unavailable
 from husk.kernel import xfrm
 from husk.network import encryption, overlay
 from husk.network.encryption import Party
-from husk.network.overlay import OverlaySettings, as_peers
+from husk.network.overlay import OverlaySettings
 from tests.support.hosts import Host, Hosts
+from tests.support.overlays import as_peers
 
 PORT = encryption.port_of(overlay.DEFAULT_PORT)
 OLD, NEW = b"an old secret of hosts", b"a new secret of hosts!"

@@ -11,7 +11,6 @@ import pytest
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.network import overlay
-from husk.network.peers import Peer
 from tests.support.bridges import pings, udp_socket
 from tests.support.hosts import Hosts
 from tests.support.overlays import Connection, Endpoint, OverlayNetwork, echo
@@ -267,10 +266,3 @@ def _bound(address: str, port: int = 7001) -> socket.socket:
     made.bind((address, port))
     made.settimeout(0.3 if port else 5)
     return made
-
-
-def test_a_host_has_mac_and_addresses_that_others_are_told_of() -> None:
-    assert overlay.as_peers(["10.0.9.253", "", "fd00::9"], "10.0.9.253", "192.0.2.7") == [
-        Peer("10.0.9.253", "02:42:0a:00:09:fd", "192.0.2.7"),
-        Peer("fd00::9", "02:42:0a:00:09:fd", "192.0.2.7"),
-    ]

@@ -12,12 +12,12 @@ from husk.engine.networks.overlays import Overlays, Underlay, Way
 from husk.network.bridge import BridgeDriver
 from husk.network.encryption import Party
 from husk.network.firewall import Firewall
-from husk.network.overlay import as_peers
 from husk.network.peers import Peer
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings
 from tests.support.bridges import pings
 from tests.support.hosts import Host, Hosts
+from tests.support.overlays import as_peers
 
 T = TypeVar("T")
 ID = "abcdef0123456789" * 4

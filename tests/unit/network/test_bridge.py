@@ -1,6 +1,9 @@
 """The driver of one network, with doubles of the host beneath it."""
 
+import asyncio
 import errno
+import threading
+from collections.abc import Iterable
 from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import cast
@@ -9,13 +12,14 @@ import msgspec
 import pytest
 
 from husk.errors import SystemFault
-from husk.network import bridge, provision, sandbox
+from husk.network import bridge, overlay, provision, sandbox
 from husk.network.bridge import BridgeDriver
 from husk.network.endpoint import DEFAULTS
 from husk.network.firewall import Firewall
 from husk.network.host import BridgeState
 from husk.network.provision import BridgeFull
 from husk.network.settings import BridgeSettings
+from husk.tasks import Tasks
 from tests.support.waiting import until_async
 
 LEASE = sandbox.Lease("/nowhere/one", "veth0", "10.9.0.2", 24, "10.9.0.1", "02:42:0a:09:00:02")
@@ -94,4 +98,27 @@ async def test_a_pool_that_has_more_is_filled_when_the_start_has_gone_first(
     await driver.acquire()
     await until_async(lambda: driver.warm == 4, "that it is filled before it is empty")
     await driver.acquire()
+    await driver.close(remove=False)
+
+
+async def test_an_endpoint_that_was_being_made_fits_too(driver: BridgeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go = threading.Event()
+    fitted: list[tuple[list[str], int]] = []
+
+    def build(directory: Path, wiring: sandbox.Wiring) -> sandbox.Lease:
+        assert wiring.mtu == 1500
+        may_go.wait(60)
+        return LEASE
+
+    def fit(leases: Iterable[sandbox.Lease], mtu: int) -> None:
+        fitted.append(([lease.host_interface for lease in leases], mtu))
+
+    monkeypatch.setattr(sandbox, "build", build)
+    monkeypatch.setattr(overlay, "fit", fit)
+    acquiring = Tasks().spawn(driver.acquire(), "acquire", awaited=True)
+    await asyncio.sleep(0)
+    await driver.fit(1450)
+    may_go.set()
+    await acquiring
+    assert fitted == [([], 1450), (["veth0"], 1450)]
     await driver.close(remove=False)

@@ -172,11 +172,16 @@ class Connector:
     async def leave(self, record: Container, endpoint: Endpoint) -> None:
         """Take a running container off a network. It is out of the record already, and that is saved."""
         live = self._roster.by_name.get(endpoint.network_name)
-        if live is None or live.members.pop(record.id, None) is None:
+        if live is None or record.id not in live.members:
             return
-        await self._publisher.move(record)
-        if (given := lease(record.sandbox_path, endpoint)) is not None:
-            await live.driver.detach(given)
+        try:
+            await self._publisher.move(record)
+            if (given := lease(record.sandbox_path, endpoint)) is not None:
+                await live.driver.detach(given)
+        finally:
+            # A network that hosts share goes from this one with its last member.
+            live.members.pop(record.id, None)
+        if given is not None:
             await self._try_default_route(record)
         if not self.resolves(record):
             self._names().stop(record.id)

@@ -5,6 +5,7 @@ changes what is different; between two calls, and while no daemon runs, the kern
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,14 @@ from msgspec import Struct
 
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks.live import LiveNetwork, Roster
+from husk.errors import HuskError
 
 if TYPE_CHECKING:
     from husk.network.encryption import Party
     from husk.network.overlay import Overlay, OverlaySettings
     from husk.network.peers import Peer
+
+log = logging.getLogger(__name__)
 
 ENCRYPTED = "encrypted"
 
@@ -59,29 +63,48 @@ class Overlays:
         self._guarded: set[int] | None = None
 
     async def apply(self, underlay: Underlay, ways: Mapping[str, Way]) -> None:
-        """Make exactly these networks, by id, reach other hosts; those that are not here are left out."""
-        from husk.network.overlay import Overlay, underlay_mtu
+        """Make exactly these networks, by id, reach other hosts; those that are not here are left out. What one of them
+        fails with is raised when all others are as they should be."""
+        from husk.network.overlay import underlay_mtu
 
         async with self._changing:
             lives = {live.record.id: live for live in self._roster.by_name.values() if live.record.driver == "overlay"}
             wanted = {id: way for id, way in ways.items() if id in lives and lives[id].bridged}
             needed = any(encrypted(lives[id].record) for id in wanted)
             await self._guard(underlay, needed)
+            failed: list[HuskError | OSError] = []
             for id in [id for id in self._open if id not in wanted]:
                 self._told.pop(id, None)
-                await self._open.pop(id).close(remove=True)
+                try:
+                    await self._open[id].close(remove=True)
+                    del self._open[id]
+                except (HuskError, OSError) as error:
+                    failed.append(error)
             most = await asyncio.to_thread(underlay_mtu, underlay.local.address) if wanted else 0
             for id, way in wanted.items():
-                settings = self._settings(lives[id], underlay, way, most)
-                if id not in self._open or self._open[id].settings != settings:
-                    await lives[id].driver.fit(settings.mtu)
-                    self._open[id] = await Overlay.open(settings)
-                    self._told.pop(id, None)
-                # To look at what the kernel has takes longer the more of it there is.
-                if self._told.get(id) != way:
-                    await self._open[id].tell(way.peers)
-                    self._told[id] = way
+                try:
+                    await self._lead(lives[id], underlay, way, most)
+                except (HuskError, OSError) as error:
+                    failed.append(error)
+            if failed:
+                raise failed[0]
             await self._unguard(underlay, needed)
+
+    async def _lead(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> None:
+        """Let one network reach other hosts."""
+        from husk.network.overlay import Overlay
+
+        id = live.record.id
+        settings = self._settings(live, underlay, way, underlay_mtu)
+        # Somebody may have deleted the interface.
+        if id not in self._open or self._open[id].settings != settings or not self._open[id].is_there:
+            await live.driver.fit(settings.mtu)
+            self._open[id] = await Overlay.open(settings)
+            self._told.pop(id, None)
+        # To look at what the kernel has takes longer the more of it there is.
+        if self._told.get(id) != way:
+            await self._open[id].tell(way.peers)
+            self._told[id] = way
 
     async def _guard(self, underlay: Underlay, needed: bool) -> None:
         """What encrypted networks send is encrypted before there is anything that could send."""
@@ -124,7 +147,11 @@ class Overlays:
     def mend(self) -> None:
         """A bridge was made anew: what was on it comes back. Blocks."""
         for way in list(self._open.values()):
-            way.mend()
+            try:
+                way.mend()
+            except (HuskError, OSError) as error:
+                # Another bridge may be missing, too: it is made when somebody needs it.
+                log.warning("overlay interface %s is not as it should be: %s", way.settings.interface, error)
 
     async def remove(self, network: Network) -> None:
         """The network ends here, whether a way was opened by this daemon or by an earlier one."""

@@ -24,6 +24,7 @@ from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import Change, StateStore
+from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class Presence:
         self._changing = changing
         self._mended = mended
         self._hidden: set[str] = set()
+        self._tasks = Tasks()
 
     @property
     def here(self) -> list[LiveNetwork]:
@@ -106,8 +108,14 @@ class Presence:
             driver = live.driver
             live.depart()
             live.record.service_addresses = []
-            await self._state.settle(Change(KIND, live.record.id, None))
-            await self._overlays.remove(live.record)
+            await self._tasks.to_its_end(self._end(live.record, driver), f"end network {live.record.name} here")
+
+    async def _end(self, network: Network, driver: BridgeDriver) -> None:
+        """Whatever fails: nobody else would close the bridge any more."""
+        try:
+            await self._state.settle(Change(KIND, network.id, None))
+            await self._overlays.remove(network)
+        finally:
             await driver.close(remove=True)
 
     async def note(self, live: LiveNetwork, addresses: Iterable[str]) -> None:

@@ -58,9 +58,9 @@ class OverlayFeed:
             for live in presence.here:
                 await self._own_address(live)
             done = await self._give_back()
-        except HuskError as error:
+        except (HuskError, OSError) as error:
             # Most often the store is away: what is known goes on.
-            self._tell_trouble(error.message)
+            self._tell_trouble(str(error))
             done = False
         ways = {live.record.id: self._way(live) for live in presence.here if self._own(live)}
         for live in presence.here:

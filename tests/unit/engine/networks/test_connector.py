@@ -245,6 +245,23 @@ async def test_without_a_default_network_it_has_itself_alone(house: House) -> No
     assert record.sandbox_path == ""
 
 
+async def test_a_container_is_a_member_until_its_endpoint_is_taken(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network that hosts share goes from this one with its last member: its driver is needed until then."""
+    record = house.container("home", "lan", mode="lan")
+    await house.connector.connect(record)
+    driver, live = house.drivers["home"], house.roster.by_name["home"]
+
+    async def detach(given: Lease) -> None:
+        assert record.id in live.members
+        driver.back.append(given)
+
+    monkeypatch.setattr(driver, "detach", detach)
+    await house.connector.leave(record, record.endpoints.pop("home"))
+    assert driver.back and record.id not in live.members
+
+
 async def test_join_moves_ports_and_leave_moves_them_back(house: House) -> None:
     record = house.container("lan", published=True)
     await house.connector.connect(record)

@@ -1,12 +1,13 @@
 """What the driver of overlay networks is asked for, and in which order. The driver and the kernel are doubles."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, Underlay, Way, encrypted, interface_of
+from husk.errors import SystemFault
 from husk.network import encryption, host, overlay
 from husk.network.encryption import Party
 from husk.network.peers import Peer
@@ -28,16 +29,25 @@ class Driver:
 
 
 @pytest.fixture
-def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def broken() -> set[str]:
+    """Interfaces that the host refuses."""
+    return set()
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
     """What was asked for."""
     found: list[Any] = []
 
     class Double:
         def __init__(self, settings: overlay.OverlaySettings) -> None:
             self.settings = settings
+            self.is_there = True
 
         @classmethod
         async def open(cls, settings: overlay.OverlaySettings) -> "Double":
+            if settings.interface in broken:
+                raise SystemFault(f"{settings.interface} cannot be set up")
             found.append(("open", settings.interface, settings.port, settings.mtu))
             return cls(settings)
 
@@ -46,9 +56,13 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             return 1
 
         def mend(self) -> None:
+            if self.settings.interface in broken:
+                raise SystemFault("its bridge is not there")
             found.append(("mend", self.settings.interface))
 
         async def close(self, remove: bool) -> None:
+            if self.settings.interface in broken:
+                raise OSError("busy")
             found.append(("close", self.settings.interface, remove))
 
     monkeypatch.setattr(overlay, "Overlay", Double)
@@ -89,6 +103,48 @@ async def test_a_network_that_no_longer_leads_elsewhere_is_closed(done):
     done.clear()
     networks.mend()
     assert done == []
+
+
+async def test_a_network_that_is_refused_keeps_no_other_from_its_way(done, broken):
+    networks = overlays(done, a={}, b={})
+    ways = {id_of("a"): WAY, id_of("b"): WAY}
+    broken.add("vx-a00000000000")
+    with pytest.raises(SystemFault, match="vx-a00000000000 cannot be set up"):
+        await networks.apply(UNDERLAY, ways)
+    assert ("tell", "vx-b00000000000", 1) in done
+    broken.clear()
+    await networks.apply(UNDERLAY, ways)
+    assert ("tell", "vx-a00000000000", 1) in done
+
+
+async def test_an_interface_that_does_not_go_is_not_forgotten(done, broken):
+    networks = overlays(done, a={"encrypted": ""}, b={})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY})
+    broken.add("vx-a00000000000")
+    with pytest.raises(OSError, match="busy"):
+        await networks.apply(UNDERLAY, {id_of("b"): WAY})
+    assert ("tell", "vx-b00000000000", 1) in done and ("decrypt", 4790) not in done
+    broken.clear()
+    await networks.apply(UNDERLAY, {id_of("b"): WAY})
+    assert done[-2:] == [("close", "vx-a00000000000", True), ("decrypt", 4790)]
+
+
+async def test_an_interface_that_somebody_deleted_is_made_again(done):
+    networks = overlays(done, a={})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY})
+    cast(Any, networks._open[id_of("a")]).is_there = False
+    done.clear()
+    await networks.apply(UNDERLAY, {id_of("a"): WAY})
+    assert [what[0] for what in done] == ["fit", "open", "tell"]
+
+
+async def test_a_bridge_that_is_missing_keeps_no_other_from_being_mended(done, broken, caplog):
+    networks = overlays(done, a={}, b={})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
+    broken.add("vx-a00000000000")
+    done.clear()
+    networks.mend()
+    assert done == [("mend", "vx-b00000000000")] and "its bridge is not there" in caplog.text
 
 
 async def test_another_number_opens_it_anew(done):

@@ -16,6 +16,8 @@ from husk.errors import Conflict, NotImplementedYet
 from husk.network.bridge import BridgeDriver
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import StateStore
+from husk.tasks import Tasks
+from tests.support.waiting import until_async
 
 POOLS = (AddressPool("10.66.0.0/16", 24),)
 
@@ -25,6 +27,9 @@ class Room:
         self.state = state
         self.roster = Roster()
         self.done: list[str] = []
+        self.fails: OSError | None = None
+        self.may_go = asyncio.Event()
+        self.may_go.set()
         self.presence = Presence(
             roster=self.roster,
             state=state,
@@ -36,6 +41,9 @@ class Room:
         )
 
     async def _remove(self, network: Network) -> None:
+        await self.may_go.wait()
+        if self.fails is not None:
+            raise self.fails
         self.done.append(f"way of {network.name}")
 
     async def open(self, settings: BridgeSettings, subnet: str, *more: Any) -> Any:
@@ -114,3 +122,29 @@ async def test_a_network_of_this_host_hides_one_of_the_swarm(room: Room, caplog:
     for _ in range(2):
         await room.presence.know({network.id: network})
     assert room.roster.find("lan") is own and caplog.text.count("is hidden") == 1
+
+
+async def test_whatever_fails_the_bridge_of_a_network_that_leaves_is_closed(room: Room) -> None:
+    network = await room.plan("lan")
+    await room.presence.know({network.id: network})
+    live = room.roster.find("lan")
+    await room.presence.bring(live)
+    room.fails = OSError("busy")
+    with pytest.raises(OSError, match="busy"):
+        await room.presence.leave(live)
+    assert room.done[-1] == "close True" and not live.bridged
+
+
+async def test_who_is_cancelled_leaves_a_network_all_the_same(room: Room) -> None:
+    network = await room.plan("lan")
+    await room.presence.know({network.id: network})
+    live = room.roster.find("lan")
+    await room.presence.bring(live)
+    room.may_go.clear()
+    leaving = Tasks().spawn(room.presence.leave(live), "leave", awaited=True)
+    await until_async(lambda: not live.bridged, "it begins")
+    leaving.cancel()
+    room.may_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert room.done[1:] == ["way of lan", "close True"]

@@ -147,3 +147,17 @@ async def test_a_host_that_cannot_or_need_not(room: Room, caplog: pytest.LogCapt
     assert room.applied[-1][1] == {}
     room.cluster.active = False
     assert await room.feed.settle() and len(room.applied) == 1
+
+
+async def test_a_network_that_cannot_leave_keeps_no_other_from_its_way(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leave(live: LiveNetwork) -> None:
+        raise OSError("busy")
+
+    monkeypatch.setattr(room.presence, "leave", leave)
+    await room.take("n1", "10.0.9.254", Occupant("host"))
+    room.live.members.clear()
+    assert not await room.feed.settle()
+    [(_, ways)] = room.applied
+    assert list(ways) == ["lan-id"]
