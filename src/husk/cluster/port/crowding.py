@@ -1,11 +1,14 @@
 """How many are too many: connections of strangers, of one address, of one node; wrong tokens. Pure: clocks are given.
 
 The port is open to everybody, so what a stranger can take is small and soon given back; nodes have their own share,
-which strangers cannot take away.
+which strangers cannot take away. Whoever comes back from an address where a node was heard has places of its own, too.
 """
 
 import ipaddress
 from collections import Counter, OrderedDict
+from typing import TypeVar
+
+T = TypeVar("T")
 
 MOST_STRANGERS = 64
 MOST_OF_ADDRESS = 16
@@ -19,36 +22,71 @@ PAUSE = 10.0
 _MOST_REMEMBERED = 4096
 
 
+class Visit:
+    """A connection of somebody whom we do not know yet."""
+
+    __slots__ = ("place", "room")
+
+    def __init__(self, place: str, room: "_Room") -> None:
+        self.place = place
+        self.room = room
+
+
+class _Room:
+    """Those who are here, the oldest first."""
+
+    def __init__(self) -> None:
+        self.visits: dict[Visit, None] = {}
+
+    def enter(self, place: str) -> tuple[Visit, Visit | None]:
+        leaving = self._too_many(place)
+        if leaving is not None:
+            del self.visits[leaving]
+        visit = Visit(place, self)
+        self.visits[visit] = None
+        return visit, leaving
+
+    def _too_many(self, place: str) -> Visit | None:
+        """Who has to go for one more: the oldest of its own address, or of the one that most come from."""
+        counts = Counter(visit.place for visit in self.visits)
+        if counts[place] < MOST_OF_ADDRESS:
+            if len(self.visits) < MOST_STRANGERS:
+                return None
+            place = max(counts, key=lambda each: counts[each])
+        return next(visit for visit in self.visits if visit.place == place)
+
+
 class Crowd:
     """Connections that are open."""
 
     def __init__(self) -> None:
-        self.strangers = 0
-        self._addresses: Counter[str] = Counter()
+        self._anybody = _Room()
+        # Of addresses at which nodes were heard: nodes come back from there.
+        self._expected = _Room()
+        self._known: OrderedDict[str, None] = OrderedDict()
         self._nodes: Counter[str] = Counter()
 
-    def welcome(self, address: str) -> bool:
-        """One more of somebody whom we do not know yet: is there room?"""
-        place = place_of(address)
-        if self.strangers >= MOST_STRANGERS or self._addresses[place] >= MOST_OF_ADDRESS:
-            return False
-        self.strangers += 1
-        self._addresses[place] += 1
-        return True
+    @property
+    def strangers(self) -> int:
+        return len(self._anybody.visits) + len(self._expected.visits)
 
-    def farewell(self, address: str) -> None:
+    def welcome(self, address: str) -> tuple[Visit, Visit | None]:
+        """One more of somebody whom we do not know yet; and who has to go for it, where there are too many. Those who
+        say who they are do so at once: who has been silent for the longest is the least of a loss."""
         place = place_of(address)
-        self.strangers -= 1
-        self._addresses[place] -= 1
-        if not self._addresses[place]:
-            del self._addresses[place]
+        return (self._expected if place in self._known else self._anybody).enter(place)
 
-    def admit(self, address: str, node: str) -> bool:
+    def farewell(self, visit: Visit) -> None:
+        """Safe to call twice, and for one that had to go."""
+        visit.room.visits.pop(visit, None)
+
+    def admit(self, visit: Visit, node: str) -> bool:
         """A stranger has turned out to be a node: is there room? It is a stranger no more, or has to go."""
         if self._nodes[node] >= MOST_OF_NODE or self._nodes.total() >= MOST_NODES:
             return False
-        self.farewell(address)
+        self.farewell(visit)
         self._nodes[node] += 1
+        _remember(self._known, visit.place, None)
         return True
 
     def part(self, node: str) -> None:
@@ -75,10 +113,29 @@ class Attempts:
 
     def failed(self, address: str, now: float) -> None:
         place = place_of(address)
-        self._until[place] = max(self._until.get(place, now), now) + PAUSE
-        self._until.move_to_end(place)
-        if len(self._until) > _MOST_REMEMBERED:
-            self._until.popitem(last=False)
+        _remember(self._until, place, max(self._until.get(place, now), now) + PAUSE)
+
+
+class Pauses:
+    """Something that each of many may do once in a while, by who they are."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._last: OrderedDict[str, float] = OrderedDict()
+
+    def allowed(self, who: str, now: float) -> bool:
+        """May it be done? It is taken as done then."""
+        if now - self._last.get(who, now - self._seconds) < self._seconds:
+            return False
+        _remember(self._last, who, now)
+        return True
+
+
+def _remember(table: "OrderedDict[str, T]", key: str, value: T) -> None:
+    table[key] = value
+    table.move_to_end(key)
+    if len(table) > _MOST_REMEMBERED:
+        table.popitem(last=False)
 
 
 def place_of(address: str) -> str:

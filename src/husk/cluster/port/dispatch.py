@@ -8,14 +8,17 @@ serves any node.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated, Protocol
 
-from husk.cluster.port.faults import from_wire
+from husk.cluster.port.crowding import Pauses
+from husk.cluster.port.faults import TooMany, from_wire
 from husk.cluster.port.managers import CALL, Managers
 from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
+from husk.errors import Conflict, InvalidParameter
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.protobuf import Message
@@ -26,6 +29,9 @@ REPORT = "/husk.cluster.v1.Dispatcher/Report"
 HEARTBEAT = "/husk.cluster.v1.Dispatcher/Heartbeat"
 DESCRIBE = "/husk.cluster.v1.Dispatcher/Describe"
 LEAVE = "/husk.cluster.v1.Dispatcher/Leave"
+
+# Seconds between two times that a node says what it is: each is written, and all of the swarm looked at anew.
+DESCRIBING = 2.0
 
 
 class Body(Message):
@@ -53,9 +59,13 @@ class Desk(Protocol):
 
 
 class DispatchHandlers:
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, clock: Callable[[], float] = time.monotonic) -> None:
         self._desk = desk
+        self._clock = clock
         self._tasks = Tasks()
+        # Who is telling a node.
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._describing = Pauses(DESCRIBING)
 
     def register(self, port: ClusterPort) -> None:
         port.register(ASSIGNMENTS, self._assignments, access="node")
@@ -65,13 +75,22 @@ class DispatchHandlers:
         port.register_unary(LEAVE, Body, self._leave, access="node")
 
     async def _assignments(self, peer: Peer, stream: ServerStream) -> None:
+        """One for each node: whoever asks again has lost the first, or should not have two."""
+        if (former := self._telling.get(peer.node)) is not None:
+            former.cancel()
         telling = self._tasks.spawn(self._tell(peer.node, stream), "assignments of a node", awaited=True)
         leaving = self._tasks.spawn(_left(stream), "a node that listens", awaited=True)
+        self._telling[peer.node] = telling
         try:
             await asyncio.wait([telling, leaving], return_when=asyncio.FIRST_COMPLETED)
-            if telling.done():
-                telling.result()
+            if telling.cancelled():
+                raise Conflict("this node has asked for its assignments once more")
+            for ended in (telling, leaving):
+                if ended.done():
+                    ended.result()
         finally:
+            if self._telling.get(peer.node) is telling:
+                del self._telling[peer.node]
             telling.cancel()
             leaving.cancel()
             await asyncio.wait([telling, leaving])
@@ -88,6 +107,8 @@ class DispatchHandlers:
         return Body(content=await self._desk.heartbeat(peer.node))
 
     async def _describe(self, peer: Peer, body: Body) -> Body:
+        if not self._describing.allowed(peer.node, self._clock()):
+            raise TooMany("this node has just said what it is")
         return Body(content=await self._desk.describe(peer.node, body.content))
 
     async def _leave(self, peer: Peer, body: Body) -> Body:
@@ -96,10 +117,10 @@ class DispatchHandlers:
 
 
 async def _left(stream: ServerStream) -> None:
-    """Until a node says no more: it has nothing to say here."""
+    """Until a node is gone."""
     with suppress(GrpcError):
-        while await stream.recv() is not None:
-            pass
+        if await stream.recv_raw():
+            raise InvalidParameter(f"{ASSIGNMENTS} takes no message")
 
 
 class DispatchCalls:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
-from husk.cluster.port.crowding import Crowd
+from husk.cluster.port.crowding import Crowd, Visit
 from husk.cluster.port.faults import to_wire
 from husk.cluster.port.peers import Access, Members, Peer, peer_of, refusal
 from husk.cluster.trust import authority
@@ -45,9 +45,10 @@ _REST = 0.5
 # Between two looks at who is connected.
 LOOK = 5.0
 _STRANGERS = Limits(streams=4, window=1 << 16, header_size=8 << 10, header_frames=4, resets=16)
-_NODES = Limits(streams=64, window=1 << 18, header_size=16 << 10, header_frames=8, resets=1000)
-# The largest message: of strangers, of nodes.
+_NODES = Limits(streams=64, window=1 << 16, header_size=16 << 10, header_frames=8, resets=1000)
+# The largest message: of strangers, of nodes. What is here of all messages on one connection of a node.
 LARGEST_STRANGE, LARGEST = 32 << 10, 4 << 20
+MOST = 12 << 20
 # Between two complaints in the log about the same.
 _QUIET = 10.0
 
@@ -64,6 +65,7 @@ class ClusterPort:
         self._clock = clock
         self._methods: dict[str, _Method] = {}
         self._crowd = Crowd()
+        self._visits: dict[Visit, asyncio.Task[None]] = {}
         self._tasks = Tasks()
         self._context: ssl.SSLContext | None = None
         self._roots = b""
@@ -143,11 +145,14 @@ class ClusterPort:
                 await asyncio.sleep(_REST)
                 continue
             address = str(name[0])
-            if not self._crowd.welcome(address):
-                self._complain(address, "a connection of %s to the cluster port was refused: too many", address)
-                connection.close()
-                continue
-            self._tasks.spawn(self._serve(connection, address), "connection to the cluster port")
+            visit, leaving = self._crowd.welcome(address)
+            if leaving is not None:
+                self._complain("crowd", "there are too many at the cluster port: one of %s has to go", leaving.place)
+                self._visits.pop(leaving).cancel()
+            serving = self._serve(connection, address, visit)
+            self._visits[visit] = self._tasks.spawn(serving, "connection to the cluster port")
+            # It has begun before anybody else can take its place, and sees to its end itself.
+            await asyncio.sleep(0)
 
     async def _look_after(self) -> None:
         """End what goes on for longer than it may: of nodes whose certificates are over, or that were removed by
@@ -162,31 +167,29 @@ class ClusterPort:
             return False
         return refusal(peer, _highest_access(peer.holder.role), self._members, self._clock()) is not None
 
-    async def _serve(self, connection: socket.socket, address: str) -> None:
-        stranger: str | None = address
+    async def _serve(self, connection: socket.socket, address: str, visit: Visit) -> None:
         try:
             peer, below = await self._meet(connection, address)
             if peer is None or below is None:
                 return
             if peer.holder is None:
                 async with asyncio.timeout(STRANGERS_STAY):
-                    await self._converse(peer, below, _STRANGERS, LARGEST_STRANGE)
+                    await self._converse(peer, below, _STRANGERS, LARGEST_STRANGE, 2 * LARGEST_STRANGE)
                 return
             node = peer.holder.node
-            if not self._crowd.admit(address, node):
+            if not self._crowd.admit(visit, node):
                 self._complain(node, "a connection of %s to the cluster port was refused: too many", peer)
                 below.abort()
                 return
-            stranger = None
             try:
-                await self._converse(peer, below, _NODES, LARGEST)
+                await self._converse(peer, below, _NODES, LARGEST, MOST)
             finally:
                 self._crowd.part(node)
         except TimeoutError:
             log.debug("%s has stayed too long at the cluster port", address)
         finally:
-            if stranger is not None:
-                self._crowd.farewell(stranger)
+            self._crowd.farewell(visit)
+            self._visits.pop(visit, None)
 
     async def _meet(self, connection: socket.socket, address: str) -> tuple[Peer | None, StreamBytes | None]:
         """Shake hands: who it is, and its bytes. Nobody if that fails."""
@@ -215,11 +218,11 @@ class ClusterPort:
             return None, None
         return peer, StreamBytes(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
-    async def _converse(self, peer: Peer, below: StreamBytes, limits: Limits, largest: int) -> None:
+    async def _converse(self, peer: Peer, below: StreamBytes, limits: Limits, largest: int, most: int) -> None:
         async def handle(stream: ServerStream) -> None:
             await self._handle(peer, stream)
 
-        connection = Connection(below, handler=handle, limits=limits, largest=largest)
+        connection = Connection(below, handler=handle, limits=limits, largest=largest, most=most)
         connection.patience = FIRST
         self._open[connection] = peer
         try:

@@ -18,6 +18,7 @@ from husk.rpc.grpc.status import (
     CANCELLED,
     DEADLINE_EXCEEDED,
     INTERNAL,
+    RESOURCE_EXHAUSTED,
     UNAVAILABLE,
     UNIMPLEMENTED,
     GrpcError,
@@ -75,9 +76,13 @@ class Connection:
         handler: Handler | None = None,
         limits: Limits | None = None,
         largest: int = LARGEST,
+        most: int | None = None,
     ) -> None:
+        """`largest` is for one message, `most` for what is here of the messages of all streams together."""
         self.http = Http2(client=client, limits=limits)
         self.largest = largest
+        self._most = most
+        self._held: dict[int, int] = {}
         self._below = below
         self._handler = handler
         self._streams: dict[int, Stream] = {}
@@ -163,6 +168,13 @@ class Connection:
         self._streams.clear()
         self._slots.set()
         self._written.set()
+
+    def hold(self, number: int, size: int) -> None:
+        if self._most is None:
+            return
+        self._held[number] = size
+        if sum(self._held.values()) > self._most:
+            raise GrpcError(RESOURCE_EXHAUSTED, f"more than {self._most} bytes of messages at once")
 
     # --- bytes -------------------------------------------------------------------------------------------------------
 
@@ -303,6 +315,7 @@ class Connection:
 
     def _done(self, number: int) -> None:
         self._streams.pop(number, None)
+        self._held.pop(number, None)
         self._slots.set()
 
     # --- serving -----------------------------------------------------------------------------------------------------
@@ -324,6 +337,7 @@ class Connection:
     def _handled(self, number: int) -> None:
         self._handling.pop(number, None)
         self._streams.pop(number, None)
+        self._held.pop(number, None)
 
     def _refuse(self, number: int, headers: Headers) -> None:
         self.http.send_headers(number, headers)

@@ -43,6 +43,10 @@ class Link(Protocol):
         """Wait while the transport takes nothing."""
         ...
 
+    def hold(self, number: int, size: int) -> None:
+        """So much of messages is here for a stream now. GrpcError where that is too much for all streams together."""
+        ...
+
 
 class Stream:
     """Both directions of a call."""
@@ -116,6 +120,8 @@ class Stream:
         """Cut messages out of the data that is here."""
         try:
             self._messages.extend(self._reader.feed(self._take_raw()))
+            # A message that was taken counts until the next one comes: its reader still has it.
+            self._link.hold(self._number, self._reader.waiting + sum(map(len, self._messages)))
         except GrpcError as error:
             self._error = error
             self.cancel()

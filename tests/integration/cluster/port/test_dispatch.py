@@ -5,10 +5,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
-from husk.cluster.port.dispatch import DispatchCalls, DispatchHandlers
+from husk.cluster.port.dispatch import ASSIGNMENTS, DESCRIBING, DispatchCalls, DispatchHandlers
+from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
-from husk.errors import Forbidden
+from husk.errors import Conflict, Forbidden
+from husk.rpc.grpc.status import GrpcError
 from tests.support.cluster_port import PortedSwarm
+from tests.support.waiting import until_async
 
 
 class FakeDesk:
@@ -43,6 +46,8 @@ class FakeDesk:
 class Ported:
     def __init__(self, swarm: PortedSwarm, desk: FakeDesk) -> None:
         self.swarm, self.desk = swarm, desk
+        self.now = 0.0
+        self.handlers = DispatchHandlers(desk, lambda: self.now)
 
     def calls(self, node: str) -> tuple[Managers, DispatchCalls]:
         self.swarm.roles.setdefault(node, "worker")
@@ -54,8 +59,9 @@ class Ported:
 async def ported() -> AsyncIterator[Ported]:
     swarm, desk = PortedSwarm(), FakeDesk()
     async with swarm.opened() as port:
-        DispatchHandlers(desk).register(port)
-        yield Ported(swarm, desk)
+        made = Ported(swarm, desk)
+        made.handlers.register(port)
+        yield made
 
 
 async def test_a_node_is_who_its_certificate_says(ported: Ported) -> None:
@@ -94,4 +100,39 @@ async def test_who_does_not_belong_to_the_swarm_hears_nothing(ported: Ported) ->
     for call in (calls.report(b"x"), calls.heartbeat(), anext(calls.assignments())):
         with pytest.raises(Forbidden):
             await call
+    await managers.close()
+
+
+async def test_a_node_listens_once(ported: Ported) -> None:
+    managers, calls = ported.calls("w")
+    first = calls.assignments()
+    assert await anext(first) == b"first for w" and len(await anext(first))
+    again = calls.assignments()
+    assert await anext(again) == b"first for w" and len(await anext(again))
+    with pytest.raises(Conflict, match="once more"):
+        await anext(first)
+    await until_async(lambda: ported.desk.listening == ["w"], "the new one stays")
+    await again.aclose()
+    await until_async(lambda: not ported.desk.listening and not ported.handlers._telling, "nobody listens")
+    await managers.close()
+
+
+async def test_a_node_that_listens_says_nothing(ported: Ported) -> None:
+    managers, _ = ported.calls("w")
+    stream = await managers.stream(ASSIGNMENTS)
+    await stream.send_raw(b"\0")
+    with pytest.raises(GrpcError, match="takes no message"):
+        while True:
+            await stream.recv()
+    await until_async(lambda: not ported.desk.listening, "it is told no more")
+    await managers.close()
+
+
+async def test_a_node_says_what_it_is_now_and_then(ported: Ported) -> None:
+    managers, calls = ported.calls("w")
+    assert await calls.describe(b"large") == b"w is large"
+    with pytest.raises(TooMany, match="has just said"):
+        await calls.describe(b"small")
+    ported.now += DESCRIBING
+    assert await calls.describe(b"small") == b"w is small"
     await managers.close()

@@ -1,6 +1,7 @@
 """The port is open to everybody: what do those hear who should not be heard, and what do they cost?"""
 
 import asyncio
+import itertools
 import os
 import ssl
 import time
@@ -19,6 +20,7 @@ from husk.cluster.trust.authority import Signer
 from husk.cluster.trust.holders import MANAGER_NAME, Holder
 from husk.cluster.trust.identity import Identity, joining_context
 from husk.errors import Forbidden, HuskError, NotImplementedYet, Unauthorized, Unavailable
+from husk.rpc.grpc.framing import framed
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from tests.support.cluster_port import PortedSwarm
@@ -275,3 +277,42 @@ async def test_one_message_is_one(swarm: PortedSwarm) -> None:
 async def test_a_port_that_is_taken(swarm: PortedSwarm) -> None:
     with pytest.raises(OSError, match="in use"):
         listen(*swarm.endpoint)
+
+
+async def test_nodes_come_back_however_many_strangers_wait(
+    swarm: PortedSwarm, port: ClusterPort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stranger seems to come from an address of its own, as they do over IPv6."""
+    swarm.roles["w"] = "worker"
+    numbers = itertools.count()
+    monkeypatch.setattr(crowding, "place_of", lambda address: f"stranger {next(numbers)}")
+    waiting = [await asyncio.open_connection(*swarm.endpoint) for _ in range(crowding.MOST_STRANGERS + 5)]
+    await until_async(lambda: next(numbers) >= len(waiting), "all have come")
+    assert port._crowd.strangers == len(port._visits) == crowding.MOST_STRANGERS
+    for reader, _ in waiting[:5]:
+        async with asyncio.timeout(5):
+            assert await reader.read(1) == b"", "the first had to go"
+    assert await asks(swarm, swarm.identity("w", "worker"), "/test/Nodes") == b"w"
+    for _, writer in waiting:
+        writer.transport.abort()
+    await until_async(lambda: port._crowd.strangers == 0 and not port._visits, "they are gone")
+
+
+async def test_a_node_cannot_fill_the_managers_memory(swarm: PortedSwarm, port: ClusterPort) -> None:
+    """With many messages that have no end."""
+    swarm.roles["w"] = "worker"
+    managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
+    streams = [await managers.stream("/test/Nodes") for _ in range(20)]
+    unfinished = framed(bytes(1 << 20))[:-1]
+    with pytest.raises(GrpcError):
+        for stream in streams:
+            await stream.send_raw(unfinished)
+        for stream in streams:
+            await stream.recv()
+    (connection,) = port._open
+    assert 0 < sum(connection._held.values()) <= server.MOST
+    for stream in streams:
+        stream.cancel()
+    await until_async(lambda: not connection._held, "nothing of it is left")
+    assert (await managers.unary("/test/Nodes", RootRequest(), RootReply)).certificate == b"w"
+    await managers.close()

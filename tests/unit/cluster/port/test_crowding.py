@@ -1,31 +1,66 @@
 from husk.cluster.port import crowding
-from husk.cluster.port.crowding import BURST, PAUSE, Attempts, Crowd, place_of
+from husk.cluster.port.crowding import BURST, PAUSE, Attempts, Crowd, Pauses, Visit, place_of
+
+
+def come(crowd: Crowd, address: str, times: int = 1) -> list[Visit]:
+    """So many of an address, for whom nobody has to go."""
+    made = [crowd.welcome(address) for _ in range(times)]
+    assert all(leaving is None for _, leaving in made)
+    return [visit for visit, _ in made]
 
 
 def test_strangers_have_little_room_and_give_it_back() -> None:
     crowd = Crowd()
-    assert all(crowd.welcome("192.0.2.1") for _ in range(crowding.MOST_OF_ADDRESS))
-    assert not crowd.welcome("192.0.2.1"), "one address has no more"
-    others = [f"192.0.2.{number}" for number in range(2, 2 + crowding.MOST_STRANGERS - crowding.MOST_OF_ADDRESS)]
-    assert all(map(crowd.welcome, others))
-    assert not crowd.welcome("198.51.100.1"), "nor have all of them together"
-    crowd.farewell("192.0.2.1")
-    assert crowd.welcome("198.51.100.1")
-    for address in [*["192.0.2.1"] * (crowding.MOST_OF_ADDRESS - 1), *others, "198.51.100.1"]:
-        crowd.farewell(address)
-    assert crowd.strangers == 0 and not crowd._addresses
+    first = come(crowd, "192.0.2.1", crowding.MOST_OF_ADDRESS)
+    last, leaving = crowd.welcome("192.0.2.1")
+    assert leaving is first[0], "one address has no more: its oldest goes"
+    others = [visit for number in range(2, 6) for visit in come(crowd, f"192.0.2.{number}", 12)]
+    assert crowd.strangers == crowding.MOST_STRANGERS
+    newest, leaving = crowd.welcome("198.51.100.1")
+    assert leaving is first[1], "all together have no more: the oldest of those goes that are the most"
+    assert crowd.strangers == crowding.MOST_STRANGERS
+    for visit in [*first, last, *others, newest, newest]:
+        crowd.farewell(visit)
+    assert crowd.strangers == 0
+
+
+def test_many_addresses_lose_their_oldest() -> None:
+    crowd = Crowd()
+    visits = [come(crowd, f"192.0.2.{number}")[0] for number in range(crowding.MOST_STRANGERS)]
+    assert crowd.welcome("198.51.100.1")[1] is visits[0]
+
+
+def test_who_comes_from_where_a_node_was_heard_has_places_of_its_own() -> None:
+    crowd = Crowd()
+    (visit,) = come(crowd, "192.0.2.9")
+    assert crowd.admit(visit, "n")
+    crowd.part("n")
+    for number in range(2 * crowding.MOST_STRANGERS):
+        crowd.welcome(f"198.51.100.{number}")
+    (again,) = come(crowd, "192.0.2.9")
+    for number in range(2 * crowding.MOST_STRANGERS):
+        assert crowd.welcome(f"198.51.100.{number}")[1] is not again
+    assert crowd.strangers == crowding.MOST_STRANGERS + 1 and crowd.admit(again, "n")
 
 
 def test_nodes_have_a_share_of_their_own() -> None:
     crowd = Crowd()
     for _ in range(crowding.MOST_OF_NODE):
-        assert crowd.welcome("192.0.2.1") and crowd.admit("192.0.2.1", "n")
+        assert crowd.admit(come(crowd, "192.0.2.1")[0], "n")
     assert crowd.strangers == 0 and crowd.nodes == crowding.MOST_OF_NODE
-    assert crowd.welcome("192.0.2.1") and not crowd.admit("192.0.2.1", "n"), "one node has no more"
+    (one,) = come(crowd, "192.0.2.1")
+    assert not crowd.admit(one, "n"), "one node has no more"
     assert crowd.strangers == 1, "and is still to be sent away"
-    assert crowd.admit("192.0.2.1", "other")
+    assert crowd.admit(one, "other")
     crowd.part("n")
-    assert crowd.welcome("192.0.2.1") and crowd.admit("192.0.2.1", "n")
+    assert crowd.admit(come(crowd, "192.0.2.1")[0], "n")
+
+
+def test_once_in_a_while() -> None:
+    pauses = Pauses(2.0)
+    assert pauses.allowed("n", 0.0) and pauses.allowed("other", 0.0)
+    assert not pauses.allowed("n", 1.9)
+    assert pauses.allowed("n", 2.0) and not pauses.allowed("n", 3.9)
 
 
 def test_wrong_tokens_of_an_address() -> None:

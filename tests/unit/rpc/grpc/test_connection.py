@@ -151,3 +151,30 @@ async def test_a_peer_that_does_not_begin_is_left() -> None:
         await one.write(frames.PREFACE[:5])
         await server.wait_closed()
     assert other.finished
+
+
+async def test_messages_of_all_streams_together_have_a_limit() -> None:
+    one, other = pipes()
+    held = asyncio.Event()
+
+    async def keep(stream: ServerStream) -> None:
+        assert await stream.recv()
+        held.set()
+        await stream.recv()  # it still has the first
+
+    async with Connection(one, client=True) as client, Connection(other, handler=keep, most=100) as server:
+        first = await client.call("/x")
+        await first.send(b"x" * 60)
+        await held.wait()
+        second = await client.call("/x")
+        await second.send(b"x" * 60)
+        with pytest.raises(GrpcError, match=r"more than 100 bytes|reset"):
+            await second.recv()
+        assert not first.over, "others are not touched"
+        first.cancel()
+        await client.ping()
+        assert not server._held
+        third = await client.call("/x")
+        held.clear()
+        await third.send(b"x" * 60)
+        await held.wait()
