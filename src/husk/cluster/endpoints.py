@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from husk.errors import InvalidParameter
 
+MANAGER_PORT = 2377
+"""Of the cluster port, where nobody names another one."""
+
 
 class Endpoint(NamedTuple):
     host: str

@@ -29,13 +29,11 @@ from husk.cluster.port.messages import (
 from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust.holders import Role
-from husk.cluster.trust.tokens import root_digest, same
+from husk.cluster.trust.tokens import WRONG_TOKEN, root_digest, same
 from husk.errors import InvalidParameter
 
 log = logging.getLogger(__name__)
 
-# Docker's words.
-WRONG_TOKEN = "rpc error: code = InvalidArgument desc = A valid join token is necessary to join this cluster"
 # So long a node waits for news of what it should have, in seconds; shorter than a call of one message may take.
 PATIENCE = 15.0
 

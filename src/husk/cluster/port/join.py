@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 from husk.cluster.port.faults import from_wire
 from husk.cluster.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, RootReply, RootRequest
 from husk.cluster.trust import authority
@@ -22,7 +22,6 @@ from husk.rpc.protobuf import Message
 
 A = TypeVar("A", bound=Message)
 
-PORT = 2377
 # In seconds: for all of it, as Docker has it, and for a connection.
 PATIENCE, CONNECT = 20.0, 5.0
 TOO_LATE = "Timeout was reached before node joined. The attempt to join the swarm has been given up."
@@ -87,7 +86,7 @@ def _checked(reply: CertificateReply, key: bytes, remotes: Sequence[Endpoint]) -
     try:
         issued = authority.look(reply.certificate)
         right = issued.holder is not None and authority.fits(reply.certificate, key)
-        managers = tuple(read_endpoint(text, PORT) for text in reply.managers)
+        managers = tuple(read_endpoint(text, MANAGER_PORT) for text in reply.managers)
     except Exception as error:
         raise SystemFault(f"the manager gave us a certificate that cannot be read: {error}") from None
     if not right or issued.holder is None:

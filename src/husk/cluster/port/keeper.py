@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from husk.cluster.endpoints import read_endpoint
+from husk.cluster.endpoints import MANAGER_PORT, read_endpoint
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.messages import FOLLOW, RENEW, CertificateReply, FollowReply, FollowRequest, RenewRequest
 from husk.cluster.trust import authority, renewal
@@ -22,7 +22,6 @@ from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-_PORT = 2377
 # Between two questions that were answered at once, in seconds.
 _PAUSE = 1.0
 
@@ -61,7 +60,7 @@ class Keeper:
         """Ask once, and do what is to be done."""
         known = FollowRequest(roots=root_digest(self.identity.roots))
         told = await self._managers.unary(FOLLOW, known, FollowReply)
-        self._managers.know([read_endpoint(text, _PORT) for text in told.managers])
+        self._managers.know([read_endpoint(text, MANAGER_PORT) for text in told.managers])
         if told.renew or self._clock() >= self._due:
             await self._renew()
         elif told.roots != self.identity.roots:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
+# Docker's words.
+WRONG_TOKEN = "rpc error: code = InvalidArgument desc = A valid join token is necessary to join this cluster"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _DIGEST_BYTES, _DIGEST_DIGITS = 32, 50
 _SECRET_BYTES, _SECRET_DIGITS = 16, 25

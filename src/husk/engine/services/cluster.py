@@ -12,7 +12,7 @@ import time
 import msgspec
 
 from husk.cluster.records import NEW, Delete
-from husk.cluster.trust.tokens import new_token
+from husk.cluster.trust.tokens import WRONG_TOKEN, new_token
 from husk.config import AddressPool, ClusterStoreConfig
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import roots, settings
@@ -275,9 +275,7 @@ class Cluster:
             if (swarm := self._store.swarm) is None:
                 raise Unavailable(NO_SWARM)
             if not secrets.compare_digest(token.encode(), swarm.manager_token.encode()):
-                raise InvalidParameter(
-                    "rpc error: code = InvalidArgument desc = A valid join token is necessary to join"
-                )
+                raise InvalidParameter(WRONG_TOKEN)
             node = self._own_node(advertise, availability)
             await self._join(Membership(node_id=node.id, advertise_address=advertise))
             try:

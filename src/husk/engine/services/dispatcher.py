@@ -69,11 +69,12 @@ class Dispatcher:
                 refused.append(report.task_id)
         return Heard(refused=refused)
 
-    def wake(self, node_id: str = "") -> None:
+    def wake(self) -> None:
         """Values that could not be had may be there now: tell all tasks again."""
-        for sessions in [self._sessions.get(node_id, set())] if node_id else self._sessions.values():
+        for sessions in self._sessions.values():
             for session in sessions:
-                session.told.clear()
+                # In another form than any that they can have; those that are gone meanwhile are still told to be.
+                session.told = dict.fromkeys(session.told)
                 session.mark(*(task.id for task in self._store.index.on_node(session.node_id)))
 
     async def _take(self, node_id: str, report: Report) -> None:
@@ -136,7 +137,7 @@ class Dispatcher:
                 session.told[task.id] = _form(task)
             yield Told(tasks=given)
         for id in gone:
-            del session.told[id]
+            session.told.pop(id, None)
         dropped = sorted(session.values - self._still_needed(session)) if gone or fresh else []
         session.values -= set(dropped)
         if gone or dropped:

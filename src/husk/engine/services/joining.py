@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.trust.tokens import WRONG_TOKEN
 from husk.engine.services import addresses, settings
 from husk.engine.services.assignment_messages import encoded
 from husk.engine.services.node import MANAGER_PORT, NodeDescription
@@ -13,7 +14,6 @@ from husk.errors import HuskError, InvalidParameter
 if TYPE_CHECKING:
     from husk.cluster.port.join import Joined
 
-WRONG_TOKEN = "rpc error: code = InvalidArgument desc = A valid join token is necessary to join this cluster"
 # How long a manager has to hear that a node leaves, in seconds.
 FAREWELL = 2.0
 

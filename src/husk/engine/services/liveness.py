@@ -25,8 +25,8 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 ALIVE = "alive"
-# In seconds, when the store cannot be asked.
-PAUSE = 1.0
+# In seconds: when the store cannot be asked; between two looks at the nodes when nothing is heard.
+PAUSE, LOOK = 1.0, 2.0
 
 
 class Hearing:
@@ -148,10 +148,6 @@ class Marking:
     async def close(self) -> None:
         await self._tasks.cancel_all()
 
-    def wake(self) -> None:
-        """There may be other nodes."""
-        self._changed.set()
-
     async def _watch(self) -> None:
         while True:
             try:
@@ -182,9 +178,9 @@ class Marking:
                     log.info("nodes cannot be marked: %s", error.message)
                     await asyncio.sleep(PAUSE)
                     self._changed.set()
-            rest = (GRACE - watched_for) / SECOND if 0 <= watched_for < GRACE else None
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), rest)
+                # Who leads may be another one, too, and what came to an end before is for the new one to find.
+                await asyncio.wait_for(self._changed.wait(), LOOK)
 
     async def _mark(self, watched_for: int) -> None:
         found = verdicts(list(self._nodes()), self._alive, watched_for) if self._leading() else []
@@ -218,10 +214,6 @@ class Liveness:
         """A node has left."""
         if self._hearing is not None:
             self._hearing.forget(node_id)
-
-    def wake(self) -> None:
-        """There may be other nodes, or another leader."""
-        self._marking.wake()
 
     async def close(self, *, for_good: bool = False) -> None:
         if self._hearing is not None:

@@ -194,6 +194,18 @@ async def test_while_the_swarm_is_locked_tasks_with_secrets_wait(office: Office)
         assert (node.told[-1].tasks[0].task.id, node.told[-1].tasks[0].obstacle) == (task.id, "")
 
 
+async def test_a_task_that_goes_while_all_is_told_again_is_told_to_be_gone(office: Office) -> None:
+    service = await office.service("mine", b"hunter2")
+    task, other = await office.task(*service, "a"), await office.task(*service, "a")
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        number = len(node.told)
+        office.store.index.observe(lambda _: office.dispatcher.wake())
+        await office.store.delete(task)
+        await node.until(lambda: any(told.gone == [task.id] for told in node.told))
+        assert [given.task.id for told in node.told[number:] for given in told.tasks] == [other.id]
+
+
 async def test_a_secret_that_is_gone_keeps_no_other_from_being_told(office: Office, tmp_path: Path) -> None:
     task = await office.task(*await office.service("mine", b"hunter2"), "a")
     await office.store.delete(*office.store.secrets.values())

@@ -13,6 +13,7 @@ from husk.engine.services.liveness import ALIVE, Hearing, Liveness, Marking
 from husk.engine.services.node import Node, NodeState, NodeStatus
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.waiting import until_async
 
 
 class Time:
@@ -58,7 +59,8 @@ class Swarm:
 
 
 @pytest.fixture
-async def swarm(state: StateStore) -> AsyncIterator[Swarm]:
+async def swarm(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Swarm]:
+    monkeypatch.setattr(liveness, "LOOK", 0.01)
     made = Swarm(state)
     yield made
     await made.marking.close()
@@ -132,7 +134,6 @@ async def test_nodes_are_marked_by_who_lives(swarm: Swarm) -> None:
     assert swarm.marked == 1
     swarm.clock.now += GRACE
     swarm.hearing.beat("w")
-    swarm.marking.wake()
     await swarm.until_states(m="ready", w="ready", gone="down")
     swarm.hearing.forget("w")
     await swarm.until_states(m="ready", w="down", gone="down")
@@ -150,7 +151,20 @@ async def test_only_the_leader_marks(swarm: Swarm) -> None:
     await swarm.until_alive("m")
     assert swarm.nodes["m"].status.state == "unknown"
     swarm.leading = True
-    live.wake()
     await swarm.until_states(m="ready")
     await live.close(for_good=True)
     assert await swarm.alive() == set()
+
+
+async def test_a_new_leader_finds_who_was_lost_while_nobody_led(swarm: Swarm) -> None:
+    swarm.add("m", "ready")
+    swarm.add("w", "ready")
+    swarm.leading = False
+    swarm.hearing.start()
+    swarm.marking.start()
+    await swarm.until_alive("m")
+    await until_async(lambda: swarm.marking._since is not None, "it watches")
+    swarm.clock.now += GRACE
+    assert swarm.nodes["w"].status.state == "ready"
+    swarm.leading = True
+    await swarm.until_states(m="ready", w="down")
