@@ -39,7 +39,7 @@ class Live:
         self.recent: deque[Event] = deque(maxlen=_MOST_RECENT)
         self._queues: set[asyncio.Queue[Message]] = set()
         self._reading: asyncio.Task[None] | None = None
-        # How much has happened while somebody looked, and since when (monotonic) nothing was missed.
+        # How much that pages show has happened while somebody looked, and since when (monotonic) nothing was missed.
         self.changes = 0
         self.since: float | None = None
 
@@ -72,8 +72,8 @@ class Live:
             try:
                 self.since = time.monotonic()
                 async for event in self._engine.events():
-                    self.changes += 1
                     if not event.action.startswith(UNSHOWN):
+                        self.changes += 1
                         self.recent.append(event)
                         self.tell(("change", shown(event)))
             except HuskError as error:

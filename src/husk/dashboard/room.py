@@ -7,13 +7,17 @@ from typing import Any
 
 from husk.client.client import Client
 from husk.dashboard.live import Live
+from husk.errors import HuskError
 from husk.tasks import Tasks
 
 # Seconds that a page waits for what is being counted.
 PATIENCE = 0.05
 # Seconds for which a count is good: while nobody hears of changes, and while all that happens is heard of.
 _SHORT, _LONG = 1.0, 10.0
-# What pages that are open are told when there is a new count.
+# Where much happens it is not counted all the time: for so many times as long as a count took there is no other, but
+# no longer than the longer of `_LONG` and one such time.
+_RESTS = 9
+# What pages that are open are told when there is a new count, or none can be had.
 COUNTED = ("change", {"type": "disk", "action": "counted", "id": "", "name": "", "time": 0})
 
 
@@ -29,12 +33,13 @@ class Room:
         # How much had happened when it began.
         self._changes = 0
         self._counting: asyncio.Task[None] | None = None
+        self._failed: HuskError | None = None
         self._is_told = False
 
     async def look(self, patience: float = PATIENCE) -> tuple[Mapping[str, Any] | None, bool]:
         """(what is known, whether it is being counted anew). Nothing is known before the first count has ended: pages
-        that are open are told then."""
-        if self._counting is None and not self._is_good():
+        that are open are told then. What a count failed with is raised by the next look."""
+        if self._counting is None and self._failed is None and not self._is_good():
             self._counting = self._tasks.spawn(self._count(), "disk use for the dashboard", awaited=True)
         if (counting := self._counting) is not None:
             await asyncio.wait([counting], timeout=patience)
@@ -43,6 +48,9 @@ class Room:
             elif not self._is_told:
                 self._is_told = True
                 counting.add_done_callback(lambda _: self._live.tell(COUNTED))
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
         return self._found, self._counting is not None
 
     def _is_good(self) -> bool:
@@ -50,11 +58,21 @@ class Room:
         age = time.monotonic() - self._ended
         return age < (_LONG if heard else _SHORT) and self._changes == self._live.changes
 
+    def _rest(self) -> float:
+        """Seconds until it may be counted again."""
+        if self._found is None:
+            return 0.0
+        took = self._ended - self._began
+        return max(took, min(_RESTS * took, _LONG)) - (time.monotonic() - self._ended)
+
     async def _count(self) -> None:
         self._is_told = False
-        self._changes, self._began = self._live.changes, time.monotonic()
         try:
+            await asyncio.sleep(self._rest())
+            changes, began = self._live.changes, time.monotonic()
             self._found = await self._engine.df()
-            self._ended = time.monotonic()
+            self._changes, self._began, self._ended = changes, began, time.monotonic()
+        except HuskError as error:
+            self._failed = error
         finally:
             self._counting = None

@@ -66,6 +66,7 @@ async def test_what_changes_nothing_is_not_told(live: Live, events: Events) -> N
         events.said.put_nowait(told("exec_start: sh") + told("top") + told("start"))
         name, document = await next_of(queue)
         assert name == "change" and isinstance(document, dict) and document["action"] == "start"
+        assert live.changes == 1
 
 
 async def test_an_engine_that_goes_is_told_and_listened_to_again(live: Live, events: Events) -> None:

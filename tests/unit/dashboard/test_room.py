@@ -20,10 +20,13 @@ class Slow:
     def __init__(self) -> None:
         self.asked = 0
         self.may_answer = asyncio.Event()
+        self.fails: HuskError | None = None
 
     async def df(self) -> dict[str, Any]:
         self.asked += 1
         await self.may_answer.wait()
+        if self.fails is not None:
+            raise self.fails
         return {"LayersSize": self.asked}
 
 
@@ -66,3 +69,31 @@ async def test_a_failure_is_told_and_tried_again(engine: FakeEngine, client: Cli
     with pytest.raises(HuskError, match="the disk is away"):
         await room.look(5)
     assert (await room.look(5))[0] == {"LayersSize": 3}
+
+
+async def test_a_failure_after_a_while_is_told_by_the_next_look(client: Client, tasks: Tasks) -> None:
+    engine, live = Slow(), Live(client, tasks)
+    room = Room(engine, tasks, live)  # type: ignore[arg-type]
+    engine.fails = HuskError("the disk is away")
+    with live.listening() as queue:
+        assert await room.look(0) == (None, True)
+        engine.may_answer.set()
+        async with asyncio.timeout(5):
+            while (await queue.get()) != COUNTED:
+                pass
+        with pytest.raises(HuskError, match="the disk is away"):
+            await room.look(5)
+    assert engine.asked == 1
+    engine.fails = None
+    assert await room.look(5) == ({"LayersSize": 2}, False)
+
+
+async def test_where_much_happens_it_is_not_counted_all_the_time(client: Client, tasks: Tasks) -> None:
+    engine, live = Slow(), Live(client, tasks)
+    room = Room(engine, tasks, live)  # type: ignore[arg-type]
+    engine.may_answer.set()
+    await room.look(5)
+    room._began = room._ended - 60  # so long did it take
+    live.changes += 1
+    assert await room.look(0.001) == ({"LayersSize": 1}, True)
+    assert engine.asked == 1 and 0 < room._rest() <= 60

@@ -9,6 +9,7 @@ from husk.dashboard.live import UNSHOWN
 from husk.dashboard.router import Route, page
 from husk.dashboard.usage import kinds, largest
 from husk.dashboard.visit import Visit
+from husk.errors import HuskError
 
 # Seconds, and events, that the time line goes back.
 _LONGEST = 3600
@@ -19,14 +20,19 @@ _TYPES = (
 
 
 async def disk(visit: Visit) -> Answer:
-    """What was counted last; where that is nothing yet, that it is being counted."""
-    found, counting = await visit.site.room.look()
+    """What was counted last; where that is nothing yet, that it is being counted, or why it cannot be."""
+    found, counting, trouble = None, False, ""
+    try:
+        found, counting = await visit.site.room.look()
+    except HuskError as error:
+        trouble = error.message
     parts = kinds(found or {})
     drawn = list(zip(parts, bars([each.size for each in parts]), strict=True))
     return visit.page(
         "disk.html",
         known=found is not None,
         counting=counting,
+        trouble=trouble,
         parts=drawn,
         total=sum(each.size for each in parts),
         largest=largest(found or {}),

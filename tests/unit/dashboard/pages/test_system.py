@@ -5,7 +5,7 @@ import pytest
 
 from husk.client.events import event as husk_event
 from husk.dashboard.server import Dashboard
-from tests.support.fake_engine import FakeEngine
+from tests.support.fake_engine import FakeEngine, failed
 from tests.unit.dashboard.pages.conftest import Visitor
 
 
@@ -26,6 +26,12 @@ async def test_disk_use_that_is_not_counted_yet_is_told_so(
     monkeypatch.setattr(dashboard.site.room, "look", look)
     page = await visitor.get("/disk")
     assert page.status == 200 and "The sizes are being counted." in page.text and "<svg" not in page.text
+
+
+async def test_disk_use_that_cannot_be_counted_is_told_so(engine: FakeEngine, visitor: Visitor) -> None:
+    engine.answers("GET", "/system/df", failed(500, "the disk is away"))
+    page = await visitor.get("/disk")
+    assert "The sizes cannot be counted: the disk is away." in page.text and "<svg" not in page.text
 
 
 async def test_events_are_a_time_line_with_the_newest_first(engine: FakeEngine, visitor: Visitor) -> None:
