@@ -187,6 +187,7 @@ class FakeMonitor:
         self.exits: dict[str, int] = {}
         self.ended_at: dict[str, int] = {}
         self.apart: dict[str, Apart | None] = {}
+        self.makes_apart = True
 
     def expect(self) -> None:
         return None

@@ -4,6 +4,8 @@ Packets pass both kinds, so that a `drop` there counts as one in a table of nfta
 loaded already: to ask for the rules loads the kernel's part of it.
 """
 
+import asyncio
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from husk.patterns import pattern
 
 # Where the kernel tells which tables there are.
 NAMES = {"iptables-legacy": Path("/proc/net/ip_tables_names"), "ip6tables-legacy": Path("/proc/net/ip6_tables_names")}
+# Seconds for which an answer is good: who asks every moment starts no programs each time.
+_GOOD = 5.0
 _THE_REST = pattern(r"-A FORWARD -j (?:DROP|REJECT)(?: .*)?")
 
 
@@ -45,15 +49,38 @@ def drops(rules: str, interfaces: Collection[str]) -> bool:
 
 async def look(interfaces: Collection[str], names: Mapping[str, Path] = NAMES) -> list[LegacyRules]:
     """Of each program that has rules for what is forwarded."""
+    return [await _asked(program, interfaces) for program in await asyncio.to_thread(_loaded, names)]
+
+
+def _loaded(names: Mapping[str, Path]) -> list[str]:
+    """The programs that have rules. Blocks."""
     found = []
     for program, path in names.items():
         try:
-            if "filter" not in path.read_text().split():
-                continue
+            if "filter" in path.read_text().split():
+                found.append(program)
         except OSError:
             continue
-        found.append(await _asked(program, interfaces))
     return found
+
+
+class Remembered:
+    """What `look` has found a moment ago."""
+
+    def __init__(self, names: Mapping[str, Path] = NAMES) -> None:
+        self._names = names
+        self._looking = asyncio.Lock()
+        self._found: list[LegacyRules] = []
+        self._asked: frozenset[str] | None = None
+        self._moment = 0.0
+
+    async def look(self, interfaces: Collection[str]) -> list[LegacyRules]:
+        asked = frozenset(interfaces)
+        async with self._looking:
+            if asked != self._asked or time.monotonic() - self._moment > _GOOD:
+                self._found = await look(interfaces, self._names)
+                self._asked, self._moment = asked, time.monotonic()
+            return self._found
 
 
 async def _asked(program: str, interfaces: Collection[str]) -> LegacyRules:

@@ -108,6 +108,11 @@ class Monitor:
         self._lean = lean
         self._tasks = Tasks()
 
+    @property
+    def makes_apart(self) -> bool:
+        """Whether containers can be made apart from what is mounted on the host: `create` takes `apart` then."""
+        return self._lean is not None
+
     def expect(self) -> None:
         """A process will be started soon: the earlier this is said, the sooner it runs."""
         self._moves.expect()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.network.legacy_rules import LegacyRules, drops, look
+from husk.network import legacy_rules
+from husk.network.legacy_rules import LegacyRules, Remembered, drops, look
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,22 @@ async def test_only_what_is_loaded_is_asked(tmp_path: Path) -> None:
     names.write_text("nat\nfilter\n")
     assert await look((), {str(program): names}) == [LegacyRules(str(program), True, str(program))]
     assert "drops forwarded packets by default" in LegacyRules("iptables-legacy", True).warning
+
+
+async def test_who_asks_every_moment_starts_no_programs_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, program, asked = tmp_path / "names", tmp_path / "old-iptables", tmp_path / "asked"
+    names.write_text("filter\n")
+    program.write_text(f"#!/bin/sh\necho >>{asked}\necho -P FORWARD DROP\n")
+    program.chmod(0o755)
+    rules = Remembered({str(program): names})
+    for interfaces in (("a",), ("a",), ("a", "b")):
+        assert await rules.look(interfaces) == [LegacyRules(str(program), True, str(program))]
+    assert asked.read_text() == "\n\n", "once for each set of interfaces"
+    monkeypatch.setattr(legacy_rules, "_GOOD", -1.0)
+    await rules.look(("a", "b"))
+    assert asked.read_text() == "\n\n\n"
 
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 3\n", ""])

@@ -1,7 +1,7 @@
 """The service Control: builds, what they tell and have told, workers, and the cache."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 from husk.api.buildkit import filters, llb_read, llb_write, progress
@@ -99,25 +99,26 @@ class Control:
         self, request: control.StatusRequest, metadata: Metadata
     ) -> AsyncGenerator[control.StatusResponse, None]:
         await self.history.load()
-        if (log := await self._log(request.ref)) is None:
-            for response in await self.history.statuses(request.ref) or ():
+        log = await self._log(request.ref)
+        if not isinstance(log, StatusLog):
+            for response in log:
                 yield response
             return
         async for told in log.follow(_PAUSE):
             for response in progress.responses(told):
                 yield response
 
-    async def _log(self, ref: str) -> StatusLog | None:
-        """What a build tells that is under way; None of one that has ended."""
-        if await self.history.statuses(ref) is not None:
-            return None
+    async def _log(self, ref: str) -> StatusLog | Sequence[control.StatusResponse]:
+        """What a build tells that is under way, or what one has told that has ended."""
+        if (told := await self.history.statuses(ref)) is not None:
+            return told
         try:
             return self._noted.get(ref) or (await self._backend.job(ref)).log
         except NotFound:
             # It is ending: its job is gone, and its record is about to be there.
             if not await self.history.wait(ref):
                 raise
-            return None
+            return await self.history.statuses(ref) or ()
 
     @asynccontextmanager
     async def noted(self, request: control.SolveRequest) -> AsyncIterator[StatusLog]:

@@ -13,6 +13,7 @@ from husk.engine.containers.stop import Stopper
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, HuskError, NotFound
+from husk.tasks import Tasks
 from husk.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Remover:
         self._publish = publish
         self._release_layers = release_layers
         self._watch = watch or Watch()
+        self._tasks = Tasks()
 
     async def remove(self, instance: Instance, force: bool, volumes: bool = False) -> None:
         """`volumes` takes the volumes without a name along, as a container that removes itself does."""
@@ -83,7 +85,9 @@ class Remover:
 
         `exit` is what those are told who wait for it, where that is more than its exit code."""
         with self._watch.action("delete", container=instance.id):
-            await self._delete(instance, volumes, exit or Exit(instance.record.state.exit_code))
+            # Whoever is cancelled meanwhile: store, memory and host say the same afterwards.
+            deleting = self._delete(instance, volumes, exit or Exit(instance.record.state.exit_code))
+            await self._tasks.to_its_end(deleting, f"delete {instance.id[:12]}")
 
     async def _delete(self, instance: Instance, volumes: bool, exit: Exit) -> None:
         record = instance.record

@@ -67,7 +67,7 @@ class Starter:
         network = await self._networks.connect(record)
         annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
         await self._stager.mount(record)
-        needs = self._needs(record) if runtime.known_files else None
+        needs = self._needs(record) if runtime.known_files and self._monitor.makes_apart else None
         binds = needs.binds if needs is not None else {}
         copies = needs.copies() if needs is not None else None
         bundle = bundle_of(record, self._assembly.paths)

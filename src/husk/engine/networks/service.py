@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from husk.engine.networks.names import NameService
     from husk.engine.networks.presence import Presence
     from husk.engine.networks.sharing import Sharing
+    from husk.network.legacy_rules import Remembered
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +93,12 @@ class Networks:
         from husk.engine.networks.names import NameService
 
         return NameService(self._roster)
+
+    @cached_property
+    def _legacy_rules(self) -> "Remembered":
+        from husk.network.legacy_rules import Remembered
+
+        return Remembered()
 
     @cached_property
     def presence(self) -> "Presence":
@@ -156,10 +163,10 @@ class Networks:
     async def warnings(self) -> list[str]:
         """What on this host keeps containers from their networks."""
         interfaces = [live.driver.interface for live in self._roster.by_name.values() if live.bridged]
-        from husk.network import drop_policies, legacy_rules
+        from husk.network import drop_policies
 
         found = await asyncio.to_thread(drop_policies.look, interfaces)
-        old = await legacy_rules.look(interfaces)
+        old = await self._legacy_rules.look(interfaces)
         return [*(policy.warning for policy in found), *(rules.warning for rules in old if rules.drop)]
 
     # --- making and removing

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from husk.api.buildkit.control import Control, build_request
+from husk.api.buildkit.history import History
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
@@ -100,8 +101,16 @@ def test_old_clients_name_their_exporter_elsewhere() -> None:
     assert read.question is not None and read.question.frontend == "f"
 
 
-async def test_builds_that_ended_are_known_and_can_be_followed_again() -> None:
+async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = FakeBackend()
+    read: list[str] = []
+    blob = History.blob
+
+    async def noted(self: History, digest: str) -> bytes | None:
+        read.append(digest)
+        return await blob(self, digest)
+
+    monkeypatch.setattr(History, "blob", noted)
     asked = control.BuildHistoryRequest(early_exit=True)
     async with calling(backend) as client:
         request = control.SolveRequest(ref="b", definition=definition(*chain("make")))
@@ -114,6 +123,7 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again() -> None:
         assert bad.error is not None and "gopher" in bad.error.message
         again = await client.many("Status", control.StatusRequest("b"), control.StatusResponse)
         assert {vertex.name for answer in again for vertex in answer.vertexes} == {"image", "make"}
+        assert len(read) == 1, "what it told is read once"
         gone = control.UpdateBuildHistoryRequest("b", delete=True)
         await client.control("UpdateBuildHistory", gone, control.UpdateBuildHistoryResponse)
         assert len(await client.many("ListenBuildHistory", asked, control.BuildHistoryEvent)) == 1

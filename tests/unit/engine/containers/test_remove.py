@@ -1,5 +1,8 @@
 """Removals and prunes, on a host that is only played."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from husk.engine.containers.remove import ContainerPruner
@@ -79,3 +82,27 @@ async def test_a_removal_that_fails_leaves_the_end_in_the_store(room: Room, monk
         await removing
     stored = room.stored(instance)
     assert stored is not None and stored.state.exit_code == 137
+
+
+async def test_a_removal_whose_client_leaves_goes_on_to_its_end(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = await room.add(container("web"))
+    begun, may_go = asyncio.Event(), asyncio.Event()
+    delete = room.index.delete
+
+    async def slow(*given: Any) -> None:
+        begun.set()
+        await may_go.wait()
+        await delete(*given)
+
+    monkeypatch.setattr(room.index, "delete", slow)
+    cleared: list[str] = []
+    monkeypatch.setattr(room.remover._releaser, "clear_later", lambda instance: cleared.append(instance.id))
+    removal = instance.removal()
+    removing = Tasks().spawn(room.remover.remove(instance, force=False), "remove", awaited=True)
+    await begun.wait()
+    removing.cancel()
+    may_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await removing
+    assert room.stored(instance) is None and not room.index.present(instance)
+    assert cleared == [instance.id] and removal.done() and room.actions == ["destroy"]

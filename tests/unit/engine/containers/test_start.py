@@ -10,7 +10,7 @@ from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, DeviceRequest, HostConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime.assembly import sources
-from husk.runtime.conmon import Bring
+from husk.runtime.conmon import Bring, Copies
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -160,3 +160,17 @@ async def test_what_the_host_mounts_later_is_seen_by_a_container_among_its_mount
     instance = await room.started(record)
     assert room.host.monitor.apart[instance.id] is None
     assert source_of(room, instance, "/x") == source
+
+
+async def test_nothing_is_brought_where_no_container_can_be_made_apart(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(copies: Copies) -> None:
+        raise AssertionError("nobody needs these copies")
+
+    monkeypatch.setattr(Copies, "make", make)
+    room.host.monitor.makes_apart = False
+    record = container(host_config=HostConfig(ipc_mode="private"))
+    record.mounts = [MountPoint(type="bind", source="/etc", destination="/data")]
+    instance = await room.started(record)
+    assert room.host.monitor.apart[instance.id] is None and source_of(room, instance, "/data") == "/etc"
