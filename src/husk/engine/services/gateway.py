@@ -30,7 +30,7 @@ USUAL = Endpoint("0.0.0.0", MANAGER_PORT)
 # In seconds: until a port that was taken is tried again; how long a timer runs at most.
 _AGAIN, _LONGEST = 30.0, 24 * 3600.0
 # Between two looks at the swarm's roots when no node has shown anything new: another manager may have changed them.
-_LOOK = 30.0
+_LOOK = 5.0
 # The longest time, in seconds, between two tries to renew our own certificate.
 _RENEWING = 60.0
 
@@ -52,6 +52,8 @@ class Gateway:
         self._port: ClusterPort | None = None
         # What the port shows.
         self._used: Identity | None = None
+        # What the log has been told already.
+        self._complained = ""
         self._tasks = Tasks()
         self._retrying: asyncio.Task[None] | None = None
 
@@ -106,8 +108,11 @@ class Gateway:
         try:
             if await self._certificates.settle() or self._behind:
                 await self._renewed()
+            self._complained = ""
         except Exception as error:  # a full disk, too: the next look tries again
-            log.warning("this manager has no certificate: %s", error)
+            if (told := str(error)) != self._complained:
+                log.warning("this manager has no certificate: %s", told)
+            self._complained = told
 
     @property
     def _behind(self) -> bool:
@@ -125,6 +130,9 @@ class Gateway:
 
     async def close(self) -> None:
         """Safe to call twice."""
+        if self._door is not None and self._port is None:
+            # Nobody opens the port any more, and begins what follows from that.
+            await self._door.close()
         await self._tasks.cancel_all()
         if self._port is not None:
             await self._port.close()

@@ -240,3 +240,44 @@ async def test_renewal_goes_on_after_a_full_disk(
     await join([room.endpoint], room.asking())
     await until_async(lambda: room.port._used not in (None, before), "the port shows the next one")
     assert "cannot be renewed now" in caplog.text
+
+
+async def test_nothing_is_left_of_a_port_that_is_closed_while_it_opens(
+    room: PortedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity, asked, go_on = room.certificates.identity, asyncio.Event(), asyncio.Event()
+
+    async def slow() -> Identity:
+        asked.set()
+        await go_on.wait()
+        return await identity()
+
+    async def settle() -> bool:
+        """What has to be waited for at the end."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            go_on.set()
+            await asyncio.sleep(0.05)
+        return False
+
+    monkeypatch.setattr(room.certificates, "identity", slow)
+    monkeypatch.setattr(room.certificates, "settle", settle)
+    room.port.open()
+    _, writer = await asyncio.open_connection(*room.endpoint)
+    await asked.wait()
+    await room.port.close()
+    assert room.port._tasks.count == 0 and room.port._port is None
+    writer.close()
+
+
+async def test_what_cannot_be_done_is_said_once(
+    room: PortedRoom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> bool:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(room.certificates, "settle", fail)
+    for _ in range(3):
+        await room.port._settle()
+    assert caplog.text.count("this manager has no certificate") == 1
