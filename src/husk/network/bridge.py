@@ -11,7 +11,7 @@ import asyncio
 import errno
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import Self, TypeGuard
@@ -171,7 +171,8 @@ class BridgeDriver:
         await self._mend()
         await self._make_room(options)
         wiring = self._wiring(options)
-        lease = await self._make(wiring, lambda: sandbox.attach(sandbox_path, wiring))
+        making = self._make(wiring, lambda: sandbox.attach(sandbox_path, wiring))
+        lease = await self._or_else(making, lambda made: self._tasks.spawn(self.detach(made), "take an endpoint back"))
         self._announce(lease)
         return lease
 
@@ -279,20 +280,22 @@ class BridgeDriver:
 
     async def _build_now(self, options: EndpointOptions = DEFAULTS) -> Lease:
         # The addresses are taken now: whoever made room for the options did so for nobody else.
-        building = self._tasks.spawn(self._build(self._wiring(options)), "build sandbox", awaited=True)
+        building = self._build(self._wiring(options))
+        return await self._or_else(building, self._pool.append if options == DEFAULTS else self.release)
+
+    async def _or_else(self, making: Coroutine[object, object, Lease], unwanted: Callable[[Lease], object]) -> Lease:
+        """Threads cannot be cancelled: `unwanted` is called with what is made for somebody who has gone meanwhile."""
+        task = self._tasks.spawn(making, "make an endpoint", awaited=True)
         try:
-            return await asyncio.shield(building)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            building.add_done_callback(self._keep if options == DEFAULTS else self._drop)
+
+            def over(made: asyncio.Task[Lease]) -> None:
+                if not made.cancelled() and made.exception() is None:
+                    unwanted(made.result())
+
+            task.add_done_callback(over)
             raise
-
-    def _keep(self, building: asyncio.Task[Lease]) -> None:
-        if not building.cancelled() and building.exception() is None:
-            self._pool.append(building.result())
-
-    def _drop(self, building: asyncio.Task[Lease]) -> None:
-        if not building.cancelled() and building.exception() is None:
-            self.release(building.result())
 
     async def _build(self, wiring: Wiring) -> Lease:
         return await self._make(wiring, lambda: sandbox.build(self._settings.netns_dir, wiring))

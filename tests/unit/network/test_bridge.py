@@ -122,3 +122,27 @@ async def test_an_endpoint_that_was_being_made_fits_too(driver: BridgeDriver, mo
     await acquiring
     assert fitted == [([], 1450), (["veth0"], 1450)]
     await driver.close(remove=False)
+
+
+async def test_an_endpoint_of_somebody_who_has_gone_meanwhile_is_taken_back(
+    driver: BridgeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go = threading.Event()
+    taken_back: list[sandbox.Lease] = []
+
+    def attach(path: str, wiring: sandbox.Wiring) -> sandbox.Lease:
+        may_go.wait(60)
+        return LEASE
+
+    monkeypatch.setattr(sandbox, "attach", attach)
+    monkeypatch.setattr(sandbox, "cut_off", lambda bridge, known, connected: taken_back.extend(known))
+    before = driver.usage
+    attaching = Tasks().spawn(driver.attach("/nowhere"), "attach", awaited=True)
+    await until_async(lambda: driver.usage != before, "an address")
+    attaching.cancel()
+    may_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await attaching
+    await until_async(lambda: driver.usage == before, "the address to be free again")
+    assert taken_back == [LEASE]
+    await driver.close(remove=False)
