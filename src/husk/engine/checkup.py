@@ -23,6 +23,7 @@ from husk.engine.model.image import Image
 from husk.engine.model.network import Network
 from husk.engine.model.volume import Volume
 from husk.engine.networks.live import KIND as NETWORK
+from husk.engine.networks.sharing import Place
 from husk.engine.services.cluster import KIND as SWARM
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
@@ -62,6 +63,8 @@ _TYPES: dict[str, type[msgspec.Struct]] = {
     "task": Task,
     "secret": ClusterObject,
     "config": ClusterObject,
+    "overlay": Network,
+    "address": Place,
 }
 DISPOSABLE = (IMAGE, INDEX, PACKED, NAME, DIFF)
 """Kinds whose records `repair` drops when they cannot be read: nothing but an image or a cache is lost with them."""

@@ -225,6 +225,14 @@ class BridgeDriver:
         if remove:
             await asyncio.to_thread(provision.remove, self._settings, self._firewall)
 
+    async def keep_cold(self) -> None:
+        """From now on nothing is made ahead of need: addresses are others' to give."""
+        self._settings = self._settings._replace(warm=0)
+        await self._filled()
+        self._drain()
+        if _runs(self._reaping):
+            await asyncio.wait([self._reaping])
+
     def _announce(self, lease: Lease) -> None:
         from husk.network import announcement
 

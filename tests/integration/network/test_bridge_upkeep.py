@@ -124,6 +124,16 @@ async def test_closing_without_remove_keeps_what_containers_use(settings, outsid
         await driver.acquire()
 
 
+async def test_a_pool_that_is_to_stay_cold(settings):
+    driver = await open_driver(settings._replace(warm=2), None, [])
+    await until(lambda: driver.warm == 2)
+    kept = await driver.acquire()
+    await driver.keep_cold()
+    assert driver.warm == 0
+    other = await driver.acquire(EndpointOptions(address="172.17.0.3"))
+    assert driver.warm == 0 and driver.uses(kept.ip_address) and other.ip_address == "172.17.0.3"
+
+
 async def test_the_warm_pool_fills_up_again(settings):
     driver = await open_driver(settings._replace(warm=2), None, [])
     await until(lambda: driver.warm == 2)

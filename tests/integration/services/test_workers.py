@@ -21,6 +21,7 @@ from husk.cluster.trust import authority
 from husk.cluster.trust.identity import IdentityFiles
 from husk.engine.services.assignment_messages import Heard, Report, Reports, decoded, encoded
 from husk.engine.services.model import TaskStatus
+from husk.errors import Conflict
 from husk.storage.secrets.sealing import Sealer
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until
@@ -165,7 +166,8 @@ async def curious(pair: Pair) -> tuple[bytes, list[str]]:
     calls = DispatchCalls(managers)
     told, refused = b"", []
     try:
-        with contextlib.suppress(TimeoutError):
+        # The worker itself asks again soon, and has it alone.
+        with contextlib.suppress(TimeoutError, Conflict):
             async with asyncio.timeout(3), aclosing(calls.assignments()) as news:
                 async for message in news:
                     told += message
@@ -239,16 +241,7 @@ def test_availability_and_labels(pair: Pair) -> None:
     assert "is not down and can't be removed" in busy.stderr
     pair.manager.docker("node", "update", "--availability", "active", "--label-rm", "zone", worker)
     pair.manager.docker("service", "rm", "south")
-    # What the swarm's networks need runs where they are.
-    pair.manager.docker("service", "update", "--detach", "--publish-add", "8080:80", "web")
-    until(lambda: updated(pair, "web"), "the update is over")
-    assert pair.homes("web") == [manager] * 4 and not running(pair.worker)
     pair.remove("web")
-
-
-def updated(pair: Pair, name: str) -> bool:
-    status = pair.manager.http("GET", f"/services/{name}").json().get("UpdateStatus", {})
-    return bool(status.get("State") == "completed")
 
 
 def test_a_lost_workers_tasks_run_elsewhere_and_end_first_when_it_returns(pair: Pair) -> None:

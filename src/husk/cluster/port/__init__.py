@@ -8,7 +8,7 @@
 - `certificates` the handlers that give out roots and certificates; what they ask of a swarm is `Office`
 - `managers` calls of a node to the managers that it knows
 - `join` how a new node gets its first certificate, `keeper` how it keeps one
-- `logs` how managers read logs of other nodes
+- `logs` how managers read logs of other nodes, `addresses` which of them nodes are given
 - `dispatch` what nodes are to run, what became of it, that they live: both ends, in bytes
 
 Everybody may ask for the root certificate, and with a join token for a certificate. Everything else wants a certificate

@@ -66,8 +66,32 @@ class Presence:
     def _shared(self) -> list[LiveNetwork]:
         return [live for live in self._roster.by_name.values() if live.record.vni]
 
-    async def know(self, networks: Mapping[str, Network]) -> None:
-        """These are the networks of the swarm; one that is gone goes from here with its last container."""
+    @property
+    def alone(self) -> list[LiveNetwork]:
+        """Overlay networks of this host alone, which all hosts of its swarm may have."""
+        return [
+            live
+            for live in self._roster.by_name.values()
+            if live.record.scope == "swarm" and live.bridged and not live.record.vni and not encrypted(live.record)
+        ]
+
+    def numbered(self, live: LiveNetwork, others: Collection[int]) -> Network:
+        """What the swarm's record of such a network is to be."""
+        numbers = {live.record.vni for live in self._shared} | set(others)
+        number = next(n for n in range(FIRST_NUMBER, 1 << 24) if n not in numbers)
+        return msgspec.structs.replace(live.record, vni=number, service_addresses=[])
+
+    async def adopt(self, live: LiveNetwork, number: int) -> None:
+        """From now on the swarm's records tell who has which address on it."""
+        async with self._changing:
+            live.record.vni = number
+            await live.driver.keep_cold()
+            for address in live.record.service_addresses:
+                live.driver.free_address(address)
+            await self._state.settle(Change(KIND, live.record.id, msgspec.json.encode(live.record)))
+
+    def learn(self, networks: Mapping[str, Network]) -> None:
+        """The swarm has these networks: whoever comes may be put on them."""
         for id, network in networks.items():
             found = self._roster.by_name.get(network.name)
             if found is None:
@@ -76,6 +100,10 @@ class Presence:
             elif found.record.id != id and id not in self._hidden:
                 log.warning("network %s of the swarm is hidden by one of this host with its name", network.name)
                 self._hidden.add(id)
+
+    async def know(self, networks: Mapping[str, Network]) -> None:
+        """These are the networks of the swarm; one that is gone goes from here with its last container."""
+        self.learn(networks)
         for live in self._shared:
             if live.record.id not in networks and not live.members:
                 await self.leave(live)

@@ -115,8 +115,8 @@ class Networks:
             mended=self._mended,
         )
 
-    def share(self, sharing: "Sharing") -> None:
-        """From now on there are networks that hosts share, and this knows who has which address there."""
+    def share(self, sharing: "Sharing | None") -> None:
+        """From now on there are networks that hosts share, and this knows who has which address there; None: none."""
         self._sharing = self._connector.sharing = sharing
 
     async def plan(

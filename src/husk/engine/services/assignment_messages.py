@@ -36,6 +36,24 @@ class GivenValue(Struct, kw_only=True, omit_defaults=True):
     templated: bool = False
 
 
+class Known(Struct, frozen=True):
+    """A record of the swarm's networks, or of what is on them."""
+
+    kind: str
+    key: str
+    body: msgspec.Raw
+
+
+class NetworkNews(Struct, kw_only=True, omit_defaults=True):
+    """`all`: these are all the records that the node may know. `more`: what comes next belongs to it."""
+
+    all: bool = False
+    more: bool = False
+    records: list[Known] = []
+    gone: list[tuple[str, str]] = []
+    data_path_port: int = 0
+
+
 class Told(Struct, kw_only=True, omit_defaults=True):
     """`all`: nothing that was told before counts any more. `gone` are tasks, `dropped` values as (kind, id)."""
 
@@ -46,6 +64,8 @@ class Told(Struct, kw_only=True, omit_defaults=True):
     values: list[GivenValue] = []
     gone: list[str] = []
     dropped: list[tuple[str, str]] = []
+    # Before the tasks that need them.
+    networks: NetworkNews | None = None
 
 
 class Report(Struct, kw_only=True, omit_defaults=True):

@@ -8,11 +8,14 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from husk.engine.model.clock import now_ns
 from husk.engine.services import share
-from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Report, Told
+from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Known, NetworkNews, Report, Told
 from husk.engine.services.assignments import LOCKED
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Values
@@ -24,8 +27,8 @@ from husk.errors import Forbidden, HuskError
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-# Tasks in one message, which stays far below the port's largest.
-AT_ONCE = 50
+# Tasks in one message, which stays far below the port's largest; and records of networks, which are small.
+AT_ONCE, RECORDS_AT_ONCE = 50, 1000
 
 
 class Dispatcher:
@@ -37,8 +40,10 @@ class Dispatcher:
         credentials: PullCredentials,
         locked: Callable[[], bool],
         changed: Callable[[Task], None],
+        networks: Callable[[str], "NetworkShare"] = lambda node: NetworkShare({}, 0),
     ) -> None:
-        """`changed` hears of a task that has another state, or is gone."""
+        """`changed` hears of a task that has another state, or is gone; `networks` tells what a node may know there."""
+        self._networks = networks
         self._store = store
         self._values = values
         self._credentials = credentials
@@ -51,11 +56,16 @@ class Dispatcher:
         """What a node is to run: first all of it, then each change, until the caller closes this."""
         with self._session(node_id) as session:
             yield Told(all=True, node=self._facts(node_id))
+            for news in self._network_news(session):
+                yield Told(networks=news)
             async for told in self._told(session, [task.id for task in self._store.index.on_node(node_id)]):
                 yield told
             yield Told(complete=True)
             while True:
-                async for told in self._told(session, await session.news()):
+                touched = await session.news()
+                for news in self._network_news(session):
+                    yield Told(networks=news)
+                async for told in self._told(session, touched):
                     yield told
 
     async def report(self, node_id: str, reports: Sequence[Report]) -> Heard:
@@ -76,6 +86,29 @@ class Dispatcher:
                 # In another form than any that they can have; those that are gone meanwhile are still told to be.
                 session.told = dict.fromkeys(session.told)
                 session.mark(*(task.id for task in self._store.index.on_node(session.node_id)))
+
+    def look(self) -> None:
+        """Something of the swarm's networks may be new for a node."""
+        for sessions in self._sessions.values():
+            for session in sessions:
+                session.mark()
+
+    def _network_news(self, session: "_Session") -> Iterator[NetworkNews]:
+        share = self._networks(session.node_id)
+        before, session.networks = session.networks, share.records
+        fresh = [name for name, record in share.records.items() if before is None or before.get(name) != record]
+        gone = [name for name in before or () if name not in share.records]
+        if before is not None and not fresh and not gone:
+            return
+        pieces = list(_pieces(fresh, RECORDS_AT_ONCE)) or [[]]
+        for number, some in enumerate(pieces):
+            yield NetworkNews(
+                all=before is None,
+                more=number + 1 < len(pieces),
+                records=[Known(*name, msgspec.Raw(msgspec.json.encode(share.records[name]))) for name in some],
+                gone=gone if number == 0 else [],
+                data_path_port=share.data_path_port,
+            )
 
     async def _take(self, node_id: str, report: Report) -> None:
         task = self._store.tasks.get(report.task_id)
@@ -166,11 +199,20 @@ class Dispatcher:
         return node.facts if node is not None else None
 
 
+class NetworkShare(NamedTuple):
+    """What a node may know of networks (`network_share.share`), by kind and key."""
+
+    records: dict[tuple[str, str], Struct]
+    data_path_port: int
+
+
 class _Session:
     """One node that listens: the tasks that it was told of, each in the form it was told, and the values."""
 
     def __init__(self, node_id: str) -> None:
         self.node_id = node_id
+        # None until it is told the first time.
+        self.networks: dict[tuple[str, str], Struct] | None = None
         self.told: dict[str, object] = {}
         self.values: set[tuple[str, str]] = set()
         self._touched: set[str] = set()
@@ -193,6 +235,6 @@ def _form(task: Task) -> object:
     return task.desired_state, task.status.state == "orphaned"
 
 
-def _pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), AT_ONCE):
-        yield items[start : start + AT_ONCE]
+def _pieces(items: Sequence[T], size: int = AT_ONCE) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

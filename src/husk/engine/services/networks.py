@@ -39,9 +39,11 @@ class SwarmNetworks:
         cluster: Cluster,
         networks: Networks,
         shared: Callable[[], "SharedNetworks | None"] = lambda: None,
+        left: Callable[[], None] = lambda: None,
     ) -> None:
-        """`shared` are the networks of a swarm whose hosts share a store."""
+        """`shared` are the networks of a swarm of several hosts; `left` hears that there are none any more."""
         self._shared = shared
+        self._left = left
         self._store = store
         self._cluster = cluster
         self._networks = networks
@@ -158,6 +160,8 @@ class SwarmNetworks:
                 await self._networks.remove(network.id)
             except HuskError as error:
                 log.warning("network %s outlives the swarm: %s", network.name, error.message)
+        if not self._store.shared:
+            self._left()
 
     async def clear(self) -> None:
         """The last host leaves a store that others had too: nothing of networks stays there."""

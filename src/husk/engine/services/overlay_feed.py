@@ -6,16 +6,18 @@ call to the kernel. What a daemon that was killed left of addresses is given bac
 
 import logging
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from husk.engine.networks.live import LiveNetwork
 from husk.engine.networks.overlays import Underlay, Way
 from husk.engine.networks.service import Networks
-from husk.engine.networks.sharing import Occupant, Place
-from husk.engine.services.cluster import Cluster
+from husk.engine.networks.sharing import Occupant, Place, occupant
+from husk.engine.services import network_share
+from husk.engine.services.here import Here
 from husk.engine.services.networks import any_ingress
 from husk.engine.services.records import SwarmRecords
-from husk.engine.services.shared_networks import SharedNetworks
+from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import HuskError
 from husk.network.encryption import Party
 from husk.network.peers import Peer
@@ -28,7 +30,7 @@ class OverlayFeed:
         self,
         *,
         store: SwarmRecords,
-        cluster: Cluster,
+        cluster: Here,
         networks: Networks,
         shared: SharedNetworks,
         unsaved: Callable[[], bool],
@@ -46,9 +48,14 @@ class OverlayFeed:
         if not self._cluster.active:
             return True
         presence = self._networks.presence
+        done = True
+        try:
+            await self._adopt()
+        except HuskError as error:
+            self._tell_trouble(error.message)
+            done = False
         await presence.know(self._shared.networks)
         ingress = self._ingress()
-        done = True
         try:
             if ingress is not None:
                 await presence.bring(ingress)
@@ -87,6 +94,37 @@ class OverlayFeed:
         mine = self._cluster.node_id
         return {task: places for task, places in self._shared.places_of_tasks() if places[0].node != mine}
 
+    async def _adopt(self) -> None:
+        """Networks from when this host was alone become those of all; what is on them keeps its addresses."""
+        presence = self._networks.presence
+        for live in presence.alone:
+            known = self._shared.networks.get(live.record.id)
+            if known is None:
+                numbers = {network.vni for network in self._shared.networks.values()}
+                known = presence.numbered(live, numbers)
+                await self._store.retried(partial(self._shared.add, known))
+            await presence.adopt(live, known.vni)
+        for live in presence.here:
+            if live.record.id in self._shared.networks:
+                await self._note_addresses(live)
+
+    async def _note_addresses(self, live: LiveNetwork) -> None:
+        """Each interface that is here has its record, also one that came while the network was made everybody's."""
+        network, told = live.record, self._shared.places.get(live.record.id, {})
+        for container in list(live.members.values()):
+            endpoint = container.endpoints.get(network.name)
+            for address in filter(None, (endpoint.ip_address, endpoint.ip6_address) if endpoint else ()):
+                if endpoint is not None and address not in told:
+                    who = occupant(container, endpoint)
+                    if not await self._shared.note(network, who, address, endpoint.mac_address):
+                        log.error("%s of container %s is another host's, too", address, container.id[:12])
+        if self._store.leadership.leading:
+            for service in list(self._store.services.values()):
+                for virtual in service.virtual_ips:
+                    address = virtual.addr.partition("/")[0]
+                    if virtual.network_id == network.id and address not in told:
+                        await self._shared.note(network, Occupant("service"), address)
+
     def _ingress(self) -> LiveNetwork | None:
         """The ingress network, where it is needed: a published port is answered on every node."""
         if not any(any_ingress(service.ports) for service in self._store.services.values()):
@@ -100,12 +138,13 @@ class OverlayFeed:
 
     async def _give_back(self) -> bool:
         """Addresses of this node that nobody has, and of nodes that are gone; False where some are on their way."""
-        mine, nodes = self._cluster.node_id, self._store.nodes
+        mine = self._cluster.node_id
         here = {live.record.id: live for live in self._networks.presence.here}
         used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
-        gone, waiting = [], False
+        gone: list[Place] = []
+        waiting = False
         for place in list(self._shared.all()):
-            if place.key in self._shared.underway:
+            if self._shared.is_underway(place):
                 continue
             if place.node == mine:
                 live = here.get(place.network)
@@ -118,10 +157,26 @@ class OverlayFeed:
                     waiting |= not idle and live is not None and place.container not in live.members
                 if idle:
                     gone.append(place)
-            elif place.node not in nodes and (place.kind != "service" or place.address not in used):
-                gone += [place] if self._store.leadership.leading else []
+            elif self._store.leadership.leading and self._is_left(place, used):
+                gone.append(place)
         await self._shared.give_back(gone)
         return not waiting
+
+    def _is_left(self, place: Place, used: Collection[str]) -> bool:
+        """Does nobody give it back who has taken it? A node that is gone, or one that is not told of it any more."""
+        node = self._store.nodes.get(place.node)
+        if node is None:
+            return place.kind != "service" or place.address not in used
+        if node.is_manager or place.kind == "service":
+            return False
+        if place.kind == "host":
+            return place.network not in self._known_there(place.node)
+        return bool(place.task) and place.task not in self._store.tasks
+
+    def _known_there(self, node: str) -> set[str]:
+        """The networks that a worker is told of."""
+        world = world_of(self._store, self._shared)
+        return network_share.networks_of(node, world) | network_share.ingress_of(world)
 
     def _own(self, live: LiveNetwork) -> list[Place]:
         mine = self._cluster.node_id
@@ -156,9 +211,9 @@ class OverlayFeed:
         return found
 
     async def _apply(self, ways: dict[str, Way]) -> bool:
-        if not self._cluster.others:
+        if not self._cluster.several:
             ways = {}
-        port = self._cluster.record.data_path_port or 4789
+        port = self._cluster.data_path_port
         try:
             await self._networks.overlays.apply(Underlay(Party(self._cluster.advertise_address, 1), port), ways)
         except (HuskError, OSError) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from husk.config import Config
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
-from husk.engine.model.events import Event, Events
+from husk.engine.model.events import Events
 from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
@@ -24,6 +24,7 @@ from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.machine import Machine
 from husk.engine.services.moving import drop
+from husk.engine.services.network_sharing import NetworkSharing
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
@@ -34,7 +35,7 @@ from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import Membership
 from husk.engine.services.task_logs import TaskLogs
-from husk.engine.services.wanted import KEY, NODE, TASK_FILES
+from husk.engine.services.wanted import KEY, NODE, OVERLAY, TASK_FILES
 from husk.engine.services.workers import Workers
 from husk.errors import Conflict, SystemFault
 from husk.storage.secrets.sealing import Sealer
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from husk.engine.services.dispatcher import Dispatcher
     from husk.engine.services.liveness import Liveness
     from husk.engine.services.log_broker import LogBroker
+    from husk.engine.services.network_desk import NetworkDesk
     from husk.engine.services.office import SwarmOffice
     from husk.engine.services.worker import Worker
 
@@ -144,7 +146,22 @@ def _build(
             credentials=credentials,
             locked=lambda: cluster.locked,
             changed=lambda task: reconciler.noticed(task),
+            networks=desk().share,
         )
+
+    def desk() -> "NetworkDesk":
+        from husk.engine.services.here import ManagerHere
+        from husk.engine.services.network_desk import NetworkDesk
+
+        return NetworkDesk(store, ManagerHere(cluster), lambda: endpoints.shared, lambda: agent.wake())
+
+    async def lead() -> bool:
+        if cluster.worker is not None:
+            # Whatever leads somewhere here is as a manager of others tells (`WorkerNetworks`).
+            return True
+        led = await endpoints.settle()
+        workers.look()
+        return led
 
     def liveness() -> "Liveness":
         from husk.engine.services.liveness import Liveness, Marking
@@ -178,9 +195,10 @@ def _build(
                 kept.save,
                 containers=containers,
                 images=images,
+                networks=networks,
                 files=files,
                 events=events,
-                description=cluster.description(overlays=False),
+                description=cluster.description(),
             )
         except (OSError, ValueError) as error:
             raise SystemFault(f"this node's certificate cannot be used: {error}") from error
@@ -202,9 +220,7 @@ def _build(
     endpoints = Endpoints(
         store=store, networks=networks, node_id=lambda: cluster.node_id, find_container=containers.find
     )
-    agent = Agent(
-        assignments=assignments, containers=containers, runner=runner, reachable=endpoints.settle, events=events
-    )
+    agent = Agent(assignments=assignments, containers=containers, runner=runner, reachable=lead, events=events)
     store.index.observe(lambda task_id: agent.noticed(store.tasks.get(task_id)))
     reconciler = Reconciler(
         store=store,
@@ -224,6 +240,8 @@ def _build(
         dispatcher=dispatcher,
         logs=broker,
         changed=lambda: reconciler.wake(),
+        addresses=desk,
+        expected=lambda: sharing.begin(),
     )
     stack.push_async_callback(workers.close)
     gateway = Gateway(cluster, certificates, office, workers.register)
@@ -232,10 +250,15 @@ def _build(
     stack.push_async_callback(agent.close)
     stack.push_async_callback(reconciler.close)
     swarm_networks = SwarmNetworks(
-        store=store, cluster=cluster, networks=networks, shared=lambda: endpoints.shared if store.shared else None
+        store=store,
+        cluster=cluster,
+        networks=networks,
+        shared=lambda: endpoints.shared,
+        left=lambda: sharing.end(),
     )
-    if shared is not None:
-        _share(store, cluster, networks, endpoints, agent, events)
+    sharing = NetworkSharing(store, cluster, networks, endpoints, agent, events)
+    if shared is not None or state.has(OVERLAY):
+        sharing.begin()
     services = Services(
         store=store,
         cluster=cluster,
@@ -263,24 +286,3 @@ def _build(
         agent.start()
 
     return _Parts(services, deliveries, shared, start)
-
-
-def _share(
-    store: SwarmRecords, cluster: Cluster, networks: Networks, endpoints: Endpoints, agent: Agent, events: Events
-) -> None:
-    """Let the swarm's networks be those of all hosts that share its store."""
-    from husk.engine.services.overlay_feed import OverlayFeed
-    from husk.engine.services.shared_networks import SharedNetworks
-
-    shared = SharedNetworks(store, cluster, agent.wake)
-    feed = OverlayFeed(
-        store=store, cluster=cluster, networks=networks, shared=shared, unsaved=lambda: endpoints.unsaved
-    )
-    endpoints.shared, endpoints.feed = shared, feed
-    networks.share(shared)
-
-    def left(event: Event) -> None:
-        if event.type == "network" and event.action == "disconnect":
-            agent.wake()
-
-    events.observe(left)

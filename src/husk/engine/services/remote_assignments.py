@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
-from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Report, Told
+from husk.engine.services.assignment_messages import Given, GivenValue, Heard, NetworkNews, Report, Told
 from husk.engine.services.delivery import Value
 from husk.engine.services.model import Service, Task, TaskStatus
 from husk.engine.services.persisting import again_and_again
@@ -39,8 +39,16 @@ class Channel(Protocol):
 class RemoteAssignments:
     """What the agent and the runner of a worker work with (`Assignments`, `Values`)."""
 
-    def __init__(self, channel: Channel, wake: Callable[..., None], told_all: Callable[[], None]) -> None:
-        """`wake` hears the ids of tasks that are new or changed, `told_all` that a manager has told everything."""
+    def __init__(
+        self,
+        channel: Channel,
+        wake: Callable[..., None],
+        told_all: Callable[[], None],
+        networks: Callable[[NetworkNews | None], None] = lambda news: None,
+    ) -> None:
+        """`wake` hears the ids of tasks that are new or changed, `told_all` that a manager has told everything,
+        `networks` what it tells of those, and None where one begins to tell everything."""
+        self._networks = networks
         self._channel = channel
         self._wake = wake
         self._told_all = told_all
@@ -107,7 +115,10 @@ class RemoteAssignments:
         """Take in what a manager tells."""
         if told.all:
             self._coming, self._coming_values = set(), set()
+            self._networks(None)
         self._node = told.node or self._node
+        if told.networks is not None:
+            self._networks(told.networks)
         for value in told.values:
             self._values[(value.kind, value.id)] = _value(value)
             self._coming_values.add((value.kind, value.id))

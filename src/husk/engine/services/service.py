@@ -204,7 +204,7 @@ class Services:
         """Work for a swarm of others."""
         async with self._changing:
             self.cluster.check_alone()
-            joined = await joining.join(wish, self.cluster.description(overlays=False))
+            joined = await joining.join(wish, self.cluster.description())
             membership = Membership(
                 node_id=joined.holder.node,
                 role="worker",

@@ -1,8 +1,8 @@
 """The networks and addresses of a swarm whose hosts share a store: in memory, and how they are taken and given back.
 
-A network is the record `network`. An address is the record `address` with the key `<network>/<address>`, which must be
-new: so nobody gets it twice, whoever asks at once. Its body is a `Place`. Who took an address gives it back; those of a
-node that is gone are given back by the manager that plans.
+A network is the record `overlay` (`network` are a host's own). An address is the record `address` with the key
+`<network>/<address>`, which must be new: so nobody gets it twice, whoever asks at once. Its body is a `Place`. Who took
+an address gives it back; those of a node that is gone are given back by the manager that plans.
 """
 
 import hashlib
@@ -13,23 +13,25 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale
+from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, version_in
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place, key_of
-from husk.engine.services.cluster import Cluster
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.here import Here
+from husk.engine.services.network_share import World
 from husk.engine.services.records import ATTEMPTS, SwarmRecords
 from husk.errors import Conflict, Forbidden, NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.ipam import edges, mac_address, special
 
 T = TypeVar("T")
-NETWORK, ADDRESS = "network", "address"
+NETWORK, ADDRESS = "overlay", "address"
 # Of one transaction; etcd takes 128.
 MOST_STEPS = 100
 
 
 class SharedNetworks:
-    def __init__(self, records: SwarmRecords, cluster: Cluster, woken: Callable[[], None]) -> None:
+    def __init__(self, records: SwarmRecords, cluster: Here, woken: Callable[[], None]) -> None:
         """`woken`: somebody has come to a network, here or elsewhere, or has gone."""
         self._records = records
         self._cluster = cluster
@@ -43,6 +45,16 @@ class SharedNetworks:
         # What is being taken here, and has no interface yet.
         self.underway: set[str] = set()
         records.followers.append(self._hear)
+
+    def load(self, store: EmbeddedStore) -> None:
+        """What the last daemon left where this host alone has the records. Blocks."""
+        for kind in (NETWORK, ADDRESS):
+            for key, body in store.load(kind, bytes).items():
+                self._take(kind, key, Record(kind, key, body, version_in(body)))
+
+    def deaf(self) -> None:
+        """Hear no more news."""
+        self._records.followers.remove(self._hear)
 
     # --- looking
 
@@ -77,15 +89,34 @@ class SharedNetworks:
             found[subnet] = (len(numbers) + special(subnet), left)
         return found
 
+    def is_underway(self, place: Place) -> bool:
+        """Is somebody here about to have it?"""
+        return place.key in self.underway
+
     # --- networks
 
     async def add(self, network: Network) -> None:
         """Stale where another host has made one meanwhile, of which nothing was heard yet: see `retried`."""
-        guard = self._records.guard(NETWORK)
+        guard = (self._records.guard(NETWORK),) if self._records.shared else ()
         written = Put(NETWORK, network.id, msgspec.json.encode(network), NEW)
-        revision = await self._records.store.commit(written, guard)
-        self._records.guarded(NETWORK, revision)
+        revision = await self._records.store.commit(written, *guard)
+        if guard:
+            self._records.guarded(NETWORK, revision)
         self._keep_network(network.id, network, revision)
+
+    async def note(self, network: Network, who: Occupant, address: str, mac: str = "") -> bool:
+        """Somebody has an address already, from the time when the network was this host's alone. False: another has."""
+        if address in self.places.get(network.id, {}):
+            return True
+        place = self._made(network, address, mac, who, self._cluster.node_id)
+        try:
+            written = Put(ADDRESS, place.key, msgspec.json.encode(place), NEW)
+            revision = await self._records.store.commit(written, happened=True)
+        except Stale:
+            self._take(ADDRESS, place.key, await self._records.store.get(ADDRESS, place.key))
+            return False
+        self._keep_place(place.key, place, revision)
+        return True
 
     async def removing(self, network: Network) -> None:
         """End a network for all hosts; nothing of it is changed by a host that is in no swarm."""
@@ -112,6 +143,8 @@ class SharedNetworks:
         for kind in (ADDRESS, NETWORK):
             for some in _parts([Delete(kind, record.key) for record in (await store.listing(kind)).records]):
                 await store.commit(*some, happened=True)
+        for kind, key in list(self._versions):
+            self._drop(kind, key, self._versions[kind, key])
 
     # --- addresses
 
@@ -133,15 +166,19 @@ class SharedNetworks:
             self.underway.difference_update(place.key for place in taken)
             self._woken()
 
-    async def take(self, network: Network, who: Occupant, options: EndpointOptions = DEFAULTS) -> list[Place]:
-        """An address of each kind that the network has. They are `underway` until the caller says otherwise."""
+    async def take(
+        self, network: Network, who: Occupant, options: EndpointOptions = DEFAULTS, node: str = ""
+    ) -> list[Place]:
+        """An address of each kind that the network has, for this node or another. They are `underway` until the caller
+        says otherwise."""
+        node = node or self._cluster.node_id
         for _ in range(ATTEMPTS):
             if (version := self._versions.get((NETWORK, network.id))) is None:
                 raise NotFound(f"network {network.name} not found")
             wanted = [(network.subnet, options.address)]
             if network.subnet6 and options.ipv6:
                 wanted.append((network.subnet6, options.address6))
-            places = [self._place(network, subnet, address, options.mac, who) for subnet, address in wanted]
+            places = [self._place(network, subnet, address, options.mac, who, node) for subnet, address in wanted]
             keys = {place.key for place in places}
             self.underway |= keys
             try:
@@ -173,14 +210,16 @@ class SharedNetworks:
                 continue
             self._drop(ADDRESS, place.key, revision)
 
-    def _place(self, network: Network, subnet: str, wanted: str, mac: str, who: Occupant) -> Place:
+    def _place(self, network: Network, subnet: str, wanted: str, mac: str, who: Occupant, node: str) -> Place:
         if wanted and self._is_taken(network, wanted):
             raise Forbidden("Address already in use")
-        address = wanted or self._free(network, subnet)
+        return self._made(network, wanted or self._free(network, subnet, node), mac, who, node)
+
+    def _made(self, network: Network, address: str, mac: str, who: Occupant, node: str) -> Place:
         return Place(
             network=network.id,
             address=address,
-            node=self._cluster.node_id,
+            node=node,
             kind=who.kind,
             mac=mac.replace("-", ":").lower() or mac_address(ip_address(address)),
             names=who.names,
@@ -197,12 +236,12 @@ class SharedNetworks:
             or address in network.aux_addresses6.values()
         )
 
-    def _free(self, network: Network, subnet: str) -> str:
+    def _free(self, network: Network, subnet: str, node: str) -> str:
         """A free address. Each node begins to look somewhere else, so that two rarely find the same."""
         whole = ip_network(subnet)
         first, last = _range(network, subnet)
         count = last - first + 1
-        begin = int.from_bytes(hashlib.sha256(self._cluster.node_id.encode()).digest()[:8]) % count
+        begin = int.from_bytes(hashlib.sha256(node.encode()).digest()[:8]) % count
         for step in range(min(count, 1 << 20)):
             number = first + (begin + step) % count
             address = str(whole.network_address + (number - int(whole.network_address)))
@@ -280,6 +319,18 @@ class SharedNetworks:
             places.pop(key, None)
             if not places:
                 del self._of_tasks[place.task]
+
+
+def world_of(records: SwarmRecords, shared: SharedNetworks) -> World:
+    """All that there is to know of networks, and of what is on them."""
+    return World(
+        networks=shared.networks,
+        services=records.services,
+        nodes=records.nodes,
+        tasks_on=records.index.on_node,
+        tasks_of=records.index.of_service,
+        places_of=shared.of,
+    )
 
 
 def _range(network: Network, subnet: str) -> tuple[int, int]:

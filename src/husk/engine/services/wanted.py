@@ -11,6 +11,8 @@ from husk.storage.secrets.traces import any_left
 from husk.storage.state.store import StateStore
 
 KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
+# Networks that this host shares with others of its swarm.
+OVERLAY = "overlay"
 # In the data root, and in the exec root.
 KEY = "swarm.key"
 NODE = "swarm.node"

@@ -5,12 +5,12 @@ managers' addresses. A daemon that ends leaves the tasks running; the next one g
 it which are its own.
 """
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.port.addresses import AddressCalls
 from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.keeper import Keeper
 from husk.cluster.port.logs import LogCalls
@@ -21,6 +21,7 @@ from husk.engine.images.service import Images
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
+from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Told
 from husk.engine.services.delivery import Deliveries
@@ -32,6 +33,7 @@ from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
 from husk.engine.services.swarm import Membership
 from husk.engine.services.worker_logs import WorkerLogs
+from husk.engine.services.worker_networks import WorkerNetworks
 from husk.errors import HuskError, NotFound
 from husk.storage.secrets.task_files import TaskFiles
 from husk.tasks import Tasks
@@ -50,6 +52,7 @@ class Worker:
         *,
         containers: Containers,
         images: Images,
+        networks: Networks,
         files: TaskFiles,
         events: Events,
         description: NodeDescription,
@@ -61,7 +64,19 @@ class Worker:
         self._keeper = Keeper(self._managers, save, identity)
         self._pulse = Pulse(self._calls, description, self._forget_tasks)
         self._assignments = RemoteAssignments(
-            ManagerChannel(self._calls), lambda *ids: self._agent.wake(*ids), self._told_all
+            ManagerChannel(self._calls),
+            lambda *ids: self._agent.wake(*ids),
+            self._told_all,
+            lambda news: self._networks.hear(news),
+        )
+        self._networks = WorkerNetworks(
+            membership.node_id,
+            AddressCalls(self._managers),
+            networks=networks,
+            containers=containers,
+            events=events,
+            own_tasks=self._assignments.tasks,
+            woken=lambda: self._agent.wake(),
         )
         self._deliveries = Deliveries(files, self._assignments)
         self._runner = Runner(
@@ -75,7 +90,7 @@ class Worker:
             assignments=self._assignments,
             containers=containers,
             runner=self._runner,
-            reachable=_nothing_leads_here,
+            reachable=self._networks.settle,
             events=events,
         )
         self._logs = WorkerLogs(LogCalls(self._managers), LogSource(containers, self._assignments.task).read)
@@ -110,6 +125,7 @@ class Worker:
         await self._agent.close()
         await self._runner.close()
         await self._silence()
+        self._networks.close()
 
     async def leave(self) -> None:
         """Nothing of the swarm is left here when this returns, be its managers there or not. Can be tried again."""
@@ -121,6 +137,7 @@ class Worker:
         failures = await self._remove_all()
         await self._deliveries.sweep(())
         await self._runner.close()
+        await self._networks.leave()
         if failures:
             raise failures[0]
 
@@ -152,9 +169,3 @@ class Worker:
         """The swarm has removed this node: others run what it ran."""
         log.warning(REMOVED)
         self._assignments.hear(Told(all=True, complete=True))
-
-
-async def _nothing_leads_here() -> bool:
-    """Names, virtual addresses and published ports are the managers' own so far."""
-    await asyncio.sleep(0)
-    return True

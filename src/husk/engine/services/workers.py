@@ -11,6 +11,7 @@ from husk.engine.services.nodes import Nodes
 from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from husk.cluster.port.addresses import AddressDesk
     from husk.cluster.port.server import ClusterPort
     from husk.engine.services.dispatcher import Dispatcher
     from husk.engine.services.liveness import Liveness
@@ -31,8 +32,13 @@ class Workers:
         dispatcher: Callable[[], "Dispatcher"],
         logs: Callable[[], "LogBroker"],
         changed: Callable[[], None],
+        addresses: Callable[[], "AddressDesk"],
+        expected: Callable[[], None],
     ) -> None:
-        """`liveness`, `dispatcher` and `logs` make them; `changed` hears that a node is another one now."""
+        """`liveness`, `dispatcher` and `logs` make them, `addresses` who gives those; `changed` hears that a node is
+        another one now, `expected` that there may be workers."""
+        self._addresses = addresses
+        self._expected = expected
         self._own_id = own_id
         self._nodes = nodes
         self._make_liveness = liveness
@@ -45,6 +51,7 @@ class Workers:
 
     def register(self, port: "ClusterPort") -> None:
         """Serve workers on a port that opens."""
+        from husk.cluster.port.addresses import AddressHandlers
         from husk.cluster.port.dispatch import DispatchHandlers
         from husk.cluster.port.logs import LogHandlers
         from husk.engine.services.dispatcher_desk import DispatcherDesk
@@ -53,6 +60,7 @@ class Workers:
             self._dispatcher = self._make_dispatcher()
         DispatchHandlers(DispatcherDesk(self._dispatcher, self)).register(port)
         LogHandlers(self.logs).register(port)
+        AddressHandlers(self._addresses()).register(port)
         self.expect()
 
     @property
@@ -67,12 +75,18 @@ class Workers:
         if self._liveness is None:
             self._liveness = self._make_liveness()
             self._liveness.start(self._own_id())
+            self._expected()
 
     async def close(self, *, for_good: bool = False) -> None:
         """`for_good` where this host leaves the swarm."""
         if self._liveness is not None:
             liveness, self._liveness = self._liveness, None
             await liveness.close(for_good=for_good)
+
+    def look(self) -> None:
+        """Something of the swarm's networks may be new for those that are connected."""
+        if self._dispatcher is not None:
+            self._dispatcher.look()
 
     def opened(self) -> None:
         """The swarm can be read again: what could not be given before is."""

@@ -148,3 +148,27 @@ async def test_who_is_cancelled_leaves_a_network_all_the_same(room: Room) -> Non
     with pytest.raises(asyncio.CancelledError):
         await leaving
     assert room.done[1:] == ["way of lan", "close True"]
+
+
+async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room) -> None:
+    cold: list[str] = []
+
+    async def keep_cold() -> None:
+        cold.append("cold")
+
+    driver = cast(Any, SimpleNamespace(keep_cold=keep_cold, free_address=cold.append))
+    fields: dict[str, Any] = {"driver": "overlay", "created": "", "scope": "swarm"}
+    old = Network(id="id-of-old", name="old", service_addresses=["10.66.0.2"], **fields)
+    secret = Network(id="id-of-secret", name="secret", options={"encrypted": ""}, **fields)
+    for network in (old, secret):
+        room.roster.by_name[network.name] = LiveNetwork(network, driver)
+    [live] = room.presence.alone
+    assert live.record is old
+    told = room.presence.numbered(live, {4097})
+    assert (told.vni, told.service_addresses, old.vni) == (4098, [], 0)
+    await room.presence.adopt(live, told.vni)
+    assert old.vni == 4098 and cold == ["cold", "10.66.0.2"] and room.presence.alone == []
+    assert room.state.records(KIND, Network)["id-of-old"].vni == 4098
+    new = Network(id="id-of-new", name="new", vni=4099, **fields)
+    room.presence.learn({"id-of-new": new})
+    assert room.roster.by_name["new"].record.vni == 4099

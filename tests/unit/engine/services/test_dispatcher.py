@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from husk.engine.services import dispatcher
 from husk.engine.services.assignment_messages import Report, Told, encoded
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import SealedValues
-from husk.engine.services.dispatcher import AT_ONCE, Dispatcher
+from husk.engine.services.dispatcher import AT_ONCE, Dispatcher, NetworkShare
 from husk.engine.services.model import (
     ContainerSpec,
     FileTarget,
@@ -24,6 +25,8 @@ from husk.engine.services.model import (
     TaskStatus,
 )
 from husk.registry.auth import Credentials
+from husk.storage.state.store import StateStore
+from tests.support.waiting import soon
 
 from .swarm_room import SwarmRoom, spec
 from .test_planner import make_task
@@ -212,3 +215,40 @@ async def test_a_secret_that_is_gone_keeps_no_other_from_being_told(office: Offi
     async with office.listening("a") as node:
         await node.until(lambda: node.complete)
         assert node.tasks == {task.id} and not [told for told in node.told if told.values]
+
+
+async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
+    tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "RECORDS_AT_ONCE", 2)
+    known: dict[tuple[str, str], msgspec.Struct] = {("node", id): TaskStatus(timestamp=id, state="new") for id in "abc"}
+    room = SwarmRoom(tmp_path, state)
+    await room.init()
+    office = Dispatcher(
+        store=room.store,
+        values=SealedValues(room.store, room.sealer),
+        credentials=PullCredentials(room.sealer),
+        locked=lambda: False,
+        changed=lambda task: None,
+        networks=lambda node: NetworkShare(dict(known), 4790),
+    )
+    async with aclosing(office.assignments("w")) as told:
+        assert (await anext(told)).all
+        first, second = (await anext(told)).networks, (await anext(told)).networks
+        assert first is not None and second is not None and (first.all, first.more, second.more) == (True, True, False)
+        assert [one.key for one in (*first.records, *second.records)] == ["a", "b", "c"]
+        assert second.data_path_port == 4790 and (await anext(told)).complete
+        del known["node", "a"]
+        known["node", "b"] = TaskStatus(timestamp="b", state="running")
+        office.look()
+        news = (await anext(told)).networks
+        assert news is not None and not news.all and news.gone == [("node", "a")]
+        assert [one.key for one in news.records] == ["b"]
+        # What is as it was is not told again.
+        office.look()
+        coming = soon(anext(told))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not coming.done()
+        coming.cancel()
+        await asyncio.wait([coming])

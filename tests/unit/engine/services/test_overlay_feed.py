@@ -3,13 +3,17 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.live import LiveNetwork
 from husk.engine.networks.sharing import Occupant
-from husk.engine.services.cluster import Cluster
 from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.here import Here
+from husk.engine.services.model import VirtualIP
 from husk.engine.services.overlay_feed import OverlayFeed
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks
@@ -17,15 +21,26 @@ from husk.errors import SystemFault
 from husk.network.endpoint import EndpointOptions
 from husk.storage.state.store import StateStore
 
+from .test_planner import make_task
+
 
 class FakePresence:
     def __init__(self, live: LiveNetwork) -> None:
         self.here: list[LiveNetwork] = [live]
         self.ingress = None
         self.left: list[str] = []
+        self.alone: list[LiveNetwork] = []
         self.noted: list[str] = []
 
     async def know(self, networks: object) -> None: ...
+
+    def numbered(self, live: LiveNetwork, others: set[int]) -> Network:
+        return msgspec.structs.replace(live.record, vni=max(others) + 1)
+
+    async def adopt(self, live: LiveNetwork, number: int) -> None:
+        live.record.vni = number
+        self.alone.remove(live)
+        self.here.append(live)
 
     async def leave(self, live: LiveNetwork) -> None:
         self.left.append(live.record.name)
@@ -38,30 +53,33 @@ class FakePresence:
 class Room:
     def __init__(self, store: EmbeddedStore) -> None:
         self.records = SwarmRecords(store)
-        nodes = {f"n{n}": SimpleNamespace(status=SimpleNamespace(addr=f"192.0.2.{n}", state="ready")) for n in (1, 2)}
+        nodes = {
+            f"n{n}": SimpleNamespace(status=SimpleNamespace(addr=f"192.0.2.{n}", state="ready"), is_manager=n < 3)
+            for n in (1, 2, 3)
+        }
         self.records.nodes = cast(Any, nodes)
         self.cluster = SimpleNamespace(
             node_id="n1",
             active=True,
-            others=True,
+            several=True,
             advertise_address="192.0.2.1",
-            record=SimpleNamespace(data_path_port=0),
+            data_path_port=4789,
         )
-        self.shared = SharedNetworks(self.records, cast(Cluster, self.cluster), lambda: None)
+        self.shared = SharedNetworks(self.records, cast(Here, self.cluster), lambda: None)
         self.used: set[str] = set()
         driver = SimpleNamespace(uses=lambda address: address in self.used)
         self.network = Network(
             id="lan-id", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24", gateway="10.0.9.1"
         )
         self.live = LiveNetwork(self.network, cast(Any, driver))
-        self.live.members["c"] = cast(Any, None)
+        self.live.members["c"] = cast(Any, SimpleNamespace(id="c", endpoints={}))
         self.presence = FakePresence(self.live)
         self.applied: list[Any] = []
         self.fails = False
         networks = SimpleNamespace(presence=self.presence, overlays=SimpleNamespace(apply=self._apply))
         self.feed = OverlayFeed(
             store=self.records,
-            cluster=cast(Cluster, self.cluster),
+            cluster=cast(Here, self.cluster),
             networks=cast(Any, networks),
             shared=self.shared,
             unsaved=lambda: False,
@@ -111,7 +129,9 @@ async def test_a_host_is_told_who_is_where(room: Room) -> None:
 
 async def test_each_host_has_an_address_of_its_own(room: Room) -> None:
     await room.take("n1", "10.0.9.9", Occupant("service"))
-    room.records.services["s"] = cast(Any, SimpleNamespace(ports=[], virtual_ips=[SimpleNamespace(addr="10.0.9.9/24")]))
+    room.records.services["s"] = cast(
+        Any, SimpleNamespace(ports=[], virtual_ips=[VirtualIP(network_id="lan-id", addr="10.0.9.9/24")])
+    )
     assert await room.feed.settle() and await room.feed.settle()
     (own,) = [place for place in room.shared.all() if place.kind == "host"]
     assert own.node == "n1" and room.presence.noted == sorted([own.address, "10.0.9.9"])
@@ -142,7 +162,7 @@ async def test_a_host_that_cannot_or_need_not(room: Room, caplog: pytest.LogCapt
     assert not await room.feed.settle() and not await room.feed.settle()
     assert caplog.text.count("no VXLAN here") == 1
     room.fails = False
-    room.cluster.others = False
+    room.cluster.several = False
     assert await room.feed.settle()
     assert room.applied[-1][1] == {}
     room.cluster.active = False
@@ -161,3 +181,59 @@ async def test_a_network_that_cannot_leave_keeps_no_other_from_its_way(
     assert not await room.feed.settle()
     [(_, ways)] = room.applied
     assert list(ways) == ["lan-id"]
+
+
+async def test_what_a_worker_does_not_know_any_more_is_given_back_for_it(room: Room) -> None:
+    for address, who in (
+        ("10.0.9.11", Occupant("endpoint", (), "c1", "gone")),
+        ("10.0.9.12", Occupant("endpoint", (), "c2", "there")),
+        ("10.0.9.13", Occupant("endpoint", (), "plain")),
+        ("10.0.9.14", Occupant("host")),
+    ):
+        await room.take("n3", address, who)
+    task = make_task(1, node_id="n3")
+    task.id = "there"
+    room.records.tasks["there"] = task
+    room.records.index.note(task)
+    await room.feed.settle()
+    assert {place.address for place in room.shared.all() if place.node == "n3"} == {f"10.0.9.{n}" for n in (12, 13, 14)}
+    del room.records.tasks["there"]
+    room.records.index.drop(task)
+    await room.feed.settle()
+    assert {place.address for place in room.shared.all() if place.node == "n3"} == {"10.0.9.13"}
+
+
+async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplog: pytest.LogCaptureFixture) -> None:
+    record = Network(id="old-id", name="old", driver="overlay", created="", scope="swarm", subnet="10.0.8.0/24")
+    old = LiveNetwork(record, cast(Any, SimpleNamespace(uses=lambda address: True)))
+    container = Container(
+        id="c" * 64,
+        name="box",
+        created="",
+        created_ns=0,
+        image_id="",
+        config=ContainerConfig(),
+        host_config=HostConfig(),
+        path="",
+        args=[],
+    )
+    endpoint = Endpoint(network_name="old", network_id="old-id", ip_address="10.0.8.5", mac_address="02:42:00:00:00:05")
+    container.endpoints["old"] = endpoint
+    old.members[container.id] = container
+    virtual = VirtualIP(network_id="old-id", addr="10.0.8.2/24")
+    service = SimpleNamespace(ports=[], virtual_ips=[virtual])
+    room.records.services["s"] = cast(Any, service)
+    room.presence.alone = [old]
+    await room.feed.settle()
+    assert record.vni == 4098 and room.shared.networks["old-id"].vni == 4098
+    places = {place.address: place for place in room.shared.of(record)}
+    assert places["10.0.8.2"].kind == "service"
+    assert (places["10.0.8.5"].container, places["10.0.8.5"].mac) == (container.id, "02:42:00:00:00:05")
+    assert "box" in places["10.0.8.5"].names
+    # One that was cut off after the swarm's record was written goes on; one whose address is another's is told of.
+    record.vni = 0
+    room.presence.here.remove(old)
+    room.presence.alone = [old]
+    endpoint.ip_address = "10.0.8.77"
+    await room.feed.settle()
+    assert record.vni == 4098 and "10.0.8.77" in {place.address for place in room.shared.of(record)}

@@ -9,10 +9,10 @@ import pytest
 from husk.cluster.records import News
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant
-from husk.engine.services.cluster import Cluster
 from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.here import Here
 from husk.engine.services.records import SwarmRecords
-from husk.engine.services.shared_networks import SharedNetworks
+from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import Forbidden, HuskError, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from husk.storage.state.store import StateStore
@@ -31,14 +31,16 @@ class Manager:
     def __init__(self, store: EmbeddedStore, node: str) -> None:
         self.store = store
         self.woken = 0
-        cluster = cast(Cluster, SimpleNamespace(node_id=node, active=True))
-        self.networks = SharedNetworks(SwarmRecords(store), cluster, self._wake)
+        cluster = cast(Here, SimpleNamespace(node_id=node, active=True))
+        records = SwarmRecords(store)
+        records.shared = True
+        self.networks = SharedNetworks(records, cluster, self._wake)
 
     def _wake(self) -> None:
         self.woken += 1
 
     async def hear(self) -> bool:
-        listings = [await self.store.listing(kind) for kind in ("network", "address", "guard")]
+        listings = [await self.store.listing(kind) for kind in ("overlay", "address", "guard")]
         records = tuple(record for listing in listings for record in listing.records)
         news = News(max(listing.revision for listing in listings), True, records)
         self.networks._records.take_in(news)
@@ -145,10 +147,31 @@ async def test_two_cannot_make_a_network_at_once(managers: tuple[Manager, Manage
     await one.networks.add(lan())
     other = lan()
     other.id = "other-id"
-    with pytest.raises(HuskError, match="guard network"):
+    with pytest.raises(HuskError, match="guard overlay"):
         await two.networks.add(other)
     await two.hear()
     await two.networks.add(other)
     await two.networks.clear()
     await one.hear()
     assert not one.networks.networks
+
+
+async def test_one_that_another_node_takes_through_us_and_one_that_was_there_before(
+    managers: tuple[Manager, Manager], state: StateStore
+) -> None:
+    one, two = managers
+    network = lan()
+    await one.networks.add(network)
+    (place,) = await one.networks.take(network, WEB, node="worker")
+    assert place.node == "worker"
+    assert await one.networks.note(network, WEB, "10.0.9.4", "02:00:00:00:00:01") and "10.0.9.4" in one.addresses
+    assert await one.networks.note(network, WEB, "10.0.9.4")
+    assert not await two.networks.note(network, WEB, "10.0.9.4") and two.addresses == {"10.0.9.4"}
+    # The next daemon of a host that has its records alone.
+    again = Manager(EmbeddedStore(state), "one").networks
+    again.load(EmbeddedStore(state))
+    assert again.networks["lan-id"].vni == 4097 and {p.address for p in again.all()} == one.addresses
+    assert world_of(again._records, again).networks is again.networks
+    again.deaf()
+    await again.clear()
+    assert not again.networks and not list(again.all())

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import cast
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -13,6 +13,7 @@ from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
+from husk.engine.networks.service import Networks
 from husk.engine.services.assignment_messages import Beat, Given, Heard, Reports, Told, decoded, encoded
 from husk.engine.services.node import NodeDescription
 from husk.engine.services.placement import NodeFacts
@@ -64,12 +65,18 @@ class Host:
     def __init__(self, swarm: PortedSwarm, directory: Path) -> None:
         events = Events()
         self.containers = FakeContainers(events)
+        self.networks = Mock()
+        self.networks.listing.return_value = []
+        self.networks.presence = Mock(here=[], alone=[], ingress=None, know=AsyncMock())
+        self.networks.overlays.apply = AsyncMock()
+        self.networks.balancing.apply = AsyncMock(return_value=True)
         self.worker = Worker(
             Membership(node_id="w", role="worker", managers=[str(swarm.endpoint)]),
             swarm.identity("w", "worker"),
             lambda identity: None,
             containers=cast(Containers, self.containers),
             images=Mock(),
+            networks=cast(Networks, self.networks),
             files=TaskFiles(directory / "secrets"),
             events=events,
             description=NodeDescription(hostname="beta"),

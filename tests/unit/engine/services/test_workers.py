@@ -29,6 +29,8 @@ class Room(SwarmRoom):
             dispatcher=self._dispatcher,
             logs=self._logs,
             changed=self._hear,
+            addresses=Mock,
+            expected=lambda: self.made.append("expected"),
         )
 
     def _hear(self) -> None:
@@ -57,15 +59,18 @@ async def room(tmp_path: Path, state: StateStore) -> Room:
 
 async def test_nothing_is_there_before_somebody_knocks(room: Room) -> None:
     room.real.opened()
+    room.real.look()
     await room.real.close()
     assert room.made == []
     port = Mock()
     room.real.register(port)
     room.real.register(port)
-    assert sorted(room.made) == ["dispatcher", "liveness", "logs"] and port.register_unary.call_count == 8
+    assert sorted(room.made) == ["dispatcher", "expected", "liveness", "logs"] and port.register_unary.call_count == 12
     room.alive.start.assert_called_once_with("m")
     room.real.opened()
     room.dispatcher.wake.assert_called_once_with()
+    room.real.look()
+    room.dispatcher.look.assert_called_once_with()
     await room.real.close(for_good=True)
     room.alive.close.assert_awaited_once_with(for_good=True)
     assert room.real.beat("w") == 5 and room.made.count("liveness") == 2

@@ -1,0 +1,52 @@
+"""Addresses on the swarm's networks, which managers give to nodes.
+
+    AddressHandlers(desk).register(port)         # on each manager
+    calls = AddressCalls(managers)               # on a worker
+
+What is said is the engine's business: here it is bytes. Which node calls is what its certificate says.
+"""
+
+from typing import Protocol
+
+from husk.cluster.port.dispatch import Body
+from husk.cluster.port.managers import Managers
+from husk.cluster.port.peers import Peer
+from husk.cluster.port.server import ClusterPort
+
+TAKE = "/husk.cluster.v1.Addresses/Take"
+GIVE_BACK = "/husk.cluster.v1.Addresses/GiveBack"
+
+
+class AddressDesk(Protocol):
+    """Who gives them."""
+
+    async def take(self, node: str, body: bytes) -> bytes: ...
+
+    async def give_back(self, node: str, body: bytes) -> None: ...
+
+
+class AddressHandlers:
+    def __init__(self, desk: AddressDesk) -> None:
+        self._desk = desk
+
+    def register(self, port: ClusterPort) -> None:
+        port.register_unary(TAKE, Body, self._take, access="node")
+        port.register_unary(GIVE_BACK, Body, self._give_back, access="node")
+
+    async def _take(self, peer: Peer, body: Body) -> Body:
+        return Body(content=await self._desk.take(peer.node, body.content))
+
+    async def _give_back(self, peer: Peer, body: Body) -> Body:
+        await self._desk.give_back(peer.node, body.content)
+        return Body()
+
+
+class AddressCalls:
+    def __init__(self, managers: Managers) -> None:
+        self._managers = managers
+
+    async def take(self, body: bytes) -> bytes:
+        return (await self._managers.unary(TAKE, Body(content=body), Body)).content
+
+    async def give_back(self, body: bytes) -> None:
+        await self._managers.unary(GIVE_BACK, Body(content=body), Body)

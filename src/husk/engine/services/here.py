@@ -1,0 +1,59 @@
+"""This host's place among the others of its swarm, as far as networks need to know."""
+
+from typing import Protocol
+
+from husk.engine.services.cluster import Cluster
+
+DATA_PATH_PORT = 4789
+
+
+class Here(Protocol):
+    @property
+    def node_id(self) -> str: ...
+
+    @property
+    def active(self) -> bool:
+        """Is it in a swarm whose records it knows?"""
+        ...
+
+    @property
+    def several(self) -> bool:
+        """Has the swarm other nodes?"""
+        ...
+
+    @property
+    def advertise_address(self) -> str:
+        """By which other nodes reach this one."""
+        ...
+
+    @property
+    def data_path_port(self) -> int:
+        """The UDP port of VXLAN."""
+        ...
+
+
+class ManagerHere:
+    """Of a manager: as the swarm's records tell."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def node_id(self) -> str:
+        return self._cluster.node_id
+
+    @property
+    def active(self) -> bool:
+        return self._cluster.active
+
+    @property
+    def several(self) -> bool:
+        return len(self._cluster.nodes) > 1
+
+    @property
+    def advertise_address(self) -> str:
+        return self._cluster.advertise_address
+
+    @property
+    def data_path_port(self) -> int:
+        return self._cluster.record.data_path_port or DATA_PATH_PORT

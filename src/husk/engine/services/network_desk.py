@@ -1,0 +1,87 @@
+"""A manager's side of the networks on its workers: what each may know of them, and the addresses that it gives."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from husk.engine.networks.sharing import Occupant, Place
+from husk.engine.services import network_share
+from husk.engine.services.assignment_messages import decoded, encoded
+from husk.engine.services.dispatcher import NetworkShare
+from husk.engine.services.here import Here
+from husk.engine.services.network_share import Wish
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.shared_networks import SharedNetworks, world_of
+from husk.errors import Forbidden, Unavailable
+from husk.network.endpoint import EndpointOptions
+
+_MOST = 1000
+# Addresses of one task on one network, of former containers too, and of all plain containers of a node there.
+MOST_OF_TASK, MOST_PLAIN = 16, 4096
+
+
+class Places(Struct, kw_only=True):
+    """The answer to a wish."""
+
+    places: list[Place]
+
+
+class Keys(Struct, kw_only=True):
+    """Addresses that a node gives back."""
+
+    keys: list[str]
+
+
+class NetworkDesk:
+    """`husk.cluster.port.addresses.AddressDesk`, and what the dispatcher asks."""
+
+    def __init__(
+        self,
+        store: SwarmRecords,
+        here: Here,
+        shared: Callable[[], SharedNetworks | None],
+        changed: Callable[[], None],
+    ) -> None:
+        """`changed` hears that an address was taken or given back."""
+        self._store = store
+        self._here = here
+        self._shared = shared
+        self._changed = changed
+
+    def share(self, node: str) -> NetworkShare:
+        if (shared := self._shared()) is None:
+            return NetworkShare({}, 0)
+        return NetworkShare(network_share.share(node, world_of(self._store, shared)), self._here.data_path_port)
+
+    async def take(self, node: str, body: bytes) -> bytes:
+        if (shared := self._shared()) is None:
+            raise Unavailable("the swarm has no networks that hosts share")
+        wish = network_share.checked(node, decoded(body, Wish), world_of(self._store, shared))
+        who = Occupant("host") if wish.host else Occupant("endpoint", wish.names, wish.container, wish.task)
+        options = EndpointOptions(address=wish.address, address6=wish.address6, mac=wish.mac, ipv6=wish.ipv6)
+        network = shared.networks[wish.network]
+        if wish.host and (known := [p for p in shared.of(network) if p.kind == "host" and p.node == node]):
+            # An answer of ours was lost.
+            return encoded(Places(places=known))
+        same = [p for p in shared.of(network) if (p.node, p.kind, p.task) == (node, "endpoint", wish.task)]
+        if len(same) >= (MOST_OF_TASK if wish.task else MOST_PLAIN):
+            raise Forbidden(f"the node has {len(same)} such addresses on network {network.name} already")
+        taken = await shared.take(network, who, options, node)
+        shared.underway.difference_update(place.key for place in taken)
+        self._changed()
+        return encoded(Places(places=taken))
+
+    async def give_back(self, node: str, body: bytes) -> None:
+        if (shared := self._shared()) is None:
+            return
+        keys = decoded(body, Keys).keys[:_MOST]
+        found = [place for key in keys if (place := _at(shared, key)) is not None]
+        if any(place.node != node or place.kind == "service" for place in found):
+            raise Forbidden("this address is not the node's")
+        await shared.give_back(found)
+        self._changed()
+
+
+def _at(shared: SharedNetworks, key: str) -> Place | None:
+    network, _, address = key.partition("/")
+    return shared.places.get(network, {}).get(address)

@@ -1,0 +1,210 @@
+"""What a node may know of the swarm's networks: those that its own tasks are on, and the ingress network. Pure.
+
+Of each it is told the definition, all addresses, the services there and which of their tasks run, and where the hosts
+are: what its names, virtual addresses and tables of the kernel are made of. Of services that it knows by their
+published ports alone it is told neither the name nor anything else. As `share`, this is kept whatever the node asks.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from ipaddress import ip_address, ip_network
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from husk.engine.model.network import Network
+from husk.engine.networks.sharing import Place
+from husk.engine.services.assignments import is_assigned
+from husk.engine.services.containers import attachments
+from husk.engine.services.model import (
+    EndpointSpec,
+    Mode,
+    NetworkAttachment,
+    Service,
+    ServiceSpec,
+    Task,
+    TaskSpec,
+    TaskStatus,
+)
+from husk.engine.services.networks import any_ingress
+from husk.engine.services.node import Node, NodeStatus
+from husk.errors import Forbidden, InvalidParameter
+
+Name = tuple[str, str]
+NODE, SERVICE, TASK, NETWORK, ADDRESS = "node", "service", "task", "overlay", "address"
+NOT_YOURS = "no task of this node is on that network"
+_MOST_NAMES, _LONGEST = 64, 255
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+
+
+class World(NamedTuple):
+    """All there is, as a manager knows it."""
+
+    networks: Mapping[str, Network]
+    services: Mapping[str, Service]
+    nodes: Mapping[str, Node]
+    tasks_on: Callable[[str], Iterable[Task]]
+    tasks_of: Callable[[str], Iterable[Task]]
+    places_of: Callable[[Network], Iterable[Place]]
+
+
+def networks_of(node_id: str, world: World) -> set[str]:
+    """The networks that a node's tasks are on, or its plain containers where those may be, by id."""
+    own = {task.id: task for task in world.tasks_on(node_id) if is_assigned(task)}
+    found = set()
+    for task in own.values():
+        if (service := world.services.get(task.service_id)) is not None:
+            found |= {attachment.target for attachment in attachments(service)}
+    for id, network in world.networks.items():
+        for place in world.places_of(network):
+            mine = place.node == node_id and place.kind == "endpoint"
+            if mine and (place.task in own if place.task else network.attachable):
+                found.add(id)
+                break
+    return {id for id in found if id in world.networks}
+
+
+def ingress_of(world: World) -> set[str]:
+    """The ingress network, where ports are published: every node answers there."""
+    published = any(any_ingress(service.ports) for service in world.services.values())
+    return {id for id, network in world.networks.items() if network.ingress and published}
+
+
+def share(node_id: str, world: World) -> dict[Name, Struct]:
+    """All that a node is told, by (kind, key)."""
+    named = networks_of(node_id, world)
+    ingress = ingress_of(world)
+    known: dict[Name, Struct] = {}
+    nodes = {node_id}
+    for id in named | ingress:
+        network = world.networks[id]
+        known[NETWORK, id] = network
+        for place in world.places_of(network):
+            known[ADDRESS, place.key] = place if id in named else replace(place, names=())
+            nodes.add(place.node)
+    for service in world.services.values():
+        if (reduced := _service(service, named, ingress)) is not None:
+            known[SERVICE, service.id] = reduced
+            for task in world.tasks_of(service.id):
+                own = task.node_id == node_id
+                if task.alive and (own or (task.wanted and task.status.state == "running")):
+                    known[TASK, task.id] = _task(task, reduced.spec.name, own)
+    for id in nodes:
+        if (node := world.nodes.get(id)) is not None:
+            known[NODE, id] = _node(node)
+    return known
+
+
+def _service(service: Service, named: set[str], ingress: set[str]) -> Service | None:
+    virtual = [entry for entry in service.virtual_ips if entry.network_id in named | ingress]
+    networks = [
+        NetworkAttachment(target=one.target, aliases=one.aliases) for one in attachments(service) if one.target in named
+    ]
+    by_name = bool(networks) or any(entry.network_id in named for entry in virtual)
+    ports = service.ports if by_name or virtual else []
+    if not by_name and not any_ingress(ports):
+        return None
+    mode = service.spec.endpoint_spec.mode if service.spec.endpoint_spec is not None else ""
+    return Service(
+        id=service.id,
+        version=0,
+        created_at="",
+        updated_at="",
+        spec=ServiceSpec(
+            name=service.spec.name if by_name else service.id,
+            endpoint_spec=EndpointSpec(mode=mode) if mode else None,
+            task_template=TaskSpec(networks=networks),
+            mode=Mode(),
+        ),
+        ports=[port for port in ports if port.publish_mode == "ingress"],
+        virtual_ips=virtual,
+    )
+
+
+def _task(task: Task, service_name: str, own: bool) -> Task:
+    return Task(
+        id=task.id,
+        version=0,
+        created_at="",
+        created_ns=0,
+        updated_at="",
+        service_id=task.service_id,
+        service_name=service_name,
+        slot=task.slot,
+        node_id=task.node_id,
+        spec=TaskSpec(),
+        spec_version=0,
+        status=TaskStatus(timestamp="", state=task.status.state, container_id=task.status.container_id if own else ""),
+        desired_state=task.desired_state,
+    )
+
+
+def _node(node: Node) -> Node:
+    status = NodeStatus(state=node.status.state, addr=node.status.addr)
+    return Node(id=node.id, version=0, created_at="", updated_at="", status=status)
+
+
+class Wish(Struct, kw_only=True, omit_defaults=True):
+    """An address that a node asks for: for a container, or for itself (`host`)."""
+
+    network: str
+    host: bool = False
+    names: tuple[str, ...] = ()
+    container: str = ""
+    task: str = ""
+    address: str = ""
+    address6: str = ""
+    mac: str = ""
+    ipv6: bool = True
+
+
+def checked(node_id: str, wish: Wish, world: World) -> Wish:
+    """The wish, with the names that may be had; raises where it is not the node's to have."""
+    network = world.networks.get(wish.network)
+    visible = network is not None and (wish.network in networks_of(node_id, world) or network.ingress)
+    plain = network is not None and network.attachable and not wish.host and not wish.task
+    if network is None or not (visible or plain):
+        raise Forbidden(NOT_YOURS)
+    task = next((task for task in world.tasks_on(node_id) if task.id == wish.task and is_assigned(task)), None)
+    service = world.services.get(task.service_id) if task is not None else None
+    if not wish.host and not plain and not (service is not None and _is_on(service, network)):
+        raise Forbidden(NOT_YOURS)
+    for address, subnet in ((wish.address, network.subnet), (wish.address6, network.subnet6)):
+        if address and not _within(address, subnet):
+            raise InvalidParameter(f"{address[:60]!r} is no address of network {network.name}")
+    if wish.mac and not _MAC.fullmatch(wish.mac.replace("-", ":").lower()):
+        raise InvalidParameter(f"invalid MAC address {wish.mac[:40]!r}")
+    if wish.container and (len(wish.container) > 64 or not wish.container.isalnum()):
+        raise InvalidParameter("the id of a container has letters and digits")
+    return replace(wish, names=_names(wish.names, network, service, world.services.values()))
+
+
+def _is_on(service: Service, network: Network) -> bool:
+    on = [attachment.target for attachment in attachments(service)]
+    return network.id in (*on, *(entry.network_id for entry in service.virtual_ips))
+
+
+def _within(address: str, subnet: str) -> bool:
+    try:
+        return bool(subnet) and ip_address(address) in ip_network(subnet)
+    except ValueError:
+        return False
+
+
+def _names(names: Sequence[str], network: Network, own: Service | None, services: Iterable[Service]) -> tuple[str, ...]:
+    """Without those that other services have on the network: nobody takes another's place by calling itself so."""
+    taken = set()
+    for service in services:
+        if own is None or service.id != own.id:
+            for attachment in attachments(service):
+                if attachment.target == network.id:
+                    for name in (service.spec.name, *attachment.aliases):
+                        taken |= {name.lower(), f"tasks.{name}".lower()}
+    mine = set()
+    if own is not None:
+        for attachment in attachments(own):
+            for name in (own.spec.name, *attachment.aliases):
+                mine |= {name.lower(), f"tasks.{name}".lower()}
+    kept = [name for name in names[:_MOST_NAMES] if name and len(name) <= _LONGEST]
+    return tuple(name for name in kept if name.lower() in mine or name.lower() not in taken)

@@ -1,0 +1,65 @@
+"""Lets the swarm's networks be those of all its hosts; and again those of this host alone."""
+
+from husk.engine.model.events import Event, Events
+from husk.engine.networks.service import Networks
+from husk.engine.services.agent import Agent
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.records import SwarmRecords
+
+
+class NetworkSharing:
+    def __init__(
+        self,
+        store: SwarmRecords,
+        cluster: Cluster,
+        networks: Networks,
+        endpoints: Endpoints,
+        agent: Agent,
+        events: Events,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._networks = networks
+        self._endpoints = endpoints
+        self._agent = agent
+        self._events = events
+        self._observing = False
+
+    def begin(self) -> None:
+        """Before there is any news of the store: the first of it tells all. Nothing is done where it has begun."""
+        from husk.engine.services.here import ManagerHere
+        from husk.engine.services.overlay_feed import OverlayFeed
+        from husk.engine.services.shared_networks import SharedNetworks
+
+        if self._endpoints.shared is not None:
+            return
+        here = ManagerHere(self._cluster)
+        shared = SharedNetworks(self._store, here, self._agent.wake)
+        if isinstance(self._store.store, EmbeddedStore):
+            shared.load(self._store.store)
+        self._endpoints.shared = shared
+        self._endpoints.feed = OverlayFeed(
+            store=self._store,
+            cluster=here,
+            networks=self._networks,
+            shared=shared,
+            unsaved=lambda: self._endpoints.unsaved,
+        )
+        self._networks.share(shared)
+        if not self._observing:
+            self._observing = True
+            self._events.observe(self._left)
+        self._agent.wake()
+
+    def end(self) -> None:
+        """Safe to call twice."""
+        if self._endpoints.shared is not None:
+            self._endpoints.shared.deaf()
+        self._endpoints.shared = self._endpoints.feed = None
+        self._networks.share(None)
+
+    def _left(self, event: Event) -> None:
+        if event.type == "network" and event.action == "disconnect":
+            self._agent.wake()

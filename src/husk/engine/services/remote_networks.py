@@ -1,0 +1,100 @@
+"""A worker's networks and addresses: told by a manager, taken and given back through it.
+
+What is told is numbered here, one number for each piece of news and each answer, so that memory counts by versions as
+it does where there are records.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from husk.cluster.records import News, Record
+from husk.engine.model.network import Network
+from husk.engine.networks.sharing import Occupant, Place
+from husk.engine.services.assignment_messages import NetworkNews, decoded, encoded
+from husk.engine.services.here import Here
+from husk.engine.services.network_desk import Keys, Places
+from husk.engine.services.network_share import Wish
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.refusals import A_WORKER
+from husk.engine.services.shared_networks import ADDRESS, SharedNetworks
+from husk.errors import Unavailable
+from husk.network.endpoint import DEFAULTS, EndpointOptions
+
+
+class Calls(Protocol):
+    """Calls to a manager (`husk.cluster.port.addresses.AddressCalls`)."""
+
+    async def take(self, body: bytes) -> bytes: ...
+
+    async def give_back(self, body: bytes) -> None: ...
+
+
+class RemoteNetworks(SharedNetworks):
+    def __init__(self, records: SwarmRecords, here: Here, woken: Callable[[], None], calls: Calls) -> None:
+        super().__init__(records, here, woken)
+        self._calls = calls
+        self._number = 0
+        # Networks on which an address is being asked for; and what was given, and not yet told of.
+        self._taking: Counter[str] = Counter()
+        self._given: dict[str, Place] = {}
+
+    def hear(self, news: NetworkNews) -> None:
+        """Take in a whole piece of news."""
+        self._number += 1
+        told = tuple(Record(one.kind, one.key, bytes(one.body), self._number) for one in news.records)
+        for record in told:
+            self._given.pop(record.key, None)
+        given = self._given if news.all else {}
+        self._records.take_in(News(self._number, news.all, told, tuple(news.gone)))
+        self.take_in(News(self._number, news.all, told, tuple(news.gone)))
+        for key, place in given.items():
+            self._keep_place(key, place, self._number)
+        self._woken()
+
+    def is_underway(self, place: Place) -> bool:
+        return super().is_underway(place) or place.network in self._taking
+
+    async def take(
+        self, network: Network, who: Occupant, options: EndpointOptions = DEFAULTS, node: str = ""
+    ) -> list[Place]:
+        wish = Wish(
+            network=network.id,
+            host=who.kind == "host",
+            names=who.names,
+            container=who.container,
+            task=who.task,
+            address=options.address,
+            address6=options.address6,
+            mac=options.mac,
+            ipv6=options.ipv6,
+        )
+        self._taking[network.id] += 1
+        try:
+            places = decoded(await self._calls.take(encoded(wish)), Places).places
+            self._number += 1
+            for place in places:
+                self.underway.add(place.key)
+                self._given[place.key] = place
+                self._keep_place(place.key, place, self._number)
+            return places
+        finally:
+            self._taking[network.id] -= 1
+            self._taking = +self._taking
+
+    async def give_back(self, places: Iterable[Place]) -> None:
+        keys = [place.key for place in places]
+        if not keys:
+            return
+        await self._calls.give_back(encoded(Keys(keys=keys)))
+        self._number += 1
+        for key in keys:
+            self._given.pop(key, None)
+            self._drop(ADDRESS, key, self._number)
+
+    async def note(self, network: Network, who: Occupant, address: str, mac: str = "") -> bool:
+        """What a worker has, a manager has given it."""
+        return True
+
+    async def removing(self, network: Network) -> None:
+        raise Unavailable(A_WORKER)

@@ -1,0 +1,90 @@
+"""A manager gives addresses to its workers: each its own, and nobody's twice."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from husk.engine.model.network import Network
+from husk.engine.services.assignment_messages import decoded, encoded
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.here import Here
+from husk.engine.services.model import NetworkAttachment, TaskSpec
+from husk.engine.services.network_desk import MOST_OF_TASK, Keys, NetworkDesk, Places
+from husk.engine.services.network_share import Wish
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.shared_networks import SharedNetworks
+from husk.errors import Forbidden, Unavailable
+from husk.storage.state.store import StateStore
+
+from .test_planner import make_service, make_task
+
+
+class Room:
+    def __init__(self, state: StateStore) -> None:
+        self.records = SwarmRecords(EmbeddedStore(state))
+        here = cast(Here, SimpleNamespace(node_id="m", active=True, data_path_port=4790))
+        self.shared: SharedNetworks | None = SharedNetworks(self.records, here, lambda: None)
+        self.changed = 0
+        self.desk = NetworkDesk(self.records, here, lambda: self.shared, self._hear)
+        self.lan = Network(id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24")
+        service = make_service(1)
+        service.spec.task_template = TaskSpec(networks=[NetworkAttachment(target="lan")])
+        self.records.services[service.id] = service
+        task = make_task(1, node_id="w")
+        task.service_id, task.status.state = service.id, "preparing"
+        self.task = self.records.tasks[task.id] = task
+        self.records.index.note(task)
+
+    def _hear(self) -> None:
+        self.changed += 1
+
+    async def take(self, node: str = "w", **fields: object) -> list[str]:
+        wish = Wish(network="lan", **fields)  # type: ignore[arg-type]
+        return [place.key for place in decoded(await self.desk.take(node, encoded(wish)), Places).places]
+
+
+@pytest.fixture
+async def room(state: StateStore) -> Room:
+    made = Room(state)
+    assert made.shared is not None
+    await made.shared.add(made.lan)
+    return made
+
+
+async def test_a_node_takes_addresses_and_gives_them_back(room: Room) -> None:
+    [one] = await room.take(task=room.task.id, container="c1", names=("web",))
+    [two] = await room.take(task=room.task.id, address="10.0.9.77")
+    [own] = await room.take(host=True)
+    assert await room.take(host=True) == [own], "one is enough"
+    assert two == "lan/10.0.9.77" and len({one, two, own}) == 3 and room.changed == 3
+    assert room.shared is not None and not room.shared.underway
+    with pytest.raises(Forbidden, match="already in use"):
+        await room.take(task=room.task.id, address="10.0.9.77")
+    with pytest.raises(Forbidden, match="not the node's"):
+        await room.desk.give_back("x", encoded(Keys(keys=[one])))
+    share = room.desk.share("w")
+    assert share.data_path_port == 4790 and {key for kind, key in share.records if kind == "address"} == {one, two, own}
+    assert {kind for kind, _ in room.desk.share("x").records} <= {"node"}
+    await room.desk.give_back("w", encoded(Keys(keys=[one, two, own, "lan/unknown", "what"])))
+    assert not list(room.shared.all())
+
+
+async def test_no_task_has_addresses_without_end(room: Room) -> None:
+    for _ in range(MOST_OF_TASK):
+        await room.take(task=room.task.id)
+    with pytest.raises(Forbidden, match="16 such addresses"):
+        await room.take(task=room.task.id)
+
+
+async def test_what_is_not_its_own_is_refused(room: Room) -> None:
+    with pytest.raises(Forbidden):
+        await room.take("x", host=True)
+    with pytest.raises(Forbidden):
+        await room.take("x", task=room.task.id)
+    assert room.changed == 0
+    room.shared = None
+    with pytest.raises(Unavailable):
+        await room.take(host=True)
+    await room.desk.give_back("w", b"{}")
+    assert room.desk.share("w").records == {}

@@ -1,0 +1,180 @@
+"""What a node may know of networks, and what it may ask for: nothing of networks that its tasks are not on."""
+
+import msgspec
+import pytest
+
+from husk.engine.model.network import Network
+from husk.engine.networks.sharing import Place
+from husk.engine.services.model import NetworkAttachment, PortConfig, Service, Task, TaskSpec, VirtualIP
+from husk.engine.services.network_share import Wish, World, checked, ingress_of, networks_of, share
+from husk.engine.services.node import Node, NodeStatus
+from husk.errors import Forbidden, InvalidParameter
+
+from .test_planner import make_service, make_task
+
+
+def network(id: str, number: int, *, attachable: bool = False, ingress: bool = False) -> Network:
+    return Network(
+        id=id,
+        name=id,
+        driver="overlay",
+        created="",
+        scope="swarm",
+        vni=number,
+        subnet=f"10.0.{number}.0/24",
+        attachable=attachable,
+        ingress=ingress,
+    )
+
+
+def place(network: str, address: str, node: str, kind: str = "endpoint", task: str = "", name: str = "") -> Place:
+    names = (name,) if name else ()
+    return Place(network=network, address=address, node=node, kind=kind, task=task, names=names)  # type: ignore[arg-type]
+
+
+class Room:
+    def __init__(self) -> None:
+        self.networks = {
+            one.id: one
+            for one in (
+                network("front", 1),
+                network("back", 2),
+                network("open", 3, attachable=True),
+                network("ingress", 4, ingress=True),
+            )
+        }
+        self.services: dict[str, Service] = {}
+        self.tasks: list[Task] = []
+        self.places: list[Place] = []
+        self.nodes = {
+            id: Node(id=id, version=1, created_at="", updated_at="", status=NodeStatus(state="ready", addr=id.upper()))
+            for id in ("m", "w", "x")
+        }
+        self.web = self.service("web", "front", node="w", alias="site")
+        self.db = self.service("db", "back", node="m")
+        self.shop = self.service("shop", "back", node="x", published=8080)
+
+    def service(self, name: str, on: str, node: str, published: int = 0, alias: str = "") -> Service:
+        service = make_service(1)
+        service.id, service.spec.name = f"{name}-id", name
+        service.spec.labels = {"secret": f"label of {name}"}
+        attachment = NetworkAttachment(target=on, aliases=[alias] if alias else [])
+        service.spec.task_template = TaskSpec(networks=[attachment])
+        number = self.networks[on].vni
+        service.virtual_ips = [VirtualIP(network_id=on, addr=f"10.0.{number}.2/24")]
+        if published:
+            service.ports = [PortConfig(published_port=published, target_port=80, publish_mode="ingress")]
+            service.virtual_ips.append(VirtualIP(network_id="ingress", addr="10.0.4.9/24"))
+        self.services[service.id] = service
+        task = make_task(1, node_id=node)
+        task.id, task.service_id, task.service_name = f"{name}-task", service.id, name
+        task.status.state, task.status.container_id = "running", f"container{name}"
+        self.tasks.append(task)
+        self.places.append(place(on, f"10.0.{number}.{10 + len(self.tasks)}", node, task=task.id, name=f"tasks.{name}"))
+        if published:
+            self.places.append(place("ingress", "10.0.4.10", node, task=task.id, name=f"tasks.{name}"))
+        return service
+
+    @property
+    def world(self) -> World:
+        return World(
+            networks=self.networks,
+            services=self.services,
+            nodes=self.nodes,
+            tasks_on=lambda node: [task for task in self.tasks if task.node_id == node],
+            tasks_of=lambda service: [task for task in self.tasks if task.service_id == service],
+            places_of=lambda network: [place for place in self.places if place.network == network.id],
+        )
+
+    def words(self, node: str) -> str:
+        return msgspec.json.encode([*share(node, self.world).items()]).decode()
+
+
+def test_a_node_knows_the_networks_of_its_own_tasks_and_nothing_of_others() -> None:
+    room = Room()
+    known = share("w", room.world)
+    names = {name for name in known if name[0] != "address"}
+    assert names == {
+        ("overlay", "front"), ("overlay", "ingress"), ("service", "web-id"), ("service", "shop-id"),
+        ("task", "web-task"), ("task", "shop-task"), ("node", "w"), ("node", "x"),
+    }  # fmt: skip
+    words = room.words("w")
+    for word in ("back", "10.0.2.", "db", "label of", "tasks.shop", '"shop"', "containershop", "open"):
+        assert word not in words, word
+    for word in ("10.0.1.2", "site", "tasks.web", "containerweb", "10.0.4.9", "10.0.4.10", "8080"):
+        assert word in words, word
+    shop = known["service", "shop-id"]
+    assert isinstance(shop, Service) and shop.spec.name == "shop-id"
+    assert [entry.network_id for entry in shop.virtual_ips] == ["ingress"]
+
+
+def test_the_ingress_network_is_everywhere_while_something_is_published() -> None:
+    room = Room()
+    assert ingress_of(room.world) == {"ingress"} and ("overlay", "ingress") in share("w", room.world)
+    room.shop.ports = []
+    assert ingress_of(room.world) == set() and ("overlay", "ingress") not in share("w", room.world)
+
+
+def test_a_network_is_known_until_the_last_task_there_is_gone() -> None:
+    room = Room()
+    assert networks_of("w", room.world) == {"front"}
+    room.tasks[0].desired_state = "remove"
+    del room.services["web-id"]
+    assert networks_of("w", room.world) == {"front"}, "its task has an address there"
+    room.tasks[0].status.state = "pending"
+    assert networks_of("w", room.world) == set()
+    # Plain containers are where those may be.
+    room.places += [place("open", "10.0.3.5", "w"), place("back", "10.0.2.99", "w")]
+    assert networks_of("w", room.world) == {"open"}
+
+
+def test_only_tasks_that_run_and_are_wanted_lead_somewhere() -> None:
+    room = Room()
+    other = make_task(2, node_id="m")
+    other.id, other.service_id = "other", "web-id"
+    room.tasks.append(other)
+    for state, wanted, told in (("starting", "running", False), ("running", "running", True),
+                                ("running", "shutdown", False)):  # fmt: skip
+        other.status.state, other.desired_state = state, wanted  # type: ignore[assignment]
+        assert (("task", "other") in share("w", room.world)) == told
+    room.tasks[0].status.state = "starting"
+    assert ("task", "web-task") in share("w", room.world), "its own"
+
+
+def test_what_a_node_may_ask_for() -> None:
+    room = Room()
+    own = Wish(network="front", task="web-task", container="c1", names=("tasks.web", "site", "web.1"))
+    assert checked("w", own, room.world) == own
+    checked("w", Wish(network="front", host=True), room.world)
+    checked("w", Wish(network="ingress", host=True), room.world)
+    checked("w", Wish(network="open", container="c1"), room.world)
+    checked("x", Wish(network="ingress", task="shop-task"), room.world)
+    for node, wish in (
+        ("w", Wish(network="back", host=True)),
+        ("w", Wish(network="back", task="db-task")),
+        ("w", Wish(network="front", task="db-task")),
+        ("w", Wish(network="front", container="plain")),
+        ("w", Wish(network="ingress", task="web-task")),
+        ("w", Wish(network="nothing", host=True)),
+        ("stranger", Wish(network="front", task="web-task")),
+    ):
+        with pytest.raises(Forbidden):
+            checked(node, wish, room.world)
+    for wrong in (
+        Wish(network="front", task="web-task", address="10.0.2.7"),
+        Wish(network="front", task="web-task", address="x"),
+        Wish(network="front", task="web-task", address6="fd00::1"),
+        Wish(network="front", task="web-task", mac="no"),
+        Wish(network="front", task="web-task", container="../etc"),
+    ):
+        with pytest.raises(InvalidParameter):
+            checked("w", wrong, room.world)
+
+
+def test_nobody_is_called_as_another_service() -> None:
+    room = Room()
+    room.service("api", "front", node="m", alias="gate")
+    asked = Wish(network="front", task="web-task", names=("Api", "tasks.api", "gate", "tasks.GATE", "web", "own", ""))
+    assert checked("w", asked, room.world).names == ("web", "own")
+    plain = Wish(network="open", names=("web", "x" * 300))
+    assert checked("w", plain, room.world).names == ("web",), "which is another network's"

@@ -1,0 +1,29 @@
+from unittest.mock import Mock
+
+from husk.engine.model.events import Events
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.network_sharing import NetworkSharing
+from husk.engine.services.records import SwarmRecords
+from husk.storage.state.store import StateStore
+
+
+def test_it_begins_once_and_ends(state: StateStore) -> None:
+    endpoints, networks, agent, events = Mock(shared=None, feed=None), Mock(), Mock(), Events()
+    records = SwarmRecords(EmbeddedStore(state))
+    sharing = NetworkSharing(records, Mock(), networks, endpoints, agent, events)
+    sharing.end()
+    sharing.begin()
+    shared = endpoints.shared
+    assert shared is not None and endpoints.feed is not None and len(records.followers) == 1
+    networks.share.assert_called_with(shared)
+    sharing.begin()
+    assert endpoints.shared is shared
+    before = agent.wake.call_count
+    events.publish("network", "disconnect", "lan", {})
+    assert agent.wake.call_count == before + 1
+    sharing.end()
+    assert endpoints.shared is None and endpoints.feed is None and not records.followers
+    networks.share.assert_called_with(None)
+    sharing.begin()
+    events.publish("network", "disconnect", "lan", {})
+    assert agent.wake.call_count == before + 3

@@ -1,0 +1,105 @@
+"""A worker's networks: what it was told and what it was given, whichever comes first."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import msgspec
+import pytest
+
+from husk.engine.model.network import Network
+from husk.engine.networks.sharing import Occupant, Place
+from husk.engine.services.assignment_messages import Known, NetworkNews, decoded, encoded
+from husk.engine.services.here import Here
+from husk.engine.services.network_desk import Keys, Places
+from husk.engine.services.network_share import Wish
+from husk.engine.services.no_store import NoStore
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.remote_networks import RemoteNetworks
+from husk.errors import Unavailable
+from husk.network.endpoint import EndpointOptions
+from tests.support.waiting import soon
+
+LAN = Network(id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24")
+
+
+def known(record: Network | Place) -> Known:
+    kind, key = ("address", record.key) if isinstance(record, Place) else ("overlay", record.id)
+    return Known(kind, key, msgspec.Raw(msgspec.json.encode(record)))
+
+
+class FakeManager:
+    def __init__(self) -> None:
+        self.asked: list[Wish] = []
+        self.back: list[str] = []
+        self.held = asyncio.Event()
+        self.held.set()
+
+    async def take(self, body: bytes) -> bytes:
+        wish = decoded(body, Wish)
+        self.asked.append(wish)
+        await self.held.wait()
+        kind = "host" if wish.host else "endpoint"
+        place = Place(network="lan", address=f"10.0.9.{len(self.asked)}", node="w", kind=kind)  # type: ignore[arg-type]
+        return encoded(Places(places=[place]))
+
+    async def give_back(self, body: bytes) -> None:
+        self.back += decoded(body, Keys).keys
+
+
+class Room:
+    def __init__(self) -> None:
+        self.manager = FakeManager()
+        self.woken = 0
+        here = cast(Here, SimpleNamespace(node_id="w"))
+        self.networks = RemoteNetworks(SwarmRecords(NoStore()), here, self._wake, self.manager)
+        self.networks.hear(NetworkNews(all=True, records=[known(LAN)]))
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    @property
+    def addresses(self) -> set[str]:
+        return {place.address for place in self.networks.all()}
+
+
+async def test_an_address_is_asked_for_and_given_back() -> None:
+    room = Room()
+    assert room.woken == 1 and list(room.networks.networks) == ["lan"]
+    options = EndpointOptions(address="10.0.9.1", mac="02:00:00:00:00:01", ipv6=False)
+    async with room.networks.claimed(LAN, options, Occupant("endpoint", ("web",), "c", "t")) as claimed:
+        assert claimed.address == "10.0.9.1" and all(room.networks.is_underway(one) for one in room.networks.all())
+    [wish] = room.manager.asked
+    assert (wish.names, wish.container, wish.task, wish.mac, wish.ipv6, wish.host) == (
+        ("web",), "c", "t", "02:00:00:00:00:01", False, False,
+    )  # fmt: skip
+    [place] = room.networks.all()
+    assert not room.networks.is_underway(place)
+    await room.networks.give_back([])
+    await room.networks.give_back([place])
+    assert room.manager.back == ["lan/10.0.9.1"] and room.addresses == set()
+    assert await room.networks.note(LAN, Occupant("service"), "10.0.9.9") and room.addresses == set()
+    with pytest.raises(Unavailable, match="Worker nodes"):
+        await room.networks.removing(LAN)
+
+
+async def test_news_before_the_answer_and_the_answer_before_the_news() -> None:
+    room = Room()
+    room.manager.held.clear()
+    taking = soon(room.networks.take(LAN, Occupant("host")))
+    while not room.manager.asked:
+        await asyncio.sleep(0)
+    own = Place(network="lan", address="10.0.9.1", node="w", kind="host")
+    room.networks.hear(NetworkNews(records=[known(own)]))
+    assert room.networks.is_underway(own), "nobody gives it back meanwhile"
+    room.manager.held.set()
+    assert await taking == [own]
+    # A manager that tells everything may not have heard of what another one has just given.
+    [second] = await room.networks.take(LAN, Occupant("host"))
+    room.networks.hear(NetworkNews(all=True, records=[known(LAN), known(own)]))
+    assert room.addresses == {own.address, second.address}
+    room.networks.hear(NetworkNews(records=[known(second)]))
+    room.networks.hear(NetworkNews(all=True, records=[known(LAN)]))
+    assert room.addresses == set()
+    room.networks.hear(NetworkNews(gone=[("overlay", "lan")]))
+    assert not room.networks.networks
