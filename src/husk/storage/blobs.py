@@ -92,7 +92,12 @@ class BlobStore:
 
     async def put(self, data: bytes) -> str:
         """Store `data` and return its digest."""
-        return await asyncio.to_thread(self._put, data)
+        (digest,) = await self.put_all(data)
+        return digest
+
+    async def put_all(self, *documents: bytes) -> list[str]:
+        """Store several and return their digests."""
+        return await asyncio.to_thread(lambda: [self._put(data) for data in documents])
 
     async def remove(self, digest: str) -> None:
         """Remove a blob, which nobody finds from the call on; nothing happens when there is none."""

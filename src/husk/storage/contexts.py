@@ -11,6 +11,7 @@ from pathlib import Path
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.kernel.rooted import read_file
 from husk.storage.diffs import DiffStore
+from husk.storage.small import LARGEST_ARCHIVE, fill_small
 from husk.storage.space import room_left
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.messages import (
@@ -39,10 +40,14 @@ class Contexts:
     async def unpack(self, chunks: AsyncIterator[bytes]) -> str:
         """Make a stack of an archive, plain or compressed, as it comes. All files in it belong to root."""
         async with self._diffs.workspace("") as space:
+            begun, whole = await _beginning(chunks)
+            if whole and (size := await _fill(space.upper, begun)) is not None:
+                return await space.keep(size)
             room = await asyncio.to_thread(room_left, space.upper)
             worker = await Worker.start(self._nursery, ContextJob(str(space.upper), room))
             try:
                 with contextlib.suppress(WorkerDied):  # its line says why
+                    await worker.write(begun)
                     async for chunk in chunks:
                         await worker.write(chunk)
                 _check(await worker.outcome())
@@ -107,6 +112,23 @@ class Contexts:
                 raise SystemFault(message)
             case _:
                 raise SystemFault("the worker that looks at files of a build died: see the daemon's log")
+
+
+async def _beginning(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
+    """The first bytes, and whether they are all: of a small archive they are."""
+    begun = b""
+    async for chunk in chunks:
+        begun += chunk
+        if len(begun) > LARGEST_ARCHIVE:
+            return begun, False
+    return begun, True
+
+
+async def _fill(directory: Path, archive: bytes) -> int | None:
+    try:
+        return await asyncio.to_thread(fill_small, directory, archive)
+    except OSError as error:
+        raise SystemFault(f"a context cannot be unpacked: {error}") from error
 
 
 def _finish(path: Path, mode: int, owner: tuple[int, int], time: int) -> None:

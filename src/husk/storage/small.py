@@ -1,4 +1,4 @@
-"""How do small files get into or out of a container? Without a worker, where one look at the root is enough.
+"""How do small files get into or out of a container, or into a build? Without a worker, where one look is enough.
 
 A worker takes longer to close itself in than such files to be copied. Without this shortcut `docker cp` of 3 bytes
 takes 1.13 to 1.22 times as long in and 1.11 to 1.18 times out, and that of a directory with three small files 1.11 to
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from husk.kernel.rooted import open_beneath, reopen
 from husk.storage.look import opened, parts
-from husk.storage.tar.entry import REGULAR, Entry, TarError, clean_name
+from husk.storage.tar.entry import BLOCK, REGULAR, Entry, TarError, clean_name
 from husk.storage.tar.members import Members, tar_to
 from husk.storage.tar.stream import TarStream, entries
 from husk.storage.workers.extract import CREATE, set_time
@@ -65,10 +65,10 @@ def put_small(
 
     FileNotFoundError if there is no such directory. `owner` (user, group) replaces the archive's.
     """
-    found = _only_file(archive)
-    if found is None:
+    found = _plain_files(archive)
+    if found is None or len(found) != 1:
         return False
-    entry, data = found
+    ((entry, data),) = found
     if _touches_mount([*parts(path), os.fsdecode(entry.name)], mount_points):
         return False
     if owner is not None:
@@ -81,6 +81,27 @@ def put_small(
         except (_NotSimple, OSError, OverflowError):
             return False  # perhaps with a part of it done, which the worker does again
     return True
+
+
+def fill_small(directory: Path, archive: bytes) -> int | None:
+    """Put the few small files of `archive` into an empty directory that nobody else writes to, all of them root's.
+
+    The bytes that they have; None, and nothing is done, if a worker must do it. OSError if they cannot be written.
+    """
+    # A plain archive with its end mark: what else it be, or what is wrong with it, a worker finds out.
+    files = _plain_files(archive) if archive.endswith(bytes(2 * BLOCK)) else None
+    if files is None:
+        return None
+    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        for entry, data in files:
+            entry.uid = entry.gid = 0
+            _write(descriptor, entry, data)
+    except (_NotSimple, OverflowError) as error:
+        raise OSError(f"a file cannot be written: {error}") from error
+    finally:
+        os.close(descriptor)
+    return sum(len(data) for _, data in files)
 
 
 def _touches_mount(place: list[str], mount_points: Iterable[str]) -> bool:
@@ -147,22 +168,22 @@ def _reopened(found: int, flags: int) -> Iterator[int]:
         os.close(file)
 
 
-def _only_file(archive: bytes) -> tuple[Entry, bytes] | None:
-    """The file of an archive that has nothing else, and no more to tell of it than a header can."""
+def _plain_files(archive: bytes) -> list[tuple[Entry, bytes]] | None:
+    """The files of an archive that has nothing else, no directory, and no more to tell of them than a header can."""
     buffers = iter([memoryview(archive)])
     stream = TarStream(lambda: next(buffers, memoryview(b"")))
-    found: tuple[Entry, bytes] | None = None
+    found: dict[bytes, tuple[Entry, bytes]] = {}
     try:
         for entry in entries(stream):
             entry.name = clean_name(entry.name)
             data = stream.take(entry.size)
             plain = entry.kind == REGULAR and entry.sparse is None and not entry.xattrs and len(data) == entry.size
-            if found is not None or not plain or not entry.name or b"/" in entry.name:
+            if not plain or entry.name in found or not entry.name or b"/" in entry.name or len(found) >= _MOST_ENTRIES:
                 return None
-            found = entry, data
+            found[entry.name] = entry, data
     except TarError:
         return None
-    return found
+    return list(found.values())
 
 
 def _write(directory: int, entry: Entry, data: bytes) -> None:

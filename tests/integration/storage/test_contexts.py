@@ -45,6 +45,17 @@ async def test_an_archive_becomes_a_stack_whose_files_belong_to_root(store, cont
     assert await contexts.read(stack, "sub", 100) is None
 
 
+async def test_a_small_archive_of_plain_files_needs_no_worker(store, contexts):
+    employed = store.nursery.employed
+    stack = await contexts.unpack(in_pieces(archive(Dockerfile=b"FROM x", other=b"y")))
+    (directory,) = store.diffs.lower(stack)
+    assert (os.stat(f"{directory}/other").st_uid, store.diffs.size(stack)) == (0, 7)
+    assert await contexts.read(stack, "Dockerfile", 100) == b"FROM x"
+    assert store.nursery.employed == employed
+    await contexts.unpack(in_pieces(archive(large=bytes(1 << 18))))
+    assert store.nursery.employed == employed + 1
+
+
 async def test_links_lead_nowhere_else(store, contexts):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:

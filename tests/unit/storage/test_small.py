@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.small import put_small, read_small
+from husk.storage.small import fill_small, put_small, read_small
 from husk.storage.tar.members import tar_to
 from husk.storage.workers.pack import XATTRS, add_all, describe, source
 from tests.support.tars import files_of
@@ -252,3 +252,45 @@ def test_a_directory_with_its_files_is_the_workers(root: Path):
 def test_of_two_files_none_is_put(root: Path):
     assert not put_small(root, [], "/", archive((tarfile.TarInfo("a"), b"a"), (tarfile.TarInfo("b"), b"b")))
     assert not (root / "a").exists()
+
+
+def test_a_directory_is_filled_with_the_files_of_a_small_archive(tmp_path):
+    one, other = tarfile.TarInfo("Dockerfile"), tarfile.TarInfo("./other")
+    one.mode, one.mtime = 0o640, 7
+    assert fill_small(tmp_path, archive((one, b"FROM x"), (other, b""))) == 6
+    assert (tmp_path / "Dockerfile").read_bytes() == b"FROM x"
+    status = (tmp_path / "Dockerfile").stat()
+    assert (status.st_mode & 0o7777, status.st_uid, status.st_mtime) == (0o640, 0, 7)
+    assert sorted(os.listdir(tmp_path)) == ["Dockerfile", "other"]
+    assert fill_small(tmp_path, archive()) == 0
+
+
+def _member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, link
+    return member, b""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        archive(_member("link", tarfile.SYMTYPE, "/etc/passwd")),
+        archive(_member("directory", tarfile.DIRTYPE)),
+        archive(_member("directory/file")),
+        archive(_member("../file")),
+        archive(_member("twice"), _member("twice")),
+        archive(*(_member(str(number)) for number in range(101))),
+        archive(_member("no end"))[:512],
+        b"no archive",
+        b"",
+    ],
+)
+def test_nothing_is_filled_with_what_a_worker_has_to_look_at(tmp_path, given):
+    assert fill_small(tmp_path, given) is None
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_small_archive_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "Dockerfile").mkdir()
+    with pytest.raises(OSError, match="cannot be written"):
+        fill_small(tmp_path, archive(_member("Dockerfile")))

@@ -11,6 +11,8 @@ from collections import deque
 from husk.api.http.request import Request
 
 _MOST_WAITING = 1 << 18
+# A piece as large as this is given alone: to put it together with others would be a copy for nothing.
+_ENOUGH = 1 << 15
 # How many milliseconds a client may take to read the head of an answer before the stream follows anyway.
 _HEAD_PATIENCE = 50
 
@@ -63,10 +65,14 @@ class HijackedStream:
                 return b""
             self._readable.clear()
             await self._readable.wait()
-        data = b"".join(self._input)
-        self._input.clear()
-        self._size = 0
-        self._connection.let_input_go_on()
+        if len(self._input[0]) >= _ENOUGH:
+            data = self._input.popleft()
+        else:
+            data = b"".join(self._input)
+            self._input.clear()
+        self._size -= len(data)
+        if self._size <= _MOST_WAITING:
+            self._connection.let_input_go_on()
         return data
 
     async def write(self, data: bytes) -> None:

@@ -3,6 +3,7 @@
 context → Dockerfile → graph (`dockerfile.convert`) → solver → image (`export`)
 """
 
+import asyncio
 import posixpath
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -78,8 +79,9 @@ class ClassicBuilder:
     ) -> Image:
         """`context` is a stack, which belongs to whoever calls. The `watcher` is told of every vertex."""
         path = posixpath.normpath("/" + request.dockerfile).lstrip("/")
-        text = await self._text(context, path)
-        ignored, context = await self._without_ignored(context, path)
+        patterns = self._contexts.read(context, IGNORE_FILE, LARGEST_DOCKERFILE)
+        text, data = await asyncio.gather(self._text(context, path), patterns)
+        ignored, context = await self._without_ignored(context, path, data)
         sources = _Sources(self._images, request, context, credentials, report)
         epoch = epoch_of(request.options.build_args)
         options = structs.replace(request.options, ignore=ignored, epoch=None if epoch is None else epoch * 10**9)
@@ -143,9 +145,8 @@ class ClassicBuilder:
             raise InvalidParameter(f"the Dockerfile ({path}) cannot be empty")
         return data.decode("utf-8", "surrogateescape")
 
-    async def _without_ignored(self, context: str, path: str) -> tuple[ignore.Ignore | None, str]:
+    async def _without_ignored(self, context: str, path: str, data: bytes | None) -> tuple[ignore.Ignore | None, str]:
         """The client leaves out what is ignored, but for what we need to read: that is left out here."""
-        data = await self._contexts.read(context, IGNORE_FILE, LARGEST_DOCKERFILE)
         if not data:
             return None, context
         try:

@@ -200,12 +200,13 @@ class _Loader:
         )
         try:
             stack = await definition.stack()
-            text = await self._files.read(stack, path, LARGEST)
+            text, ignored = await asyncio.gather(
+                self._files.read(stack, path, LARGEST), self._files.read(stack, own_ignore, LARGEST)
+            )
             if text is None:
                 text = await self._files.read(stack, other, LARGEST)
             if text is None:
                 raise InvalidParameter(f"failed to read dockerfile: open {path}: no such file or directory")
-            ignored = await self._files.read(stack, own_ignore, LARGEST)
         finally:
             await definition.close()
         if not text:

@@ -1,5 +1,6 @@
 """How a configuration and layers become an image. Pull, load, commit and the first busybox all end here."""
 
+import hashlib
 from collections.abc import Iterable
 
 import msgspec
@@ -80,9 +81,10 @@ async def image_over(
     manifest: tuple[bytes, str] | None = None,
 ) -> Image:
     """As `make_image`, for a configuration that exists already, and perhaps a manifest (with its media type)."""
-    image_id = await blobs.put(config)
+    image_id = "sha256:" + hashlib.sha256(config).hexdigest()
     body, media_type = manifest or compose_manifest(image_id, len(config), layers)
-    descriptor = Descriptor(media_type=media_type, digest=await blobs.put(body), size=len(body))
+    _, digest = await blobs.put_all(config, body)
+    descriptor = Descriptor(media_type=media_type, digest=digest, size=len(body))
     size = sum(layer.size for layer in layers)
     return image_record(image_id, document, size=size, parent=parent, manifest=descriptor)
 

@@ -24,6 +24,8 @@ from husk.rpc.http2.events import Headers
 
 # What may wait for the peer before `send` waits too.
 _MOST_UNSENT = 1 << 18
+# Pieces that are as large as this are not put together for whoever passes them on: that would be a copy for nothing.
+_ENOUGH = 1 << 15
 
 Metadata = Mapping[str, list[str]]
 
@@ -59,10 +61,10 @@ class Stream:
         self._link = link
         self._number = number
         self._reader = MessageReader(link.largest)
-        self._raw: deque[bytes] = deque()
+        # What has come, and what each piece took of the window.
+        self._raw: deque[tuple[bytes, int]] = deque()
         self._messages: deque[bytes] = deque()
-        # What the data that waits took of the window.
-        self._credit = 0
+        self._credit = 0  # of what was no data: padding
         self._ended = False
         self._error: GrpcError | None = None
         self._closed = False
@@ -90,10 +92,10 @@ class Stream:
         return messages
 
     async def recv_raw(self) -> bytes:
-        """The bytes that are here, each message behind its head of five bytes; b"" at the end."""
+        """Some of the bytes that are here, each message behind its head of five bytes; b"" at the end."""
         if not await self._more():
             return b""
-        return self._take_raw()
+        return self._take_raw(_ENOUGH)
 
     async def _more(self) -> bool:
         """Wait for data; False at a good end."""
@@ -108,13 +110,18 @@ class Stream:
             await self._changed.wait()
         return True
 
-    def _take_raw(self) -> bytes:
-        data = b"".join(self._raw) if len(self._raw) > 1 else self._raw[0]
-        self._raw.clear()
-        self._link.http.acknowledge(self._number, self._credit)
-        self._credit = 0
+    def _take_raw(self, enough: int | None = None) -> bytes:
+        """All that is here, or the first pieces that are `enough`."""
+        pieces: list[bytes] = []
+        size, credit, self._credit = 0, self._credit, 0
+        while self._raw and (enough is None or size < enough):
+            piece, cost = self._raw.popleft()
+            pieces.append(piece)
+            size += len(piece)
+            credit += cost
+        self._link.http.acknowledge(self._number, credit)
         self._link.flush()
-        return data
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _cut(self) -> None:
         """Cut messages out of the data that is here."""
@@ -175,8 +182,9 @@ class Stream:
 
     def feed(self, data: bytes, credit: int) -> None:
         if data:
-            self._raw.append(data)
-        self._credit += credit
+            self._raw.append((data, credit))
+        else:
+            self._credit += credit
         self._changed.set()
 
     def finish(self) -> None:

@@ -91,9 +91,7 @@ class Receiver:
         return self._ended
 
     def feed(self, data: bytes) -> None:
-        if self._rest:
-            data = self._rest + data
-        position, end = 0, len(data)
+        position, end = self._complete(data) if self._rest else 0, len(data)
         while end - position >= HEAD_SIZE:
             start = position + HEAD_SIZE
             stop = start + packets.read_head(data, position)
@@ -101,7 +99,25 @@ class Receiver:
                 break
             position = stop
             self._packet(data[start:stop])
-        self._rest = data[position:]
+        if position < end:
+            self._rest = data[position:]
+
+    def _complete(self, data: bytes) -> int:
+        """Take the message that had begun, if its end is in `data`; how much of that is done with.
+
+        The rest is not copied for it.
+        """
+        begun = self._rest + data[: max(0, HEAD_SIZE - len(self._rest))]
+        if len(begun) < HEAD_SIZE:
+            self._rest = begun
+            return len(data)
+        missing = HEAD_SIZE + packets.read_head(begun, 0) - len(self._rest)
+        if missing > len(data):
+            self._rest += data
+            return len(data)
+        message, self._rest = self._rest + data[:missing], b""
+        self._packet(message[HEAD_SIZE:])
+        return missing
 
     def finish(self) -> None:
         """Everything is here: make what had to wait for it, and tell the sender."""

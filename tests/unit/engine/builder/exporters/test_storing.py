@@ -27,6 +27,9 @@ class Store:
     async def put(self, body):
         return digest_of(body)
 
+    async def put_all(self, *bodies):
+        return [digest_of(body) for body in bodies]
+
     async def release(self, chain, content):
         self.released += content
 
