@@ -9,6 +9,7 @@ import errno
 import os
 import posixpath
 import stat
+import time
 from pathlib import Path
 
 _SYS_OPENAT2 = 437
@@ -16,6 +17,9 @@ _RESOLVE_IN_ROOT = 0x10
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
+# The kernel does not follow `..` while anything on the host is renamed or mounted, and says so (EAGAIN). One that
+# renames all the time fails one attempt in a few; the last ones are milliseconds apart.
+_MOST_ATTEMPTS, _PAUSE = 100, 0.00005
 # As many as the kernel follows.
 _MOST_LINKS = 40
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -46,11 +50,16 @@ def reopen(found: int, flags: int) -> int:
 
 def _openat2(directory: int, path: str, flags: int, resolve: int) -> int:
     how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
-    fd = _libc.syscall(_SYS_OPENAT2, directory, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
-    if fd < 0:
+    name = os.fsencode(path)
+    for attempt in range(1, _MOST_ATTEMPTS + 1):
+        fd = _libc.syscall(_SYS_OPENAT2, directory, name, ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return int(fd)
         error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error), path)
-    return int(fd)
+        if error != errno.EAGAIN or attempt == _MOST_ATTEMPTS:
+            break
+        time.sleep(attempt * _PAUSE)
+    raise OSError(error, os.strerror(error), path)
 
 
 def make_directories(root: Path | str, path: str, owner: tuple[int, int] | None = None) -> None:

@@ -3,10 +3,13 @@
 import os
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from husk.kernel import rooted
 from husk.kernel.rooted import make_directories, make_file, make_file_where_it_leads, read_text
 
 
@@ -98,3 +101,18 @@ def test_directories_are_made_for_an_owner(tmp_path: Path) -> None:
     make_directories(tmp_path, "/there/new/one", (os.getuid(), os.getgid()))
     made = (tmp_path / "there/new/one").stat()
     assert (made.st_uid, made.st_gid) == (os.getuid(), os.getgid())
+
+
+def test_what_is_renamed_elsewhere_meanwhile_is_no_error(tmp_path: Path) -> None:
+    tree, busy = tmp_path / "tree", tmp_path / "busy"
+    (tree / "a").mkdir(parents=True)
+    (tree / "file").write_text("text")
+    for directory in ("one/here", "two"):
+        (busy / directory).mkdir(parents=True)
+    renaming = "import os\nwhile True: os.rename('one/here', 'two/there'); os.rename('two/there', 'one/here')"
+    with subprocess.Popen([sys.executable, "-c", renaming], cwd=busy) as restless:
+        try:
+            for _ in range(300):
+                os.close(rooted.open_in_root(tree, "/" + "a/../" * 100 + "file", os.O_PATH))
+        finally:
+            restless.kill()
