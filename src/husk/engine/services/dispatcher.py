@@ -22,13 +22,15 @@ from husk.engine.services.delivery import Values
 from husk.engine.services.model import Task, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import SwarmRecords
-from husk.errors import Forbidden, HuskError
+from husk.errors import Forbidden, HuskError, InvalidParameter
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 # Tasks in one message, which stays far below the port's largest; and records of networks, which are small.
 AT_ONCE, RECORDS_AT_ONCE = 50, 1000
+# Reports in one message; nodes send far fewer (`remote_assignments`).
+MOST_REPORTS = 1000
 
 
 class Dispatcher:
@@ -70,13 +72,18 @@ class Dispatcher:
 
     async def report(self, node_id: str, reports: Sequence[Report]) -> Heard:
         """What has become of a node's tasks."""
-        refused = []
+        if len(reports) > MOST_REPORTS:
+            raise InvalidParameter(f"more than {MOST_REPORTS} reports at once")
+        refused, reason = [], ""
         for report in reports:
             try:
                 await self._take(node_id, report)
             except Forbidden as error:
-                log.warning("node %s says of task %s what it may not: %s", node_id, report.task_id, error.message)
                 refused.append(report.task_id)
+                reason = error.message
+        if refused:
+            tasks = f"{len(refused)} tasks" if len(refused) > 1 else f"task {refused[0][:64]}"
+            log.warning("node %s says of %s what it may not: %s", node_id, tasks, reason)
         return Heard(refused=refused)
 
     def wake(self) -> None:

@@ -8,9 +8,10 @@ Pulse(calls).start()
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Protocol
 
+from husk.cluster.port.faults import TooMany
 from husk.engine.services.assignment_messages import Beat, Heard, Report, Reports, Told, decoded, encoded
 from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.heartbeats import PERIOD
@@ -119,8 +120,9 @@ class Pulse:
         """Once; in which time again."""
         try:
             if self._description is not None:
-                await self._calls.describe(encoded(self._description))
-                self._description = None
+                with suppress(TooMany):  # it was said a moment ago: once more with the next beat
+                    await self._calls.describe(encoded(self._description))
+                    self._description = None
             # Shorter than what makes a node lost: the next manager may still hear in time.
             beat = decoded(await self._calls.heartbeat(PERIOD / SECOND), Beat)
         except HuskError as error:

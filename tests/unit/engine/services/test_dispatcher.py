@@ -13,7 +13,7 @@ from husk.engine.services import dispatcher
 from husk.engine.services.assignment_messages import Report, Told, encoded
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import SealedValues
-from husk.engine.services.dispatcher import AT_ONCE, Dispatcher, NetworkShare
+from husk.engine.services.dispatcher import AT_ONCE, MOST_REPORTS, Dispatcher, NetworkShare
 from husk.engine.services.model import (
     ContainerSpec,
     FileTarget,
@@ -24,6 +24,7 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
 )
+from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
 from tests.support.waiting import soon
@@ -181,6 +182,16 @@ async def test_states_are_taken_from_the_node_that_has_the_task(office: Office) 
     for _ in range(2):
         assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == []
     assert task.id not in office.store.tasks
+
+
+async def test_a_node_cannot_fill_the_log_or_the_day(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    many = [
+        Report(task_id=f"x{number}", status=TaskStatus(timestamp="", state="running")) for number in range(MOST_REPORTS)
+    ]
+    assert len((await office.dispatcher.report("a", many)).refused) == MOST_REPORTS
+    assert len(caplog.records) == 1 and "1000 tasks" in caplog.text
+    with pytest.raises(InvalidParameter, match="more than 1000 reports"):
+        await office.dispatcher.report("a", [*many, many[0]])
 
 
 async def test_while_the_swarm_is_locked_tasks_with_secrets_wait(office: Office) -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.dispatch import DispatchCalls, DispatchHandlers
+from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
 from husk.engine.services.agent import Agent
-from husk.engine.services.assignment_messages import Report
+from husk.engine.services.assignment_messages import Beat, Report, encoded
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Value
 from husk.engine.services.dispatcher import Dispatcher
@@ -225,3 +226,14 @@ async def test_a_worker_that_starts_again_keeps_what_is_its_own_and_removes_the_
         assert len(world.tasks()) == 2, "and what is fine is not touched"
     finally:
         await again.close()
+
+
+async def test_a_node_that_has_just_said_what_it_is_lives_all_the_same() -> None:
+    calls = AsyncMock(heartbeat=AsyncMock(return_value=encoded(Beat(period_ns=PERIOD))))
+    calls.describe.side_effect = TooMany("this node has just said what it is")
+    pulse = Pulse(calls, NodeDescription(hostname="beta"))
+    assert await pulse.beat() == PERIOD and pulse.trouble == ""
+    calls.describe.side_effect = None
+    for _ in range(2):
+        await pulse.beat()
+    assert calls.describe.await_count == 2, "it is said once more, and then no more"
