@@ -137,7 +137,7 @@ class Engine(Client):
 async def _served(config: Config) -> AsyncIterator[Edge]:
     """The engine, and the edge that it is asked through."""
     try:
-        async with Core.open(config) as core:
+        async with Core.open(config, keeps=True) as core:
             edge = Edge(core, limits=Limits())
             try:
                 yield edge

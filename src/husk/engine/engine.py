@@ -66,6 +66,7 @@ from husk.watch import Watch
 if TYPE_CHECKING:
     from husk.engine.containers.create import Creator
     from husk.engine.services.service import Services
+    from husk.runtime.keeper import Keeper
 
 log = logging.getLogger(__name__)
 
@@ -130,16 +131,21 @@ class Engine(LateParts):
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, config: Config, open_files: int = 0, meanwhile: Callable[[], None] = lambda: None
+        cls,
+        config: Config,
+        open_files: int = 0,
+        meanwhile: Callable[[], None] = lambda: None,
+        keeps: bool = False,
     ) -> AsyncIterator["Engine"]:
         """`open_files` is the soft limit that containers get, if it is not this process's own. `meanwhile` is called
-        once, when the kernel has work to do for us that it would be waited for.
+        once, when the kernel has work to do for us that it would be waited for. With `keeps` a container that somebody
+        waits for ends with the engine, and needs no monitor for that.
 
         Conflict when another engine has the data root or the exec root: it is told which process, and nothing is
         touched.
         """
         async with AsyncExitStack() as stack:
-            yield await _open(config, stack, open_files, meanwhile)
+            yield await _open(config, stack, open_files, meanwhile, keeps)
 
     async def commit(self, container: str, options: CommitOptions) -> str:
         """Make an image from a container; its id."""
@@ -181,7 +187,17 @@ class Engine(LateParts):
         self.events.publish("daemon", "reload", info.engine_id, {"name": info.hostname, **told(config)})
 
 
-async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhile: Callable[[], None]) -> Engine:
+def _keeper(stack: AsyncExitStack, monitor: Monitor, lean: LeanMounts) -> "Keeper":
+    from husk.runtime.keeper import Keeper
+
+    keeper = Keeper(monitor, lean)
+    stack.callback(keeper.close)
+    return keeper
+
+
+async def _open(
+    config: Config, stack: AsyncExitStack, open_files: int, meanwhile: Callable[[], None], keeps: bool
+) -> Engine:
     stack.enter_context(claimed_roots(config))
     try:
         log_options.check(config.log_driver, config.log_opts)
@@ -245,6 +261,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
         networks=networks,
         volumes=volumes,
         layers=layers,
+        keeper=_keeper(stack, monitor, lean) if keeps else None,
     )
     parts = Parts(
         index=index,

@@ -1,7 +1,7 @@
 """System calls and kernel interfaces, each behind a few typed functions.
 
     files       mount, mountinfo, views (namespaces of mounts), rooted (openat2), trees, tree_cursor, disk, inotify
-    processes   process (pidfds, spawning), namespaces, limits, memory, seccomp
+    processes   process (pidfds, spawning), keeping (a program), namespaces, limits, memory, seccomp
     cgroups     cgroups, cgroup_parents, cgroup_moves, accounting
     network     netlink (framing), rtnetlink (links), rtaddresses (addresses, routes, neighbours), nftables (text),
                 nfelements, nflisting, nftwatch, conntrack, sysctl, unixdiag

@@ -117,6 +117,10 @@ class Monitor:
         """A process will be started soon: the earlier this is said, the sooner it runs."""
         self._moves.expect()
 
+    def moved(self) -> None:
+        """A process was moved into its cgroup just now."""
+        self._moves.moved()
+
     async def create(
         self,
         bundle: Bundle,
@@ -149,7 +153,7 @@ class Monitor:
         brought: Sequence[Bring] = ()
         try:
             if apart is not None:
-                brought = await self._started_apart(start, apart)
+                brought = await self.started_apart(start, apart)
             if not brought:
                 if apart is not None and apart.otherwise is not None:
                     await asyncio.to_thread(apart.otherwise)
@@ -184,7 +188,7 @@ class Monitor:
                 # The container has them as its own now, or there is none.
                 self._lean.forget(brought)
 
-    async def _started_apart(self, start: Callable[[], None], apart: Apart) -> Sequence[Bring]:
+    async def started_apart(self, start: Callable[[], None], apart: Apart) -> Sequence[Bring]:
         """What was brought to where it was started; nothing when it was not, and must be started as usual."""
         if self._lean is None:
             return ()

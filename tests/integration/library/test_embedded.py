@@ -21,6 +21,7 @@ from husk.client.container import Container
 from husk.embedded import Engine
 from husk.errors import Conflict, Unavailable
 from tests.support.engines import Belongings, Place
+from tests.support.waiting import until_async
 
 SOURCES = Path(__file__).parents[3] / "src"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs real containers")
@@ -184,6 +185,46 @@ async def test_opening_can_be_cancelled_at_any_moment(place: Place):
             async with asyncio.timeout(delay), Engine.open(place.config):
                 await asyncio.sleep(100)
     assert had.new() == []
+
+
+def test_what_a_killed_program_runs_ends_with_it(place: Place):
+    """Nobody hears any more how it ends; a child that the program has forked does not keep it."""
+    program = """
+import asyncio, json, os, sys, time
+import husk
+async def main():
+    async with husk.Engine.open(**json.loads(sys.argv[1])) as engine:
+        running = asyncio.ensure_future(engine.run("busybox", "sleep 100", network="none"))
+        while not (found := await engine.containers.list()):
+            await asyncio.sleep(0.01)
+        await found[0].reload()
+        if not (child := os.fork()):
+            time.sleep(60)
+        print(child, found[0].attrs["State"]["Pid"], flush=True)
+        await running
+asyncio.run(main())
+"""
+    settings = {name: str(getattr(place.config, name)) for name in ("data_root", "exec_root", "bip")}
+    with subprocess.Popen(
+        [sys.executable, "-c", program, json.dumps(settings)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    ) as host:
+        assert host.stdout is not None
+        child, process = map(int, host.stdout.readline().split())
+        host.kill()
+
+    async def next_program() -> None:
+        await until_async(lambda: not Path(f"/proc/{process}").exists(), "its end", deadline=30)
+        async with Engine.open(place.config) as engine:
+            async with asyncio.timeout(30):
+                while await engine.containers.list(all=True):
+                    await asyncio.sleep(0.01)
+
+    try:
+        asyncio.run(next_program())
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_what_a_killed_program_leaves_is_taken_over(place: Place):

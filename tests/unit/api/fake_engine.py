@@ -167,7 +167,7 @@ class FakeContainers:
         record = self.add(container(name or "unnamed", config=config, host_config=host_config))
         return SimpleNamespace(container=record, warnings=["a warning"])
 
-    async def start(self, ref: str, detach_keys: str = "") -> None:
+    async def start(self, ref: str, *, awaited: bool = False) -> None:
         await self.recorder.note("start", ref)
 
     async def stop(self, ref: str, timeout: int | None, signal: str) -> None:

@@ -80,7 +80,7 @@ async def _begin(call: Call, document: Document, given: bytes | None) -> _Begun:
             container_id, stdin=given is not None, stdout=True, stderr=True, logs=False, stream=True
         )
         ended = containers.watch(container_id, "removed")
-        await containers.start(container_id)
+        await containers.start(container_id, awaited=True)
         return _Begun(container_id, attachment, ended)
     except BaseException:
         if attachment is not None:

@@ -17,10 +17,10 @@ from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from husk.runtime.console import Console
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
+    from husk.engine.containers.drivers import Console
     from husk.engine.logs.records import LogRecord
 
 # Bytes that wait for a client before it holds the output back; as many again when the process has come to its end.
@@ -74,7 +74,7 @@ class Attachment:
 
     # --- for the switchboard
 
-    def connected(self, console: Console) -> None:
+    def connected(self, console: "Console") -> None:
         if not self._console.done():
             self._console.set_result(console)
 
@@ -200,7 +200,7 @@ class Switchboard:
             self._console = None
             self._carrying.cancel()
 
-    def connect(self, console: Console) -> None:
+    def connect(self, console: "Console") -> None:
         """The container has a process: carry its output to the attachments until it ends or nobody listens."""
         self._console = console
         for attachment in self._attachments:
@@ -215,7 +215,7 @@ class Switchboard:
             for attachment in list(self._attachments):
                 attachment.finish()
 
-    async def _carry(self, console: Console) -> None:
+    async def _carry(self, console: "Console") -> None:
         try:
             while (chunk := await console.read()) is not None:
                 for attachment in list(self._attachments):

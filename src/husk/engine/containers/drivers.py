@@ -13,10 +13,19 @@ from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import Part
 from husk.runtime.conmon import Apart, Bring, Bundle, Created
-from husk.runtime.console import Console
 from husk.runtime.exec import Started
 from husk.runtime.oci import OCIRuntime
 from husk.storage.state.store import Change
+
+
+class Console(Protocol):
+    """The streams of a container that runs: `husk.runtime.console`, or `husk.runtime.pipes`."""
+
+    async def accepted(self) -> None: ...
+    async def read(self) -> tuple[int, bytes] | None: ...
+    async def write(self, data: bytes) -> None: ...
+    def close_stdin(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class Process(Protocol):
@@ -27,6 +36,21 @@ class Process(Protocol):
     def signal(self, number: int) -> bool: ...
     async def wait(self) -> None: ...
     def close(self) -> None: ...
+
+
+class Pipes(Console, Protocol):
+    def wanted_again(self) -> None: ...
+
+
+class Attended(Process, Protocol):
+    """A container that has pipes instead of a monitor; as a process it ends when the exit status is known."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def keeper(self) -> int: ...
+    @property
+    def console(self) -> Pipes: ...
 
 
 class Processes(Protocol):
@@ -87,6 +111,12 @@ class Monitor(Protocol):
     def exit_status(self, bundle: Bundle) -> int | None: ...
     def exit_time(self, bundle: Bundle) -> int | None: ...
     def oom(self, bundle: Bundle) -> bool: ...
+
+
+class Keeper(Protocol):
+    """Containers without a monitor, for somebody who waits for them: `husk.runtime.keeper`."""
+
+    async def create(self, bundle: Bundle, runtime: OCIRuntime, apart: Apart) -> Attended | None: ...
 
 
 class ExecMonitor(Protocol):
@@ -159,6 +189,8 @@ class Drivers(Struct, frozen=True):
     networks: Networks
     volumes: Volumes
     layers: Layers
+    keeper: Keeper | None = None
+    """Only where containers may end with the engine."""
 
 
 def bundle_of(record: Container, paths: Paths) -> Bundle:

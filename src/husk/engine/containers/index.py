@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from husk.engine.containers.attach import Switchboard
-from husk.engine.containers.drivers import Process
+from husk.engine.containers.drivers import Attended, Process
 from husk.engine.model import companion
 from husk.engine.model.container import KIND, Container, State
 from husk.engine.model.events import Events
@@ -41,6 +41,8 @@ class Instance:
         self.lock = asyncio.Lock()
         self.switchboard = Switchboard(tasks)
         self.process: Process | None = None
+        self.awaited = False  # does somebody of this process wait for it, who is all that it runs for?
+        self.attended: Attended | None = None  # set where it has no monitor
         self.holds = True  # anything on the host, as far as we know: what a former daemon left has to be looked for
         self.discarded = False  # has it nothing on the disk any more, though it has a record?
         self.restart_delay = 0.0
@@ -74,6 +76,7 @@ class Instance:
         if self.process is not None:
             self.process.close()
             self.process = None
+        self.attended = None
 
     def cancel_restart(self) -> None:
         """Give up its next run, if it waits for one."""

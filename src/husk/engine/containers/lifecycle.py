@@ -62,8 +62,10 @@ class Lifecycle:
 
     # --- start
 
-    async def start(self, instance: Instance) -> None:
+    async def start(self, instance: Instance, awaited: bool = False) -> None:
+        """`awaited` says that it runs for somebody of this process alone, who waits for its end."""
         async with instance.lock:
+            instance.awaited = awaited
             self._require_present(instance)
             status = instance.record.state.status
             if status == "paused":
@@ -151,7 +153,7 @@ class Lifecycle:
 
     def watch(self, instance: Instance) -> None:
         """See the end of the container's monitor, which ends after the container, with all output written."""
-        monitor = self._processes.open(instance.record.monitor_pid)
+        monitor = instance.attended or self._processes.open(instance.record.monitor_pid)
         self._tasks.spawn(self._watch(instance, monitor), f"watch {instance.id[:12]}")
         for companion in self._companions:
             companion.running(instance)

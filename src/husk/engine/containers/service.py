@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from husk import threads
 from husk.config import ContainerDefaults
 from husk.engine.containers.attach import Attachment
-from husk.engine.containers.drivers import Assembly, bundle_of
+from husk.engine.containers.drivers import Assembly, Console, bundle_of
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.pause import Pauser
@@ -168,8 +168,9 @@ class Containers:
 
     # --- living
 
-    async def start(self, reference: str) -> None:
-        await self._lifecycle.start(self._index.find(reference))
+    async def start(self, reference: str, *, awaited: bool = False) -> None:
+        """`awaited` says that it runs for somebody who waits for its end, and is of no use without him."""
+        await self._lifecycle.start(self._index.find(reference), awaited)
 
     async def stop(self, reference: str, timeout: int | None, signal: str) -> None:
         await self._stopper.stop(self._index.find(reference), timeout, signal)
@@ -306,13 +307,19 @@ class Containers:
         """The first attachment to a container that runs makes the connection that all share."""
         try:
             with instance.conflict_if_ended():
-                console = await self._monitor.attach(bundle_of(instance.record, self._assembly.paths))
+                console = await self._console(instance)
         except Conflict:
             # It has just ended, which waits for our lock to be recorded: there is no more to hear.
             attachment.finish()
             return
         instance.switchboard.add(attachment)
         instance.switchboard.connect(console)
+
+    async def _console(self, instance: Instance) -> Console:
+        if (attended := instance.attended) is not None:
+            attended.console.wanted_again()
+            return attended.console
+        return await self._monitor.attach(bundle_of(instance.record, self._assembly.paths))
 
     async def resize(self, reference: str, height: int, width: int) -> None:
         instance = self._index.find(reference)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from husk.engine.containers.config.limits import device_rule
 from husk.engine.containers.config.spec import Extras, block_paths, plan, seccomp_profile
 from husk.engine.containers.connect import write_files
-from husk.engine.containers.drivers import Assembly, Drivers, bundle_of
+from husk.engine.containers.drivers import Assembly, Attended, Console, Drivers, bundle_of
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host
@@ -24,8 +24,9 @@ from husk.engine.networks.connector import Connected
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.runtime.assembly import cgroup, sources
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.conmon import Apart, Bring, Copies
+from husk.runtime.conmon import Apart, Bring, Bundle, Copies, Created
 from husk.runtime.devices import block_device_numbers, from_host, host_devices
+from husk.runtime.oci import OCIRuntime
 from husk.runtime.precompiled import CompiledFilters
 from husk.runtime.spec import Device, DeviceRule, oci_spec, resolve_user
 
@@ -49,6 +50,7 @@ class Starter:
         self._assembly = drivers.assembly
         self._networks = drivers.networks
         self._monitor = drivers.monitor
+        self._keeper = drivers.keeper
         self._runtimes = drivers.runtimes
         self._processes = drivers.processes
         self._host = host
@@ -75,23 +77,52 @@ class Starter:
             extras = Extras(annotations=annotations, filtered=bool(annotations) and runtime.takes_filters)
             otherwise = await asyncio.to_thread(self._prepare, record, network, extras, binds, copies)
             apart = Apart(copies, otherwise) if copies is not None else None
-            created = await self._monitor.create(bundle, runtime, apart=apart)
+            instance.attended = await self._attended(instance, bundle, runtime, apart)
+            if (attended := instance.attended) is not None:
+                created = Created(attended.pid, attended.keeper)
+            else:
+                created = await self._monitor.create(bundle, runtime, apart=apart)
         finally:
             if copies is not None:
                 copies.close()
+        try:
+            await self._let_run(instance, created, runtime, bundle)
+        except BaseException:
+            if attended is not None and not instance.switchboard.connected:
+                attended.console.close()
+            raise
+
+    async def _let_run(self, instance: Instance, created: Created, runtime: OCIRuntime, bundle: Bundle) -> None:
+        """The container is made: take note of it, connect those who listen, and let its process begin."""
+        record, attended = instance.record, instance.attended
         record.state.pid = created.pid
         record.monitor_pid = created.monitor_pid
         record.monitor_started = self._processes.start_time(created.monitor_pid) or 0
         instance.process = self._processes.open(created.pid)
         config = record.host_config
         own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])
-        console = await self._monitor.attach(bundle, accepts=False) if instance.switchboard else None
+        console: Console | None = attended.console if attended is not None else None
+        if console is None and instance.switchboard:
+            console = await self._monitor.attach(bundle, accepts=False)
         if console is not None:
             instance.switchboard.connect(console)
         await asyncio.to_thread(self._assembly.secure_procfs, created.pid, *own)
         if console is not None:
             await console.accepted()  # it had the time meanwhile
         await runtime.start(record.id)
+
+    async def _attended(
+        self, instance: Instance, bundle: Bundle, runtime: OCIRuntime, apart: Apart | None
+    ) -> Attended | None:
+        """The container without a monitor, if it needs none: nobody reads its log, and its processes end with the
+        first of them."""
+        record = instance.record
+        config = record.host_config
+        if self._keeper is None or apart is None or not instance.awaited or not instance.switchboard:
+            return None
+        if record.config.tty or bundle.log_path is not None or config.pid_mode or not config.auto_remove:
+            return None
+        return await self._keeper.create(bundle, runtime, apart)
 
     def _needs(self, record: Container) -> "Needs | None":
         """What the container needs of all that is mounted on the host; None when that cannot be told."""

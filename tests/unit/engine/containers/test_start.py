@@ -3,14 +3,17 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from husk.engine.containers.attach import Attachment
 from husk.engine.containers.index import Instance
 from husk.engine.containers.start import resolve_joined
 from husk.engine.model.container import Container, MountPoint
-from husk.engine.model.container_config import ContainerConfig, DeviceRequest, HostConfig
+from husk.engine.model.container_config import ContainerConfig, DeviceRequest, HostConfig, LogConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime.assembly import sources
-from husk.runtime.conmon import Bring, Copies
+from husk.runtime.conmon import Apart, Bring, Bundle, Copies
+from husk.runtime.oci import OCIRuntime
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -174,3 +177,56 @@ async def test_nothing_is_brought_where_no_container_can_be_made_apart(
     record.mounts = [MountPoint(type="bind", source="/etc", destination="/data")]
     instance = await room.started(record)
     assert room.host.monitor.apart[instance.id] is None and source_of(room, instance, "/data") == "/etc"
+
+
+class AskedKeeper:
+    """It is asked, and leaves the container to a monitor."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def create(self, bundle: Bundle, runtime: OCIRuntime, apart: Apart) -> None:
+        self.asked.append(bundle.container_id)
+
+
+AWAITED = HostConfig(auto_remove=True, ipc_mode="private", log_config=LogConfig(type="none"))
+
+
+@pytest.mark.parametrize(
+    ("config", "host_config", "awaited", "attached", "asked"),
+    [
+        (ContainerConfig(), AWAITED, True, True, True),
+        (ContainerConfig(), AWAITED, False, True, False),
+        (ContainerConfig(), AWAITED, True, False, False),
+        (ContainerConfig(tty=True), AWAITED, True, True, False),
+        (ContainerConfig(), replace(AWAITED, auto_remove=False), True, True, False),
+        (ContainerConfig(), replace(AWAITED, log_config=LogConfig(type="json-file")), True, True, False),
+        (ContainerConfig(), replace(AWAITED, pid_mode="host"), True, True, False),
+        (ContainerConfig(), replace(AWAITED, ipc_mode="host"), True, True, False),
+    ],
+)
+async def test_one_that_somebody_waits_for_needs_no_monitor(
+    room: Room, config: ContainerConfig, host_config: HostConfig, awaited: bool, attached: bool, asked: bool
+) -> None:
+    keeper = AskedKeeper()
+    room.lifecycle._starter()._keeper = keeper
+    instance = await room.add(container(config=config, host_config=host_config))
+    if attached:
+        instance.switchboard.add(attachment_of(instance))
+        with pytest.raises(InvalidParameter, match="nobody talks to this container"):
+            await room.lifecycle.start(instance, awaited)
+    else:
+        await room.lifecycle.start(instance, awaited)
+    assert keeper.asked == [instance.id] * asked
+
+
+def attachment_of(instance: Instance) -> Attachment:
+    return Attachment(
+        tty=False,
+        stdin=False,
+        streams=frozenset({1, 2}),
+        history=None,
+        live=True,
+        on_close=instance.switchboard.leave,
+        on_detach=lambda: None,
+    )
