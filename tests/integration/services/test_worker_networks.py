@@ -210,6 +210,28 @@ def identity_of(worker: HostDaemon) -> Identity:
     return identity
 
 
+def test_plain_containers_on_a_worker(daemons: list[HostDaemon]) -> None:
+    manager, worker = daemons
+    manager.docker("network", "create", "--driver", "overlay", "--attachable", "open")
+    manager.docker("run", "-d", "--name", "here", "--network", "open", "busybox", "sh", "-c", SERVE)
+    worker.docker("run", "-d", "--name", "there", "--network", "open", "busybox", "sh", "-c", SERVE)
+    for daemon, own, other, far in ((worker, "there", "here", manager), (manager, "here", "there", worker)):
+        place = address(far, other, "open")
+        until(partial(lambda d, o, t, p: resolved(d, o, t) == {p}, daemon, own, other, place), "its name")
+        until(partial(lambda d, o, t: fetched(d, o, t) != "", daemon, own, other), "an answer")
+    worker.docker("run", "-d", "--name", "later", "busybox", "sleep", "600")
+    worker.docker("network", "connect", "open", "later")
+    assert fetched(worker, "later", "here") != ""
+    refused = worker.docker("run", "-d", "--rm", "--network", "n", "busybox", "sleep", "1", check=False)
+    assert "not manually attachable" in refused.stderr
+    refused = worker.docker("run", "-d", "--rm", "--network", "nothing", "busybox", "sleep", "1", check=False)
+    assert "network nothing not found" in refused.stderr
+    worker.docker("rm", "-f", "there", "later")
+    manager.docker("rm", "-f", "here")
+    until(lambda: overlays(worker) == 0, "nothing of networks on a worker that needs none")
+    manager.docker("network", "rm", "open")
+
+
 def test_connections_outlive_daemons(daemons: list[HostDaemon]) -> None:
     manager, worker = daemons
     here, there = (json.loads(daemon.http("GET", "/info").body)["Swarm"]["NodeID"] for daemon in daemons)

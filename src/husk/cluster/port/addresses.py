@@ -14,6 +14,7 @@ from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
 
 TAKE = "/husk.cluster.v1.Addresses/Take"
+SEEK = "/husk.cluster.v1.Addresses/Seek"
 GIVE_BACK = "/husk.cluster.v1.Addresses/GiveBack"
 
 
@@ -24,6 +25,10 @@ class AddressDesk(Protocol):
 
     async def give_back(self, node: str, body: bytes) -> None: ...
 
+    async def seek(self, node: str, body: bytes) -> bytes:
+        """A network that a plain container of the node is to be on."""
+        ...
+
 
 class AddressHandlers:
     def __init__(self, desk: AddressDesk) -> None:
@@ -32,9 +37,13 @@ class AddressHandlers:
     def register(self, port: ClusterPort) -> None:
         port.register_unary(TAKE, Body, self._take, access="node")
         port.register_unary(GIVE_BACK, Body, self._give_back, access="node")
+        port.register_unary(SEEK, Body, self._seek, access="node")
 
     async def _take(self, peer: Peer, body: Body) -> Body:
         return Body(content=await self._desk.take(peer.node, body.content))
+
+    async def _seek(self, peer: Peer, body: Body) -> Body:
+        return Body(content=await self._desk.seek(peer.node, body.content))
 
     async def _give_back(self, peer: Peer, body: Body) -> Body:
         await self._desk.give_back(peer.node, body.content)
@@ -47,6 +56,9 @@ class AddressCalls:
 
     async def take(self, body: bytes) -> bytes:
         return (await self._managers.unary(TAKE, Body(content=body), Body)).content
+
+    async def seek(self, body: bytes) -> bytes:
+        return (await self._managers.unary(SEEK, Body(content=body), Body)).content
 
     async def give_back(self, body: bytes) -> None:
         await self._managers.unary(GIVE_BACK, Body(content=body), Body)

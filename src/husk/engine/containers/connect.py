@@ -43,6 +43,7 @@ class Connections:
         async with instance.lock:
             record = instance.record
             self._require_settled(instance)
+            await self._networks.seek(network)
             endpoint = self._networks.new_endpoint(network, record, request)
             if endpoint.network_name in record.endpoints:
                 return  # As with dockerd: who runs later keeps what was asked for first.

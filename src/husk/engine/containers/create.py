@@ -29,7 +29,7 @@ from husk.engine.networks.endpoints import parse_links
 from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.runtime import capabilities
 from husk.runtime.spec import User
 
@@ -131,6 +131,10 @@ class Creator:
                 runtime=host_config.runtime,
             )
             log_drivers.receiver(record)
+            for network in (mode, *endpoints):
+                # As with those that are not there, what is wrong is reported at start.
+                with contextlib.suppress(HuskError):
+                    await self._networks.seek(network)
             record.endpoints = self._networks.endpoints(mode, endpoints, links)
             if links and mode == "bridge":
                 host_config.links = self._named_links(taken, links)

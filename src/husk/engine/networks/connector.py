@@ -75,9 +75,11 @@ class Connector:
         netns_dir: Path,
         host_gateways: tuple[str, ...] = (),
         bring: Callable[[LiveNetwork], Awaitable[None]] | None = None,
+        seek: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
-        """`bring` makes a network that hosts share ready on this one."""
+        """`bring` makes a network that hosts share ready on this one, `seek` asks them for one that is not known."""
         self._bring = bring
+        self._seek = seek
         # Who has which address on networks that hosts share; None while nobody knows.
         self.sharing: Sharing | None = None
         self._roster = roster
@@ -197,6 +199,8 @@ class Connector:
             without_ipv6,
         )
 
+        if self._seek is not None and endpoint.network_name not in self._roster.by_name:
+            await self._seek(endpoint.network_name)
         live = self._live(endpoint)
         check_attachable(live, record)
         endpoint.network_id = live.record.id

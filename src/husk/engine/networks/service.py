@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
-from husk.engine.model.network import Network, NetworkRequest
+from husk.engine.model.network import BUILTIN, Network, NetworkRequest
 from husk.engine.networks import default_bridge, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
@@ -69,11 +69,14 @@ class Networks:
             config.exec_root / "netns",
             config.host_gateway_ips,
             bring=lambda live: self.presence.bring(live),
+            seek=self.seek,
         )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
         self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}")
         self._changing = asyncio.Lock()
         self._sharing: Sharing | None = None
+        # Asks a manager of the swarm for a network that a plain container is to be on.
+        self.seeker: Callable[[str], Awaitable[None]] | None = None
         self._guardian = Guardian((self._firewall, self.balancing.balancer))
         self._tasks = Tasks()
         self._base = BridgeSettings(
@@ -118,6 +121,15 @@ class Networks:
     def share(self, sharing: "Sharing | None") -> None:
         """From now on there are networks that hosts share, and this knows who has which address there; None: none."""
         self._sharing = self._connector.sharing = sharing
+
+    async def seek(self, reference: str) -> None:
+        """Know a network that others of the swarm have, if it is to be had: nothing is done for one that is known."""
+        if self.seeker is None or reference in (*BUILTIN, "default", "") or reference.startswith("container:"):
+            return
+        with suppress(NotFound):
+            self._roster.find(reference)
+            return
+        await self.seeker(reference)
 
     async def plan(
         self, request: NetworkRequest, pools: tuple[AddressPool, ...], known: Collection[Network]

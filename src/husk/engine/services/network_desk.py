@@ -1,5 +1,6 @@
 """A manager's side of the networks on its workers: what each may know of them, and the addresses that it gives."""
 
+import time
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -12,10 +13,12 @@ from husk.engine.services.here import Here
 from husk.engine.services.network_share import Wish
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
-from husk.errors import Forbidden, Unavailable
+from husk.errors import Forbidden, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 
 _MOST = 1000
+# How long a container may take to come on the network that was sought for it, in seconds.
+WHILE = 60.0
 # Addresses of one task on one network, of former containers too, and of all plain containers of a node there.
 MOST_OF_TASK, MOST_PLAIN = 16, 4096
 
@@ -24,6 +27,12 @@ class Places(Struct, kw_only=True):
     """The answer to a wish."""
 
     places: list[Place]
+
+
+class Sought(Struct, kw_only=True):
+    """A network by any of its names; in the answer its id."""
+
+    network: str
 
 
 class Keys(Struct, kw_only=True):
@@ -41,22 +50,47 @@ class NetworkDesk:
         here: Here,
         shared: Callable[[], SharedNetworks | None],
         changed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`changed` hears that an address was taken or given back."""
         self._store = store
         self._here = here
         self._shared = shared
         self._changed = changed
+        self._clock = clock
+        # Until when a node is told of a network that a container of it is about to be on, by node and network.
+        self._sought: dict[str, dict[str, float]] = {}
 
     def share(self, node: str) -> NetworkShare:
         if (shared := self._shared()) is None:
             return NetworkShare({}, 0)
-        return NetworkShare(network_share.share(node, world_of(self._store, shared)), self._here.data_path_port)
+        told = network_share.share(node, world_of(self._store, shared), self._sought_by(node))
+        return NetworkShare(told, self._here.data_path_port)
+
+    async def seek(self, node: str, body: bytes) -> bytes:
+        """A network for plain containers: the node is told of it for a while, and while one of them is there."""
+        reference = decoded(body, Sought).network
+        if (shared := self._shared()) is None:
+            raise NotFound(f"network {reference} not found")
+        network = network_share.attachable(reference, world_of(self._store, shared))
+        self._sought.setdefault(node, {})[network.id] = self._clock() + WHILE
+        self._changed()
+        return encoded(Sought(network=network.id))
+
+    def _sought_by(self, node: str) -> set[str]:
+        now = self._clock()
+        left = {id: until for id, until in self._sought.get(node, {}).items() if until > now}
+        if node in self._sought:
+            self._sought[node] = left
+            if not left:
+                del self._sought[node]
+        return set(left)
 
     async def take(self, node: str, body: bytes) -> bytes:
         if (shared := self._shared()) is None:
             raise Unavailable("the swarm has no networks that hosts share")
-        wish = network_share.checked(node, decoded(body, Wish), world_of(self._store, shared))
+        world = world_of(self._store, shared)
+        wish = network_share.checked(node, decoded(body, Wish), world, self._sought_by(node))
         who = Occupant("host") if wish.host else Occupant("endpoint", wish.names, wish.container, wish.task)
         options = EndpointOptions(address=wish.address, address6=wish.address6, mac=wish.mac, ipv6=wish.ipv6)
         network = shared.networks[wish.network]

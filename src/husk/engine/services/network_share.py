@@ -6,7 +6,7 @@ published ports alone it is told neither the name nor anything else. As `share`,
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.networks import any_ingress
 from husk.engine.services.node import Node, NodeStatus
-from husk.errors import Forbidden, InvalidParameter
+from husk.errors import Forbidden, InvalidParameter, NotFound
 
 Name = tuple[str, str]
 NODE, SERVICE, TASK, NETWORK, ADDRESS = "node", "service", "task", "overlay", "address"
@@ -71,9 +71,9 @@ def ingress_of(world: World) -> set[str]:
     return {id for id, network in world.networks.items() if network.ingress and published}
 
 
-def share(node_id: str, world: World) -> dict[Name, Struct]:
-    """All that a node is told, by (kind, key)."""
-    named = networks_of(node_id, world)
+def share(node_id: str, world: World, sought: Collection[str] = ()) -> dict[Name, Struct]:
+    """All that a node is told, by (kind, key). `sought` are networks that a plain container of it is about to be on."""
+    named = networks_of(node_id, world) | {id for id in sought if id in world.networks}
     ingress = ingress_of(world)
     known: dict[Name, Struct] = {}
     nodes = {node_id}
@@ -159,10 +159,27 @@ class Wish(Struct, kw_only=True, omit_defaults=True):
     ipv6: bool = True
 
 
-def checked(node_id: str, wish: Wish, world: World) -> Wish:
+def attachable(reference: str, world: World) -> Network:
+    """The network that a node asks for by id, name, or unique leading part of an id; plain containers may be there."""
+    exact = [network for network in world.networks.values() if reference in (network.id, network.name)]
+    near = [network for network in world.networks.values() if reference and network.id.startswith(reference)]
+    found = exact or near
+    if len(found) != 1:
+        raise NotFound(f"network {reference[:_LONGEST]} not found")
+    if not found[0].attachable:
+        name = found[0].name
+        raise Forbidden(
+            f"Could not attach to network {name}: rpc error: code = PermissionDenied desc = network {name} not "
+            "manually attachable"
+        )
+    return found[0]
+
+
+def checked(node_id: str, wish: Wish, world: World, sought: Collection[str] = ()) -> Wish:
     """The wish, with the names that may be had; raises where it is not the node's to have."""
     network = world.networks.get(wish.network)
-    visible = network is not None and (wish.network in networks_of(node_id, world) or network.ingress)
+    known = wish.network in sought or wish.network in networks_of(node_id, world)
+    visible = network is not None and (known or network.ingress)
     plain = network is not None and network.attachable and not wish.host and not wish.task
     if network is None or not (visible or plain):
         raise Forbidden(NOT_YOURS)

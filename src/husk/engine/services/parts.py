@@ -4,6 +4,7 @@ Where nothing is left of a swarm (`wanted`), they are built when somebody first 
 """
 
 import asyncio
+import functools
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
@@ -149,6 +150,7 @@ def _build(
             networks=desk().share,
         )
 
+    @functools.cache
     def desk() -> "NetworkDesk":
         from husk.engine.services.here import ManagerHere
         from husk.engine.services.network_desk import NetworkDesk

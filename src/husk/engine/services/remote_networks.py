@@ -4,8 +4,10 @@ What is told is numbered here, one number for each piece of news and each answer
 it does where there are records.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Protocol
 
 from husk.cluster.records import News, Record
@@ -13,13 +15,16 @@ from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place
 from husk.engine.services.assignment_messages import NetworkNews, decoded, encoded
 from husk.engine.services.here import Here
-from husk.engine.services.network_desk import Keys, Places
+from husk.engine.services.network_desk import Keys, Places, Sought
 from husk.engine.services.network_share import Wish
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.refusals import A_WORKER
 from husk.engine.services.shared_networks import ADDRESS, SharedNetworks
-from husk.errors import Unavailable
+from husk.errors import NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
+
+# How long to wait for a network that a manager is about to tell of, in seconds.
+PATIENCE = 5.0
 
 
 class Calls(Protocol):
@@ -28,6 +33,8 @@ class Calls(Protocol):
     async def take(self, body: bytes) -> bytes: ...
 
     async def give_back(self, body: bytes) -> None: ...
+
+    async def seek(self, body: bytes) -> bytes: ...
 
 
 class RemoteNetworks(SharedNetworks):
@@ -38,6 +45,7 @@ class RemoteNetworks(SharedNetworks):
         # Networks on which an address is being asked for; and what was given, and not yet told of.
         self._taking: Counter[str] = Counter()
         self._given: dict[str, Place] = {}
+        self._heard = asyncio.Event()
 
     def hear(self, news: NetworkNews) -> None:
         """Take in a whole piece of news."""
@@ -50,6 +58,7 @@ class RemoteNetworks(SharedNetworks):
         self.take_in(News(self._number, news.all, told, tuple(news.gone)))
         for key, place in given.items():
             self._keep_place(key, place, self._number)
+        self._heard.set()
         self._woken()
 
     def is_underway(self, place: Place) -> bool:
@@ -91,6 +100,18 @@ class RemoteNetworks(SharedNetworks):
         for key in keys:
             self._given.pop(key, None)
             self._drop(ADDRESS, key, self._number)
+
+    async def seek(self, reference: str) -> None:
+        """Ask for a network that plain containers may be on, and return when it is known. None is found: nothing."""
+        try:
+            wanted = decoded(await self._calls.seek(encoded(Sought(network=reference))), Sought).network
+        except NotFound:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while wanted not in self.networks:
+                    self._heard.clear()
+                    await self._heard.wait()
 
     async def note(self, network: Network, who: Occupant, address: str, mac: str = "") -> bool:
         """What a worker has, a manager has given it."""

@@ -50,6 +50,7 @@ class WorkerNetworks:
         )
         self._coming: NetworkNews | None = None
         networks.share(self._shared)
+        networks.seeker = self._shared.seek
         events.observe(self._left)
 
     def hear(self, news: NetworkNews | None) -> None:
@@ -89,6 +90,7 @@ class WorkerNetworks:
     def close(self) -> None:
         self._here.active = False
         self._networks.share(None)
+        self._networks.seeker = None
 
     def _left(self, event: Event) -> None:
         if self._here.active and event.type == "network" and event.action == "disconnect":

@@ -10,6 +10,9 @@ class FakeDesk:
     async def take(self, node: str, body: bytes) -> bytes:
         return node.encode() + b" has " + body
 
+    async def seek(self, node: str, body: bytes) -> bytes:
+        return node.encode() + b" seeks " + body
+
     async def give_back(self, node: str, body: bytes) -> None:
         self.back.append((node, body))
 
@@ -22,6 +25,7 @@ async def test_a_node_is_who_its_certificate_says() -> None:
         managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
         calls = AddressCalls(managers)
         assert await calls.take(b"one") == b"w has one"
+        assert await calls.seek(b"lan") == b"w seeks lan"
         await calls.give_back(b"one")
         assert desk.back == [("w", b"one")]
         await managers.close()

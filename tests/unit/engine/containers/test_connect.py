@@ -24,6 +24,9 @@ class FakeNetworks:
         self.known = {name: Network(id=name * 4, name=name, driver="bridge", created="") for name in names}
         self.joined: list[str] = []
 
+    async def seek(self, reference: str) -> None:
+        """No swarm has others."""
+
     def find(self, reference: str) -> Network:
         for network in self.known.values():
             if reference in (network.name, network.id):

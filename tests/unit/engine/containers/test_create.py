@@ -19,7 +19,7 @@ from husk.engine.model.events import Events
 from husk.engine.model.image import Image
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
-from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.errors import Conflict, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import Change
 from tests.support.drivers import HOST
 from tests.support.room import Room
@@ -42,6 +42,10 @@ class FakeImages:
 
 
 class FakeNetworks:
+    async def seek(self, reference: str) -> None:
+        if reference == "away":
+            raise Unavailable("no manager answers")
+
     def endpoints(
         self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None
     ) -> dict[str, Endpoint]:

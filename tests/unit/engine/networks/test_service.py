@@ -219,6 +219,20 @@ async def test_a_bridge_that_cannot_be_made_or_recorded_leaves_nothing(
     assert len(networks.listing()) == 3 and house.told == []
 
 
+async def test_a_network_that_is_not_known_is_asked_for(networks: Networks) -> None:
+    asked: list[str] = []
+
+    async def seek(reference: str) -> None:
+        asked.append(reference)
+
+    await networks.seek("lan")
+    networks.seeker = seek
+    made = await networks.create(NetworkRequest(name="lan"))
+    for reference in ("lan", made.id[:12], "bridge", "host", "default", "", "container:x", "far"):
+        await networks.seek(reference)
+    assert asked == ["far"]
+
+
 async def test_a_removed_network_takes_its_bridge_with_it(networks: Networks, house: House, host: FakeHost) -> None:
     made = await networks.create(NetworkRequest(name="lan"))
     await networks.remove(made.id[:12])

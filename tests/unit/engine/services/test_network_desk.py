@@ -10,11 +10,11 @@ from husk.engine.services.assignment_messages import decoded, encoded
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
 from husk.engine.services.model import NetworkAttachment, TaskSpec
-from husk.engine.services.network_desk import MOST_OF_TASK, Keys, NetworkDesk, Places
+from husk.engine.services.network_desk import MOST_OF_TASK, WHILE, Keys, NetworkDesk, Places, Sought
 from husk.engine.services.network_share import Wish
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks
-from husk.errors import Forbidden, Unavailable
+from husk.errors import Forbidden, NotFound, Unavailable
 from husk.storage.state.store import StateStore
 
 from .test_planner import make_service, make_task
@@ -26,7 +26,8 @@ class Room:
         here = cast(Here, SimpleNamespace(node_id="m", active=True, data_path_port=4790))
         self.shared: SharedNetworks | None = SharedNetworks(self.records, here, lambda: None)
         self.changed = 0
-        self.desk = NetworkDesk(self.records, here, lambda: self.shared, self._hear)
+        self.now = 0.0
+        self.desk = NetworkDesk(self.records, here, lambda: self.shared, self._hear, lambda: self.now)
         self.lan = Network(id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24")
         service = make_service(1)
         service.spec.task_template = TaskSpec(networks=[NetworkAttachment(target="lan")])
@@ -88,3 +89,27 @@ async def test_what_is_not_its_own_is_refused(room: Room) -> None:
         await room.take(host=True)
     await room.desk.give_back("w", b"{}")
     assert room.desk.share("w").records == {}
+
+
+async def test_a_network_for_plain_containers_is_told_for_a_while_and_while_one_is_there(room: Room) -> None:
+    def known() -> bool:
+        return ("overlay", "lan") in room.desk.share("x").records
+
+    with pytest.raises(Forbidden, match="network lan not manually attachable"):
+        await room.desk.seek("x", encoded(Sought(network="lan")))
+    room.lan.attachable = True
+    with pytest.raises(NotFound):
+        await room.desk.seek("x", encoded(Sought(network="")))
+    assert not known()
+    assert decoded(await room.desk.seek("x", encoded(Sought(network="la"))), Sought).network == "lan"
+    assert known() and ("overlay", "lan") not in room.desk.share("y").records
+    assert await room.take("x", host=True)
+    room.now = WHILE + 1
+    assert not known()
+    [key] = await room.take("x", container="plain")
+    assert known()
+    await room.desk.give_back("x", encoded(Keys(keys=[key])))
+    assert not known()
+    room.shared = None
+    with pytest.raises(NotFound):
+        await room.desk.seek("x", encoded(Sought(network="lan")))

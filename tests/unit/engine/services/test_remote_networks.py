@@ -9,14 +9,15 @@ import pytest
 
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place
+from husk.engine.services import remote_networks
 from husk.engine.services.assignment_messages import Known, NetworkNews, decoded, encoded
 from husk.engine.services.here import Here
-from husk.engine.services.network_desk import Keys, Places
+from husk.engine.services.network_desk import Keys, Places, Sought
 from husk.engine.services.network_share import Wish
 from husk.engine.services.no_store import NoStore
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.remote_networks import RemoteNetworks
-from husk.errors import Unavailable
+from husk.errors import NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from tests.support.waiting import soon
 
@@ -42,6 +43,12 @@ class FakeManager:
         kind = "host" if wish.host else "endpoint"
         place = Place(network="lan", address=f"10.0.9.{len(self.asked)}", node="w", kind=kind)  # type: ignore[arg-type]
         return encoded(Places(places=[place]))
+
+    async def seek(self, body: bytes) -> bytes:
+        sought = decoded(body, Sought).network
+        if sought != "lan":
+            raise NotFound(f"network {sought} not found")
+        return encoded(Sought(network="lan"))
 
     async def give_back(self, body: bytes) -> None:
         self.back += decoded(body, Keys).keys
@@ -103,3 +110,22 @@ async def test_news_before_the_answer_and_the_answer_before_the_news() -> None:
     assert room.addresses == set()
     room.networks.hear(NetworkNews(gone=[("overlay", "lan")]))
     assert not room.networks.networks
+
+
+async def test_a_network_that_is_sought_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room()
+    await room.networks.seek("lan")
+    await room.networks.seek("unknown")
+    room.networks.hear(NetworkNews(gone=[("overlay", "lan")]))
+    seeking = soon(room.networks.seek("lan"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    room.networks.hear(NetworkNews())
+    await asyncio.sleep(0)
+    assert not seeking.done()
+    room.networks.hear(NetworkNews(records=[known(LAN)]))
+    async with asyncio.timeout(5):
+        await seeking
+    room.networks.hear(NetworkNews(gone=[("overlay", "lan")]))
+    monkeypatch.setattr(remote_networks, "PATIENCE", 0.01)
+    await room.networks.seek("lan")
