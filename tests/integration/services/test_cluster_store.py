@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from tests.support.etcd import Etcd
 from tests.support.waiting import until
 
 TEMPLATE = {"ContainerSpec": {"Image": "busybox"}, "Placement": {"Constraints": ["node.id==nobody"]}}
+NET = f"{random.randint(1, 254)}.{random.randint(1, 254)}"
 STOPPED = ("--detach", "--replicas", "0", "busybox", "true")
 
 
@@ -31,6 +33,26 @@ def daemons(etcd: Etcd) -> Iterator[list[Daemon]]:
     options = [word for name, path in files.items() for word in ("--cluster-store-opt", f"kv.{name}={path}")]
     with ExitStack() as stack:
         yield [stack.enter_context(Daemon("--cluster-store", etcd.address, *options)) for _ in range(2)]
+
+
+def place(number: int) -> str:
+    """Where the cluster port of a daemon is: both are on one host."""
+    return f"127.{NET}.{number}"
+
+
+def init(daemon: Daemon, number: int) -> None:
+    daemon.docker("swarm", "init", "--listen-addr", place(number), "--advertise-addr", place(number))
+
+
+def join(daemon: Daemon, number: int, by: Daemon) -> None:
+    token = by.docker("swarm", "join-token", "-q", "manager").stdout.strip()
+    own_place = ("--listen-addr", place(number), "--advertise-addr", place(number))
+    said = daemon.docker("swarm", "join", *own_place, "--token", token, f"{place(1)}:2377").stdout
+    assert said.strip() == "This node joined a swarm as a manager."
+
+
+def key(daemon: Daemon) -> bytes:
+    return (daemon.config.data_root / "swarm.key").read_bytes()
 
 
 def services(daemon: Daemon) -> list[str]:
@@ -52,13 +74,17 @@ def own(daemon: Daemon) -> str:
 
 def test_two_daemons_of_one_etcd(etcd: Etcd, daemons: list[Daemon]) -> None:
     one, two = daemons
-    one.docker("swarm", "init", "--advertise-addr", "192.0.2.1")
+    init(one, 1)
     refused = two.docker("swarm", "init", check=False)
     assert refused.returncode != 0 and "holds a swarm already" in refused.stderr
-    wrong = two.http("POST", "/swarm/join", {"JoinToken": "SWMTKN-1-x-y", "RemoteAddrs": ["192.0.2.1"]})
+    wrong = two.http("POST", "/swarm/join", {"JoinToken": "SWMTKN-1-x-y", "RemoteAddrs": [place(1)]})
     assert wrong.status == 400
-    token = one.docker("swarm", "join-token", "-q", "manager").stdout.strip()
-    two.docker("swarm", "join", "--advertise-addr", "192.0.2.2", "--token", token, "192.0.2.1:2377")
+    join(two, 2, one)
+    # Both have the key of the swarm: each unseals what the other sealed, and signs.
+    one.docker("secret", "create", "word", "-", input="of the first")
+    until(lambda: two.docker("secret", "ls", "-q").stdout, "that the second hears of it")
+    assert key(one) == key(two)
+    two.docker("secret", "rm", "word")
 
     one.docker("service", "create", "--name", "first", *STOPPED)
     two.docker("service", "create", "--name", "second", *STOPPED)
@@ -102,7 +128,7 @@ def test_two_daemons_of_one_etcd(etcd: Etcd, daemons: list[Daemon]) -> None:
     until(lambda: len(json.loads(one.http("GET", "/nodes").body)) == 1, "that the other has left")
     assert services(one) == ["first"] and two.http("GET", "/services").status == 503
     one.docker("swarm", "leave", "--force")
-    two.docker("swarm", "init", "--advertise-addr", "192.0.2.2")
+    init(two, 2)
     assert services(two) == []
     two.docker("swarm", "leave", "--force")
 
@@ -120,9 +146,8 @@ def running(daemon: Daemon) -> int:
 
 def test_tasks_of_a_manager_that_dies_run_on_the_other_and_end_first_when_it_returns(daemons: list[Daemon]) -> None:
     one, two = daemons
-    one.docker("swarm", "init", "--advertise-addr", "192.0.2.1")
-    token = one.docker("swarm", "join-token", "-q", "manager").stdout.strip()
-    two.docker("swarm", "join", "--advertise-addr", "192.0.2.2", "--token", token, "192.0.2.1:2377")
+    init(one, 1)
+    join(two, 2, one)
     try:
         gone, left = own(one), own(two)
         image = ("--stop-grace-period", "0s", "--network", "host", "--no-resolve-image", "busybox", "sleep", "600")

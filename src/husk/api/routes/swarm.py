@@ -5,7 +5,7 @@ import ipaddress
 from husk.api.call import Call
 from husk.api.http.response import Answer
 from husk.api.router import change, read
-from husk.api.types.services import InitRequest, JoinRequest, UnlockKey
+from husk.api.types.services import InitRequest, JoinRequest, NodeUpdate, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
 from husk.engine.services import addresses
@@ -17,11 +17,13 @@ from husk.errors import InvalidParameter
 from husk.gojson import Reader
 
 DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29
+# Where the cluster port is, unless somebody says otherwise.
+USUAL_LISTEN = f"0.0.0.0:{MANAGER_PORT}"
 
 _init = Reader(InitRequest)
 _join = Reader(JoinRequest)
 _spec = Reader(SwarmSpec)
-_node_spec = Reader(NodeSpec)
+_node_spec: Reader[NodeSpec] = Reader(NodeUpdate)
 _unlock = Reader(UnlockKey)
 
 
@@ -40,6 +42,9 @@ async def init(call: Call) -> Answer:
     listen = await addresses.listening(request.listen_addr) if request.listen_addr else None
     services = call.engine.services
     cluster = services.cluster
+    if request.force_new_cluster and services.enrolment.council.here:
+        await services.enrolment.start_over()
+        return call.json(cluster.node_id)
     if request.force_new_cluster and cluster.active:
         # A swarm of this one node is what it is already.
         return call.json(cluster.node_id)
@@ -65,21 +70,19 @@ async def join(call: Call) -> Answer:
     services.cluster.check_alone()
     request = await call.body(_join)
     wanted = request.advertise_addr or call.engine.config.swarm_default_advertise_addr
-    if call.engine.config.cluster_store is not None:
-        # Who has the store is a manager in all but name.
-        advertised = await addresses.advertised(wanted)
-        await services.cluster.enlist(request.join_token, advertise=advertised.host, availability=request.availability)
-        await services.started()
-        return call.empty(200)
+    advertised = await addresses.advertised(wanted) if wanted else None
+    listen = await addresses.listening(request.listen_addr) if request.listen_addr else ""
     wish = Wish(
         remotes=request.remote_addrs,
         token=request.join_token,
         listen=request.listen_addr,
-        advertise=(await addresses.advertised(wanted)).host if wanted else "",
+        advertise=advertised.host if advertised is not None else "",
         data_path=request.data_path_addr,
         availability=request.availability,
+        port=advertised.port if advertised is not None else 0,
+        own_listen="" if str(listen) == USUAL_LISTEN else str(listen),
     )
-    await services.join(wish)
+    await services.enrolment.join(wish)
     return call.empty(200)
 
 

@@ -35,7 +35,7 @@ async def info(call: Call) -> Answer:
         engine.events.listeners,
         len(asyncio.all_tasks()),
         engine.services.cluster if engine.swarm_state != "inactive" else None,
-        engine.services.standing() if engine.swarm_state == "active/worker" else None,
+        engine.services.enrolment.standing() if engine.swarm_state == "active/worker" else None,
     )
     return call.json(views.info_for(call.version, document))
 

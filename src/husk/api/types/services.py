@@ -205,6 +205,13 @@ class NodeDocument(Struct, kw_only=True, rename="pascal"):
     manager_status: ManagerStatus | UnsetType = UNSET
 
 
+class NodeUpdate(NodeSpec):
+    """What is not said of a node's role or availability stays."""
+
+    role: str = ""
+    availability: str = ""
+
+
 class JoinTokens(Struct, kw_only=True, rename="pascal"):
     worker: str
     manager: str

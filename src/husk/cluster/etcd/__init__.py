@@ -6,5 +6,5 @@
 - `channel` calls to whichever member answers
 - `watch` and `lease` what goes on for long
 - `store` all of it as a cluster store
-- `member` etcd itself, run by this host
+- `member` etcd itself, run by this host, and `members` those of all hosts
 """

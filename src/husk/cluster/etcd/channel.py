@@ -58,6 +58,13 @@ class Channel:
     def names(self) -> str:
         return ", ".join(map(str, self._endpoints))
 
+    def know(self, endpoints: Sequence[Endpoint]) -> None:
+        """Which members there are now; those that are known stay in their order."""
+        known = [endpoint for endpoint in self._endpoints if endpoint in endpoints]
+        # In place: a call that is under way counts on it.
+        self._endpoints[:] = known + [endpoint for endpoint in endpoints if endpoint not in known]
+        self._troubles = {endpoint: told for endpoint, told in self._troubles.items() if endpoint in endpoints}
+
     async def close(self) -> None:
         self._closed = True
         if self._connection is not None:

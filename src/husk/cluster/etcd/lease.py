@@ -35,7 +35,7 @@ class EtcdLease:
         self._lost = asyncio.Event()
         self._tasks = Tasks()
         self._keeping = self._tasks.spawn(self._keep(), f"lease {id:x}")
-        self._tasks.spawn(self._watch_clock(), f"end of lease {id:x}")
+        self._watching = self._tasks.spawn(self._watch_clock(), f"end of lease {id:x}")
 
     @property
     def lost(self) -> bool:
@@ -47,6 +47,9 @@ class EtcdLease:
 
     def abandon(self) -> None:
         self._keeping.cancel()
+        self._watching.cancel()
+        # Nor does the store end it when it is closed.
+        self._ended(self)
 
     async def close(self) -> None:
         await self._tasks.cancel_all()

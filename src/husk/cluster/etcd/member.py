@@ -17,6 +17,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -72,6 +73,8 @@ def command(program: str, settings: MemberSettings) -> list[str]:
         # What happened in the last hour is kept for watches that were cut off; older ones start over.
         "auto-compaction-mode": "periodic",
         "auto-compaction-retention": "1h",
+        # What is not in a snapshot yet is in memory.
+        "snapshot-count": "10000",
         "logger": "zap",
         "log-outputs": "stderr",
         "log-level": "warn",
@@ -84,11 +87,24 @@ def command(program: str, settings: MemberSettings) -> list[str]:
     return [program, *(f"--{name}={value}" for name, value in flags.items())]
 
 
+def mark_of(directory: Path) -> str:
+    """The argument that every process of a member on this directory has."""
+    return f"--data-dir={directory / 'data'}"
+
+
+def wipe(directory: Path) -> None:
+    """End whatever runs on this directory, and remove it. Safe to call twice; blocks."""
+    process.kill_given([mark_of(directory)])
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(directory)
+
+
 def find_program() -> str:
     found = shutil.which("etcd", path=f"{os.environ.get('PATH', '')}:/usr/local/bin:/usr/bin")
     if found is None:
         raise Unavailable(
-            "a swarm of several hosts needs etcd, and the program is missing: install it (Debian's package etcd-server)"
+            f"several managers need etcd, and the program is missing on {socket.gethostname()}: install it there "
+            "(Debian's package etcd-server)"
         )
     return found
 
@@ -115,6 +131,19 @@ class Member:
         found = await asyncio.to_thread(self._adopt, argv)
         self._process = found if found is not None else self._spawn(argv)
         self._tasks.spawn(self._keep(argv), f"etcd {self._settings.name}")
+
+    async def start_alone(self, timeout: float = 30.0) -> None:
+        """Run it as the only member of its cluster, with the records it has: most others are lost for good."""
+        program = self._program or await asyncio.to_thread(find_program)
+        argv = command(program, self._settings)
+        await asyncio.to_thread(process.kill_given, [self._mark])
+        self._process = self._spawn([*argv, "--force-new-cluster=true"])
+        try:
+            await self.wait_ready(timeout)
+        finally:
+            # With that flag it would drop members again at each start.
+            await self.stop()
+        await self.start()
 
     async def wait_ready(self, timeout: float = 60.0) -> None:
         """Until it answers and knows a leader. SystemFault, with what it said last, when it does not in that time."""
@@ -163,13 +192,17 @@ class Member:
 
     def _adopt(self, argv: list[str]) -> process.Child | None:
         """The process that a former daemon left, if it is what we would start; others on its directory are ended."""
-        mark = f"--data-dir={self._settings.directory / 'data'}"
-        for pid in process.given([mark]):
+        for pid in process.given([self._mark]):
             if process.arguments_of(pid) == [os.fsencode(word) for word in argv]:
                 with contextlib.suppress(ProcessLookupError):
                     return process.Child(pid, process.pidfd_open(pid))
-        process.kill_given([mark])
+        process.kill_given([self._mark])
         return None
+
+    @property
+    def _mark(self) -> str:
+        """By which its process is known."""
+        return mark_of(self._settings.directory)
 
     def _spawn(self, argv: list[str]) -> process.Child:
         path = self._log

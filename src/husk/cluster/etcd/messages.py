@@ -16,6 +16,11 @@ REVOKE = "/etcdserverpb.Lease/LeaseRevoke"
 KEEP_ALIVE = "/etcdserverpb.Lease/LeaseKeepAlive"
 STATUS = "/etcdserverpb.Maintenance/Status"
 
+MEMBER_LIST = "/etcdserverpb.Cluster/MemberList"
+MEMBER_ADD = "/etcdserverpb.Cluster/MemberAdd"
+MEMBER_PROMOTE = "/etcdserverpb.Cluster/MemberPromote"
+MEMBER_REMOVE = "/etcdserverpb.Cluster/MemberRemove"
+
 # Of a comparison: how, and what of a key.
 EQUAL = 0
 MOD_REVISION = 2
@@ -151,3 +156,37 @@ class StatusResponse(Message):
     version: Annotated[str, 2] = ""
     db_size: Annotated[int, 3] = 0
     leader: Annotated[Uint64, 4] = 0
+
+
+class MemberMessage(Message):
+    """One of the cluster. Its name is empty until it has been started."""
+
+    id: Annotated[Uint64, 1] = 0
+    name: Annotated[str, 2] = ""
+    peer_urls: Annotated[list[str], 3] = []
+    client_urls: Annotated[list[str], 4] = []
+    is_learner: Annotated[bool, 5] = False
+
+
+class MemberAddRequest(Message):
+    peer_urls: Annotated[list[str], 1] = []
+    is_learner: Annotated[bool, 2] = False
+
+
+class MemberAddResponse(Message):
+    member: Annotated[MemberMessage | None, 2] = None
+    members: Annotated[list[MemberMessage], 3] = []
+
+
+class MemberRequest(Message):
+    """Of a promotion, and of a removal."""
+
+    id: Annotated[Uint64, 1] = 0
+
+
+class MemberListRequest(Message):
+    pass
+
+
+class MemberListResponse(Message):
+    members: Annotated[list[MemberMessage], 2] = []

@@ -9,10 +9,10 @@ where it had been done the first time, that is seen by what is there.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
-from husk.cluster.etcd.address import Certificates, read_address, tls_context
+from husk.cluster.etcd.address import Certificates, Endpoint, read_address, tls_context
 from husk.cluster.etcd.channel import PATIENCE, Channel, refusal
 from husk.cluster.etcd.lease import EtcdLease
 from husk.cluster.etcd.messages import (
@@ -57,6 +57,10 @@ class EtcdStore:
         """Nobody is asked yet. InvalidParameter for an address or certificates that cannot be used. Blocks."""
         tls = tls_context(certificates) if certificates is not None else None
         return cls(Channel(read_address(address), tls, patience))
+
+    def know(self, endpoints: Sequence[Endpoint]) -> None:
+        """Which members can be asked from now on: at least one."""
+        self._channel.know(endpoints)
 
     async def status(self) -> StatusResponse:
         """What the member that answers says of itself."""

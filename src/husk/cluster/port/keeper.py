@@ -33,8 +33,10 @@ class Keeper:
         save: Callable[[Identity], None],
         identity: Identity,
         clock: Callable[[], float] = time.time,
+        used: Callable[[Identity], None] = lambda identity: None,
     ) -> None:
-        """`save` puts an identity on the disk; it is called in a thread."""
+        """`save` puts an identity on the disk; it is called in a thread. `used` hears of each new one."""
+        self._used = used
         self._managers = managers
         self._save = save
         self._clock = clock
@@ -80,6 +82,7 @@ class Keeper:
         await self._tasks.to_its_end(asyncio.to_thread(self._save, identity), "a certificate on the disk")
         self.identity = identity
         await self._managers.use(identity)
+        self._used(identity)
 
     def _next_due(self) -> float:
         said = authority.look(self.identity.certificate)

@@ -8,6 +8,7 @@ ROOT = "/husk.cluster.v1.Trust/Root"
 JOIN = "/husk.cluster.v1.Trust/Join"
 RENEW = "/husk.cluster.v1.Trust/Renew"
 FOLLOW = "/husk.cluster.v1.Trust/Follow"
+ENTER = "/husk.cluster.v1.Managers/Enter"
 
 
 class RootRequest(Message):
@@ -31,6 +32,8 @@ class JoinRequest(Message):
     data_path_address: Annotated[str, 6] = ""
     # What the node is, in the engine's words.
     description: Annotated[bytes, 7] = b""
+    # Of a manager's cluster port; 0 for the usual one.
+    port: Annotated[int, 8] = 0
 
 
 class RenewRequest(Message):
@@ -58,3 +61,20 @@ class FollowReply(Message):
     # The node is to renew its certificate now: another root signs, or it has another role.
     renew: Annotated[bool, 2] = False
     managers: Annotated[list[str], 3] = []
+
+
+class EnterRequest(Message):
+    # For a certificate of the swarm's own etcd (PKCS #10, DER); only its key counts.
+    request: Annotated[bytes, 1] = b""
+
+
+class EnterReply(Message):
+    # Sealed for the one that asks; the second is empty for a swarm without autolock.
+    key: Annotated[bytes, 1] = b""
+    unlock_key: Annotated[bytes, 2] = b""
+    # By which the swarm knows the new manager.
+    address: Annotated[str, 3] = ""
+    # Of the swarm's own etcd, in PEM, and where its members are, HOST:PORT; empty where the store is another one.
+    root: Annotated[bytes, 4] = b""
+    certificate: Annotated[bytes, 5] = b""
+    members: Annotated[list[str], 6] = []

@@ -10,6 +10,7 @@ answers for the new one.
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from cryptography import x509
@@ -67,9 +68,9 @@ class Issued(NamedTuple):
         return self.begins + BACKDATED.total_seconds()
 
 
-def new_root(now: float) -> Root:
+def new_root(now: float, common_name: str = ROOT_NAME) -> Root:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ROOT_NAME)])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     begun = _begun(name, name, key.public_key(), own, now, ROOT_LIFE.total_seconds())
     return Root(_pem(_authority(begun).sign(key, SHA256())), _key_pem(key))
@@ -140,6 +141,26 @@ def issue(request: bytes, holder: Holder, signer: Signer, expiry: float, now: fl
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(holder.unit)]), critical=False)
     )
     return b"".join((_pem(builder.sign(_load_key(signer.root.key), SHA256())), *signer.bridges))
+
+
+def issue_for_host(request: bytes, name: str, host: str, root: Root, expiry: float, now: float) -> bytes:
+    """A certificate for a program that others reach at an address or by the name of a host: both ends of TLS."""
+    signing = x509.load_pem_x509_certificate(root.certificate)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    try:
+        reached: x509.GeneralName = x509.IPAddress(ip_address(host))
+    except ValueError:
+        reached = x509.DNSName(host)
+    builder = (
+        _begun(subject, signing.subject, _asked_key(request), _subject_id(signing), now, expiry)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+        )
+        .add_extension(x509.SubjectAlternativeName([reached]), critical=False)
+    )
+    return _pem(builder.sign(_load_key(root.key), SHA256()))
 
 
 def look(chain: bytes) -> Issued:

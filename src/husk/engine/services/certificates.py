@@ -68,6 +68,12 @@ class Certificates:
                 return kept
             return await self._renew()
 
+    async def kept(self) -> "Identity":
+        """As it is on the disk, whatever role this node has by now."""
+        if (found := await asyncio.to_thread(self.files().load)) is None:
+            raise SystemFault("this node's certificate is gone: leave the swarm (docker swarm leave), and join again")
+        return found
+
     async def renew(self) -> "Identity":
         async with self._changing:
             return await self._renew()

@@ -30,6 +30,8 @@ from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import Change, StateStore
 
 KIND = "swarm"
+# What the unlock key is sealed as, in the record.
+_UNLOCK = "the unlock key of the swarm"
 
 
 def store_of(state: StateStore) -> ClusterStoreConfig | None:
@@ -75,6 +77,11 @@ class Cluster:
             # Its record was damaged, and put aside by the doctor.
             only = self.nodes[0]
             await self._join(Membership(node_id=only.id, advertise_address=only.status.addr))
+        await self.describe_self()
+        await self._trust()
+
+    async def describe_self(self) -> None:
+        """Tell the swarm what this host is now, where that is news."""
         if self.active and (own := self._store.nodes.get(self.node_id)) is not None:
             described = self.description()
             if own.description != described:
@@ -83,7 +90,6 @@ class Cluster:
                     node.description = described
 
                 await self._store.amend(own, change)
-        await self._trust()
 
     async def _trust(self) -> None:
         """Up to release 0.1 a swarm had no CA, and tokens that nobody asked for."""
@@ -124,7 +130,7 @@ class Cluster:
     def active(self) -> bool:
         if self._store.shared and self.node_id not in self._store.nodes:
             return False
-        return self._store.swarm is not None and self._membership is not None
+        return self._store.swarm is not None and self._membership is not None and self.worker is None
 
     @property
     def pending(self) -> bool:
@@ -267,28 +273,59 @@ class Cluster:
                 raise
         return node.id
 
-    async def enlist(self, token: str, *, advertise: str, availability: str) -> str:
-        """Become a manager of the swarm that is in the store, which this daemon was told of; the node's id."""
-        availability = settings.availability(availability)
-        async with self._changing:
-            self.check_alone()
-            if (swarm := self._store.swarm) is None:
-                raise Unavailable(NO_SWARM)
-            if not secrets.compare_digest(token.encode(), swarm.manager_token.encode()):
-                raise InvalidParameter(WRONG_TOKEN)
-            node = self._own_node(advertise, availability)
-            await self._join(Membership(node_id=node.id, advertise_address=advertise))
-            try:
-                with in_sequence():
-                    await self._store.save(node)
-            except HuskError:
-                await self._part()
-                raise
-        return node.id
+    def check_token(self, token: str) -> None:
+        """Raise where this daemon's store holds no swarm, or one whose managers join with another token."""
+        if (swarm := self._store.swarm) is None:
+            raise Unavailable(NO_SWARM)
+        if not secrets.compare_digest(token.encode(), swarm.manager_token.encode()):
+            raise InvalidParameter(WRONG_TOKEN)
 
     async def enrol(self, membership: Membership) -> None:
-        """Work for a swarm of others, from now on and after the next start."""
+        """Have this place in a swarm, from now on and after the next start."""
         await self._join(membership)
+
+    async def part(self) -> None:
+        """Have none any more: neither a place in a swarm, nor what its keys open."""
+        await asyncio.to_thread(self._sealer.forget)
+        await self._part()
+
+    @property
+    def membership(self) -> Membership | None:
+        """This host's place in a swarm."""
+        return self._membership
+
+    async def with_store_root(self) -> Swarm:
+        """The swarm, with a CA for an etcd of its own."""
+        async with self._changing:
+            swarm = self.swarm
+            if swarm.store_root is None:
+                made = await asyncio.to_thread(roots.store_root, self._sealer, time.time())
+
+                def change(swarm: Swarm) -> None:
+                    swarm.store_root = made
+
+                await self._store.amend(swarm, change)
+            return self.swarm
+
+    async def follow_lock(self) -> None:
+        """Another manager may have locked the swarm, or unlocked it: what is on this host's disk is to be alike."""
+        async with self._changing:
+            swarm = self._store.swarm
+            if swarm is None or not self.active or self._sealer.locked or (swarm.autolock and not swarm.unlock_key):
+                return
+            await asyncio.to_thread(self._follow_lock, swarm)
+
+    def _follow_lock(self, swarm: Swarm) -> None:
+        self._sealer.follow(self._unlock_key(swarm) if swarm.autolock else b"")
+
+    def shared_keys(self) -> tuple[bytes, bytes]:
+        """What a new manager is to have: the key of secrets, and what opens it after a start, if anything. Blocks."""
+        swarm = self.swarm
+        return self._sealer.key(), self._unlock_key(swarm) if swarm.autolock else b""
+
+    def _unlock_key(self, swarm: Swarm) -> bytes:
+        """Swarms of release 0.1 have it in the lock file alone."""
+        return self._sealer.unseal(swarm.unlock_key, _UNLOCK) if swarm.unlock_key else self._sealer.unlock_key()
 
     def _own_node(self, advertise: str, availability: str, port: int = MANAGER_PORT) -> Node:
         now = rfc3339(now_ns())
@@ -365,11 +402,12 @@ class Cluster:
         await asyncio.to_thread(self._sealer.forget)
         await self._part()
 
-    async def note_store(self, where: ClusterStoreConfig) -> None:
-        """From now on, and for the next daemon, the swarm's records are there."""
+    async def note_store(self, where: ClusterStoreConfig, others: dict[str, str] | None = None) -> None:
+        """From now on, and for the next daemon, the swarm's records are there; `others` where it is our own etcd."""
         assert self._membership is not None, "only a swarm has records to be moved"
         files = [str(path) for path in where.certificates or ()]
-        await self._join(msgspec.structs.replace(self._membership, store=where.address, store_files=files))
+        changed = {"store": where.address, "store_files": files, "others": others}
+        await self._join(msgspec.structs.replace(self._membership, **changed))
 
     async def _part(self) -> None:
         await self._state.commit(Change(MEMBERSHIP, SELF, None))
@@ -382,13 +420,14 @@ class Cluster:
 
     async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:
         """Save a record that may lock or unlock the swarm: the record decides, so each file is there before it."""
-        if swarm.autolock and not was:
-            await asyncio.to_thread(self._sealer.lock, new_key())
-        elif swarm.autolock and rotate:
-            old = await asyncio.to_thread(self._sealer.unlock_key)
-            await asyncio.to_thread(self._sealer.lock, new_key(), besides=old)
+        if swarm.autolock and (rotate or not was):
+            key = new_key()
+            old = await asyncio.to_thread(self._sealer.unlock_key) if was else b""
+            await asyncio.to_thread(self._sealer.lock, key, besides=old)
+            swarm.unlock_key = await asyncio.to_thread(self._sealer.seal, key, _UNLOCK)
         elif was and not swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_open)
+            swarm.unlock_key = b""
         with in_sequence():
             await self._store.save(swarm, *others)
         if swarm.autolock:

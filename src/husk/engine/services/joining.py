@@ -27,6 +27,10 @@ class Wish(NamedTuple):
     advertise: str = ""
     data_path: str = ""
     availability: str = ""
+    # Of the cluster port, where another than the usual one is told to others.
+    port: int = 0
+    # `listen` as an address, of a manager's cluster port; empty for the usual one.
+    own_listen: str = ""
 
 
 def check(wish: Wish) -> tuple[Endpoint, ...]:
@@ -63,6 +67,7 @@ async def join(wish: Wish, description: NodeDescription) -> "Joined":
         address=wish.advertise,
         data_path_address=wish.data_path,
         description=encoded(description),
+        port=wish.port,
     )
     return await ask(remotes, request)
 

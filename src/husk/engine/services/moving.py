@@ -20,14 +20,23 @@ from husk.engine.services.swarm import KEY, read_swarm
 from husk.errors import Conflict, HuskError
 
 SWARM = "swarm"
+# Networks that hosts share, and addresses on them, are known by `SharedNetworks` alone.
+KINDS = (*READERS, "overlay", "address")
 # etcd takes 128 steps in a transaction and 1.5 MiB in a request; a config alone may have 1.3 MB.
 MOST_STEPS, MOST_BYTES = 100, 512 * 1024
 
 
 async def move(
-    records: SwarmRecords, cluster: Cluster, where: ClusterStoreConfig, woken: Callable[..., None]
+    records: SwarmRecords,
+    cluster: Cluster,
+    where: ClusterStoreConfig,
+    woken: Callable[..., None],
+    others: dict[str, str] | None = None,
+    switched: Callable[[News], None] = lambda told: None,
 ) -> Shared:
-    """Bring a swarm into another store while it runs, and follow that from now on. Raises where it stays as it was."""
+    """Bring a swarm into another store while it runs, and follow that from now on. Raises where it stays as it was.
+
+    `others` where the store is the swarm's own etcd, see `Membership`. `switched` is called before there is news."""
     from husk.engine.services.open_store import open_store
 
     source, target = records.store, await asyncio.to_thread(open_store, where)
@@ -35,15 +44,36 @@ async def move(
         async with records.still():
             await copy(source, target)
             there = await everything(target)
-            await cluster.note_store(where)
+            await cluster.note_store(where, others)
             records.switch(target, there)
             shared = Shared(records, target, woken)
+            switched(there)
     except BaseException:
         await target.close()
         raise
     await drop(source)
     await shared.open(_nothing)
     shared.take_part(cluster.node_id)
+    return shared
+
+
+async def follow(
+    records: SwarmRecords, where: ClusterStoreConfig, woken: Callable[..., None], switched: Callable[[News], None]
+) -> Shared:
+    """Use a store that has the records of a swarm already, in place of one that has none. Raises as `move` does."""
+    from husk.engine.services.open_store import open_store
+
+    target = await asyncio.to_thread(open_store, where)
+    try:
+        async with records.still():
+            there = await everything(target)
+            records.switch(target, there)
+            shared = Shared(records, target, woken)
+            switched(there)
+    except BaseException:
+        await target.close()
+        raise
+    await shared.open(_nothing)
     return shared
 
 
@@ -60,7 +90,7 @@ async def copy(source: ClusterStore, target: ClusterStore) -> int:
     # What a crash left of a former copy may be older than ours.
     await drop(target)
     count = 1
-    for kind in READERS:
+    for kind in KINDS:
         found = (await source.listing(kind)).records if kind != SWARM else ()
         for some in _batches(record for record in found if _readable(record)):
             await target.commit(*(Put(record.kind, record.key, record.body, NEW) for record in some))
@@ -71,14 +101,14 @@ async def copy(source: ClusterStore, target: ClusterStore) -> int:
 
 async def drop(store: ClusterStore) -> None:
     """Remove the records of the swarm from a store; safe to call twice."""
-    for kind in sorted(READERS, key=lambda kind: kind != SWARM):
+    for kind in sorted(KINDS, key=lambda kind: kind != SWARM):
         for some in _batches(record for record in (await store.listing(kind)).records if _readable(record)):
             await store.commit(*(Delete(record.kind, record.key) for record in some), happened=True)
 
 
 async def everything(store: ClusterStore) -> News:
     """All records of the swarm that a store has."""
-    listings = [await store.listing(kind) for kind in READERS]
+    listings = [await store.listing(kind) for kind in KINDS]
     records = tuple(record for listing in listings for record in listing.records)
     return News(max(listing.revision for listing in listings), True, records)
 
@@ -101,7 +131,8 @@ def _readable(record: Record) -> bool:
     """What is no record at all stays where it is."""
     try:
         version_in(record.body)
-        READERS[record.kind](record.body)
+        if record.kind in READERS:
+            READERS[record.kind](record.body)
     except (msgspec.MsgspecError, HuskError, UnicodeDecodeError):
         return False
     return True

@@ -1,5 +1,6 @@
 """Lets the swarm's networks be those of all its hosts; and again those of this host alone."""
 
+from husk.cluster.records import News
 from husk.engine.model.events import Event, Events
 from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
@@ -27,7 +28,12 @@ class NetworkSharing:
         self._events = events
         self._observing = False
 
-    def begin(self) -> None:
+    def switched(self, told: News) -> None:
+        """The records are in another store from now on, which tells all that it has."""
+        self.end()
+        self.begin(told)
+
+    def begin(self, told: News | None = None) -> None:
         """Before there is any news of the store: the first of it tells all. Nothing is done where it has begun."""
         from husk.engine.services.here import ManagerHere
         from husk.engine.services.overlay_feed import OverlayFeed
@@ -39,6 +45,8 @@ class NetworkSharing:
         shared = SharedNetworks(self._store, here, self._agent.wake)
         if isinstance(self._store.store, EmbeddedStore):
             shared.load(self._store.store)
+        if told is not None:
+            shared.take_in(told)
         self._endpoints.shared = shared
         self._endpoints.feed = OverlayFeed(
             store=self._store,

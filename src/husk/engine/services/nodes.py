@@ -12,14 +12,10 @@ from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import Node, NodeDescription, NodeState, NodeStatus, manager_at
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.engine.services.settings import NodeSpec
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter
 
 NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
 _REFUSED = "rpc error: code = FailedPrecondition desc = "
-NO_PROMOTION = (
-    "a worker cannot become a manager here: several managers need a cluster store: start the daemons with "
-    "--cluster-store etcd://…, the same for all managers."
-)
 _WORDS = {"role": ("manager", "worker"), "membership": ("accepted", "pending")}
 
 
@@ -68,13 +64,14 @@ class Nodes:
         node = self.find(reference)
         if version != node.version:
             raise InvalidParameter(OUT_OF_SEQUENCE)
-        wanted = msgspec.structs.replace(
-            spec, role=role or node.spec.role, availability=availability or node.spec.availability
+        wanted = NodeSpec(
+            name=spec.name,
+            labels=spec.labels,
+            role=role or node.spec.role,
+            availability=availability or node.spec.availability,
         )
         if node.is_manager and wanted.role == "worker" and len(self.managers()) == 1:
             raise InvalidParameter(_REFUSED + "can't demote the last manager of the swarm")
-        if not node.is_manager and wanted.role == "manager" and not self._store.shared:
-            raise NotImplementedYet(NO_PROMOTION)
         changed = msgspec.structs.replace(node, spec=wanted)
         changed.manager = (node.manager or manager_at(node.status.addr)) if changed.is_manager else None
         with in_sequence():
@@ -98,6 +95,12 @@ class Nodes:
 
     def managers(self) -> list[Node]:
         return [node for node in self._store.nodes.values() if node.is_manager]
+
+    def known(self, id: str) -> Node | None:
+        return self._store.nodes.get(id)
+
+    async def forget(self, node: Node) -> None:
+        await self._store.delete(node)
 
     async def describe(self, id: str, description: NodeDescription) -> None:
         """What a node says of itself."""

@@ -1,6 +1,6 @@
 """The swarm as its cluster port sees it: who belongs to it, who may join it, who gets which certificate."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from husk.cluster.port.certificates import Tokens, Wanted
@@ -15,19 +15,14 @@ from husk.engine.services.assignment_messages import decoded
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.ids import new_id
-from husk.engine.services.node import Node, NodeDescription, NodeStatus
+from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, NodeStatus, manager_at
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import Trust
 from husk.engine.services.workers import check
-from husk.errors import NotImplementedYet
 
 # Between two looks at what nodes should have, when nothing happens here: another manager may have changed it.
 _LOOK = 5.0
-NO_MANAGERS = (
-    "the manager lets only workers join: several managers need a cluster store: start the daemons with --cluster-store "
-    "etcd://…, the same for all managers, or join with the token for workers (docker swarm join-token worker)."
-)
 
 
 class SwarmOffice:
@@ -39,8 +34,10 @@ class SwarmOffice:
         cluster: Cluster,
         certificates: Certificates,
         admitted: Callable[[str], object],
+        several: Callable[[], Awaitable[None]],
     ) -> None:
-        """`admitted` hears of a node that has joined."""
+        """`admitted` hears of a node that has joined. `several` sees that there can be another manager."""
+        self._several = several
         self._store = store
         self._cluster = cluster
         self._certificates = certificates
@@ -63,11 +60,11 @@ class SwarmOffice:
 
     async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
         availability = settings.availability(request.availability)
-        if role == "manager":
-            raise NotImplementedYet(NO_MANAGERS)
         description = decoded(request.description or b"{}", NodeDescription)
         description.hostname = request.hostname or description.hostname
         check(description)
+        if role == "manager":
+            await self._several()
         now = rfc3339(now_ns())
         told = request.address or address
         node = Node(
@@ -78,6 +75,7 @@ class SwarmOffice:
             spec=NodeSpec(role=role, availability=availability or "active"),
             description=description,
             status=NodeStatus(state="unknown", addr=told),
+            manager=manager_at(told, request.port or MANAGER_PORT) if role == "manager" else None,
         )
         async with self._certificates.steady:
             node.issuer = self._roots().signing.key_id

@@ -18,10 +18,12 @@ from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster, store_of
+from husk.engine.services.council import Council
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries, SealedValues
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.enrolment import Enrolment
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.machine import Machine
 from husk.engine.services.moving import drop
@@ -36,7 +38,7 @@ from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import Membership
 from husk.engine.services.task_logs import TaskLogs
-from husk.engine.services.wanted import KEY, NODE, OVERLAY, TASK_FILES
+from husk.engine.services.wanted import KEY, MEMBER, NODE, OVERLAY, TASK_FILES
 from husk.engine.services.workers import Workers
 from husk.errors import Conflict, SystemFault
 from husk.storage.secrets.sealing import Sealer
@@ -44,6 +46,7 @@ from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
+    from husk.cluster.port.server import ClusterPort
     from husk.engine.services.dispatcher import Dispatcher
     from husk.engine.services.liveness import Liveness
     from husk.engine.services.log_broker import LogBroker
@@ -74,6 +77,7 @@ async def open_services(
         parts.start()
         await parts.services.open()
 
+    await parts.services.enrolment.council.open()
     if parts.shared is None:
         await begin()
     else:
@@ -131,12 +135,12 @@ def _build(
                 "--cluster-store, leave that swarm (docker swarm leave --force), and start it with that again"
             )
         store = SwarmRecords(open_store(where))
-        shared = Shared(store, store.store, lambda *service_ids: reconciler.wake(*service_ids))
+        shared = Shared(store, store.store, lambda *service_ids: enrolment.woken(*service_ids))
 
     def office() -> "SwarmOffice":
         from husk.engine.services.office import SwarmOffice
 
-        return SwarmOffice(store, cluster, certificates, workers.beat)
+        return SwarmOffice(store, cluster, certificates, workers.beat, lambda: enrolment.several())
 
     def dispatcher() -> "Dispatcher":
         from husk.engine.services.dispatcher import Dispatcher
@@ -201,9 +205,16 @@ def _build(
                 files=files,
                 events=events,
                 description=cluster.description(),
+                promoted=lambda: enrolment.promoted(),
             )
         except (OSError, ValueError) as error:
             raise SystemFault(f"this node's certificate cannot be used: {error}") from error
+
+    def register(port: "ClusterPort") -> None:
+        from husk.cluster.port.enter import EnterHandlers
+
+        workers.register(port)
+        EnterHandlers(council).register(port)
 
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
@@ -234,6 +245,7 @@ def _build(
     # Last: until then states of tasks are written.
     stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
+    council = Council(store, cluster, sealer, config.data_root / MEMBER)
     nodes = Nodes(store, cluster)
     workers = Workers(
         own_id=lambda: cluster.node_id,
@@ -246,7 +258,7 @@ def _build(
         expected=lambda: sharing.begin(),
     )
     stack.push_async_callback(workers.close)
-    gateway = Gateway(cluster, certificates, office, workers.register)
+    gateway = Gateway(cluster, certificates, office, register)
     stack.push_async_callback(gateway.close)
     stack.push_async_callback(runner.close)
     stack.push_async_callback(agent.close)
@@ -261,6 +273,20 @@ def _build(
     sharing = NetworkSharing(store, cluster, networks, endpoints, agent, events)
     if shared is not None or state.has(OVERLAY):
         sharing.begin()
+    enrolment = Enrolment(
+        store=store,
+        cluster=cluster,
+        certificates=certificates,
+        sealer=sealer,
+        council=council,
+        gateway=gateway,
+        workers=workers,
+        shared=shared,
+        sharing=sharing,
+        embedded=lambda: EmbeddedStore(state),
+        worker=worker,
+        woken=lambda *service_ids: reconciler.wake(*service_ids),
+    )
     services = Services(
         store=store,
         cluster=cluster,
@@ -271,7 +297,7 @@ def _build(
         networks=swarm_networks,
         nodes=nodes,
         workers=workers,
-        worker=worker,
+        enrolment=enrolment,
         certificates=certificates,
         gateway=gateway,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
@@ -280,7 +306,6 @@ def _build(
         containers=containers,
         logs=TaskLogs(containers, cluster, store.nodes, lambda: workers.logs),
         events=events,
-        shared=shared,
     )
 
     def start() -> None:

@@ -33,6 +33,8 @@ ATTEMPTS = 10
 # The kind of records that are written with whatever must differ from others of its kind. How long to wait for news.
 GUARD = "guard"
 HEARING = 5.0
+# Later than any revision of a store.
+_LATEST = 1 << 62
 
 _object = msgspec.json.Decoder(ClusterObject).decode
 READERS: dict[str, Callable[[bytes], SwarmRecord]] = {
@@ -230,6 +232,16 @@ class SwarmRecords:
             for record in table.values():
                 record.version = NEW
         self.take_in(there)
+
+    def alone(self, store: ClusterStore) -> None:
+        """From now on nobody shares the records, and there are none: this host is no manager any more."""
+        self.store, self.shared = store, False
+        self.away, self.leadership = lambda: "", Alone()
+        self.take_in(News(_LATEST, True, ()))
+
+    async def refresh(self, kind: str, key: str) -> None:
+        """Have a record in memory as it is in the store now, before there is news of it."""
+        self._take(kind, key, await self.store.get(kind, key))
 
     async def _turn(self) -> None:
         """Costs no turn of the loop where nobody moves the records: two who write one then never cross."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from husk.cluster.trust.authority import Root, Signer
 
 _CONTEXT = "the key of the swarm's CA"
+# As long as the root that signs it lives: who is no member any more is refused all the same. In seconds.
+MEMBER_LIFE = 20 * 365 * 24 * 3600.0
 _PREFIX = "rpc error: code = InvalidArgument desc = "
 
 
@@ -69,6 +71,21 @@ def _wanted(config: CAConfig, now: float) -> "Root":
         return authority.read_root(config.signing_ca_cert.encode(), config.signing_ca_key.encode(), now)
     except InvalidParameter as error:
         raise InvalidParameter(_PREFIX + error.message) from None
+
+
+def store_root(sealer: Sealer, now: float) -> SwarmRoot:
+    """Of the swarm's own etcd: another than that of nodes, so that a worker's certificate opens nothing there."""
+    from husk.cluster.trust import authority
+
+    return _kept(authority.new_root(now, "swarm-store-ca"), sealer)
+
+
+def member_certificate(swarm: Swarm, sealer: Sealer, request: bytes, node: str, host: str, now: float) -> bytes:
+    """By which a manager and its member of etcd are known to the others."""
+    from husk.cluster.trust import authority
+
+    assert swarm.store_root is not None
+    return authority.issue_for_host(request, node, host, _opened(swarm.store_root, sealer), MEMBER_LIFE, now)
 
 
 def _kept(root: "Root", sealer: Sealer) -> SwarmRoot:

@@ -1,19 +1,16 @@
 """What the edge can do with services and tasks."""
 
-import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-from husk.config import ClusterStoreConfig
 from husk.engine.containers.service import Containers
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.names import random_name
 from husk.engine.model.network import Network
-from husk.engine.services import joining, validate
+from husk.engine.services import validate
 from husk.engine.services.agent import Agent
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
@@ -21,10 +18,10 @@ from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.declared import changed_to, mode_of, published_ports
 from husk.engine.services.defaults import complete
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.enrolment import Enrolment
 from husk.engine.services.followers import Followers
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.ids import new_id
-from husk.engine.services.joining import Wish
 from husk.engine.services.matching import service_matches, task_matches
 from husk.engine.services.model import (
     PortConfig,
@@ -41,15 +38,10 @@ from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.engine.services.runner import Runner
 from husk.engine.services.settings import NodeSpec
-from husk.engine.services.shared import Shared
-from husk.engine.services.swarm import Membership, Standing
 from husk.engine.services.task_logs import TaskLogs
 from husk.engine.services.workers import Workers
 from husk.errors import Conflict, HuskError, InvalidParameter
 from husk.registry.auth import Credentials
-
-if TYPE_CHECKING:
-    from husk.engine.services.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -74,20 +66,15 @@ class Services:
         containers: Containers,
         logs: TaskLogs,
         events: Events,
-        shared: Shared | None = None,
         workers: Workers,
-        worker: Callable[[Membership], Awaitable["Worker"]],
+        enrolment: Enrolment,
     ) -> None:
-        """`worker` makes this host one, which is in a swarm already."""
         self.cluster = cluster
-        self.worker: Worker | None = None
-        # Why it cannot be one.
-        self._worker_trouble = ""
-        self._make_worker = worker
+        self.enrolment = enrolment
+        enrolment.started = self.started
         self._workers = workers
-        self._shared = shared
         self._credentials = credentials
-        self._changing = asyncio.Lock()
+        self._changing = enrolment.changing
         self._store = store
         self._reconciler = reconciler
         self._agent = agent
@@ -106,8 +93,7 @@ class Services:
 
     async def started(self) -> None:
         """The swarm or its node has changed."""
-        if self._shared is not None and self.cluster.active:
-            self._shared.take_part(self.cluster.node_id)
+        self.enrolment.take_part()
         self.gateway.open()
         if self._store.shared or len(self._store.nodes) > 1:
             self._workers.expect()
@@ -192,69 +178,14 @@ class Services:
         """Give up the swarm: services, tasks and their containers go with it."""
         async with self._changing:
             if self.cluster.worker is not None:
-                await self._leave_others()
+                await self.enrolment.leave_others()
                 return
             await self.cluster.leave(force)
             await self._workers.close(for_good=True)
-            if self._shared is not None:
-                await self._shared.part()
             await self.clear()
 
-    async def join(self, wish: Wish) -> None:
-        """Work for a swarm of others."""
-        async with self._changing:
-            self.cluster.check_alone()
-            joined = await joining.join(wish, self.cluster.description())
-            membership = Membership(
-                node_id=joined.holder.node,
-                role="worker",
-                managers=[str(endpoint) for endpoint in joined.managers],
-                advertise_address=wish.advertise,
-            )
-            try:
-                await asyncio.to_thread(self.certificates.files().save, joined.identity)
-                await self.cluster.enrol(membership)
-            except Exception:
-                await self.certificates.forget()
-                await self.cluster.forget()
-                await joining.withdraw(joined)
-                raise
-            await self._work(membership)
-
-    async def _work(self, membership: Membership) -> None:
-        self.worker = await self._make_worker(membership)
-        self.worker.start()
-
-    def standing(self) -> Standing | None:
-        """Of this host in the swarm that it works for; None where it does not."""
-        if (membership := self.cluster.worker) is None:
-            return None
-        if self.worker is None:
-            return Standing(membership.advertise_address, tuple(membership.managers), self._worker_trouble)
-        managers = tuple(str(endpoint) for endpoint in self.worker.managers)
-        return Standing(self.worker.address or membership.advertise_address, managers, self.worker.trouble)
-
-    async def _leave_others(self) -> None:
-        if self.worker is not None:
-            await self.worker.leave()
-            self.worker = None
-        await self.certificates.forget()
-        await self.cluster.forget()
-
-    async def move_to(self, where: ClusterStoreConfig) -> None:
-        """Bring the swarm's records into a store that others can share; nothing is done where they are in one."""
-        from husk.engine.services.moving import move
-
-        async with self._changing:
-            self._require_swarm()
-            if self._shared is None:
-                self._shared = await move(self._store, self.cluster, where, self._reconciler.wake)
-
     async def close(self) -> None:
-        if self.worker is not None:
-            await self.worker.close()
-        if self._shared is not None:
-            await self._shared.close()
+        await self.enrolment.close()
 
     async def open(self) -> None:
         """Go on from where the last daemon was, be it in the middle of leaving."""
@@ -263,9 +194,9 @@ class Services:
         await self.cluster.open()
         if (membership := self.cluster.worker) is not None:
             try:
-                await self._work(membership)
+                await self.enrolment.work(membership)
             except HuskError as error:
-                self._worker_trouble = error.message
+                self.enrolment.trouble = error.message
                 log.error("this node cannot work for its swarm: %s", error.message)
         elif self.cluster.active:
             await self.started()
@@ -290,19 +221,32 @@ class Services:
             await self.configs.clear()
             await self.networks.clear()
         await self.certificates.forget()
+        await self.enrolment.lay_down()
         await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()
 
     async def update_node(self, reference: str, spec: NodeSpec, version: int) -> None:
+        if spec.role.lower() == "manager" and not self._store.shared:
+            version = await self._make_room(reference, version)
         before, node = await self.nodes.update(reference, spec, version)
         attributes = {"name": node.description.hostname}
         if node.spec.availability != before.spec.availability:
             attributes |= {"availability.old": before.spec.availability, "availability.new": node.spec.availability}
         if node.spec.role != before.spec.role:
             attributes |= {"role.old": before.spec.role, "role.new": node.spec.role}
+            # Its node is to hear of it now.
+            self.gateway.open()
         self._events.publish("node", "update", node.id, attributes)
         self._reconciler.wake()
+
+    async def _make_room(self, reference: str, version: int) -> int:
+        """Before a worker is promoted: the version that its record has when there can be several managers."""
+        node = self.nodes.find(reference)
+        if node.is_manager or node.version != version:
+            return version
+        await self.enrolment.several()
+        return self.nodes.find(node.id).version
 
     async def remove_node(self, reference: str, force: bool) -> None:
         node = await self.nodes.remove(reference, force)

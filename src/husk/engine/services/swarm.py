@@ -62,6 +62,10 @@ class Swarm(Struct, kw_only=True):
     ingress_made: bool = False
     # Swarms of the first releases get one at the next start.
     trust: Trust | None = None
+    # With autolock: the key that opens it after a start, sealed, so that other managers lock theirs with the same.
+    unlock_key: bytes = b""
+    # The CA of the swarm's own etcd, where managers run one: its members and clients have certificates of it.
+    store_root: SwarmRoot | None = None
 
     @property
     def autolock(self) -> bool:
@@ -82,6 +86,8 @@ class Membership(Struct, kw_only=True):
     # Where the swarm's records are, and the files of CA, certificate and key for it; empty for SQLite.
     store: str = ""
     store_files: list[str] = []
+    # Where this host runs a member of the swarm's own etcd: those that were there before it, by name, HOST:PORT.
+    others: dict[str, str] | None = None
 
     @property
     def cluster_store(self) -> ClusterStoreConfig | None:

@@ -16,6 +16,7 @@ OVERLAY = "overlay"
 # In the data root, and in the exec root.
 KEY = "swarm.key"
 NODE = "swarm.node"
+MEMBER = "swarm.etcd"
 TASK_FILES = "secrets"
 
 

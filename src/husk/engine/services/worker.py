@@ -15,6 +15,7 @@ from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.keeper import Keeper
 from husk.cluster.port.logs import LogCalls
 from husk.cluster.port.managers import Managers
+from husk.cluster.trust.authority import look
 from husk.cluster.trust.identity import Identity
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
@@ -56,12 +57,15 @@ class Worker:
         files: TaskFiles,
         events: Events,
         description: NodeDescription,
+        promoted: Callable[[], None] = lambda: None,
     ) -> None:
-        """`save` puts a new certificate on the disk; it is called in a thread."""
+        """`save` puts a new certificate on the disk; it is called in a thread. `promoted` hears that the swarm wants
+        this node to be a manager."""
+        self._promoted = promoted
         self._containers = containers
         self._managers = Managers([read_endpoint(text, MANAGER_PORT) for text in membership.managers], identity)
         self._calls = DispatchCalls(self._managers)
-        self._keeper = Keeper(self._managers, save, identity)
+        self._keeper = Keeper(self._managers, save, identity, used=self._look_at)
         self._pulse = Pulse(self._calls, description, self._forget_tasks)
         self._assignments = RemoteAssignments(
             ManagerChannel(self._calls),
@@ -119,6 +123,16 @@ class Worker:
         self._pulse.start()
         self._logs.start()
         self._tasks.spawn(self._keeper.run(), "this node's certificate")
+        self._look_at(self.identity)
+
+    @property
+    def identity(self) -> Identity:
+        return self._keeper.identity
+
+    def _look_at(self, identity: Identity) -> None:
+        holder = look(identity.certificate).holder
+        if holder is not None and holder.role == "manager":
+            self._promoted()
 
     async def close(self) -> None:
         """Its tasks run on. Safe to call twice."""

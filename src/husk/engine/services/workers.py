@@ -107,7 +107,11 @@ class Workers:
         """Its tasks are gone: others can come at once."""
         if self._liveness is not None:
             self._liveness.forget(node)
-        await self._nodes.mark(node, "down", LEFT)
+        if (record := self._nodes.known(node)) is not None and record.is_manager:
+            # One that could not become a manager, and goes as if it had never come.
+            await self._nodes.forget(record)
+        else:
+            await self._nodes.mark(node, "down", LEFT)
         self._changed()
 
 

@@ -51,11 +51,38 @@ class Sealer:
         """At a start: keep the one file that is to count, whatever a crash has left."""
         for path in (self._path, self._lock_path):
             _destroy(_beside(path))
-        if locked and self._lock_path.exists():
+        if self._lock_path.exists() and (locked or not self._path.exists()):
+            # Also where others have unlocked the swarm while this host was away: its key is in the lock file alone.
             _destroy(self._path)
             self.locked = True
         elif self._path.exists():
             _destroy(self._lock_path)
+
+    def key(self) -> bytes:
+        """For others who are to read what was sealed here."""
+        return self._load()
+
+    def adopt(self, key: bytes, unlock_key: bytes = b"") -> None:
+        """Seal with the key of others from now on; with an unlock key only its lock file comes to the disk."""
+        self._key, self.locked = key, False
+        if unlock_key:
+            self.lock(unlock_key)
+            self.keep_locked()
+        else:
+            self.keep_open()
+            self.drop_lock()
+
+    def follow(self, unlock_key: bytes) -> None:
+        """Others have locked the swarm with another key, or (empty) unlocked it: keep what is on the disk like that."""
+        if self.locked:
+            return
+        has_lock = self._lock_path.exists()
+        if not unlock_key and has_lock:
+            self.keep_open()
+            self.drop_lock()
+        elif unlock_key and not (has_lock and locks.open_with(self._lock_path.read_bytes(), unlock_key)):
+            self.lock(unlock_key)
+            self.keep_locked()
 
     def lock(self, unlock_key: bytes, *, besides: bytes = b"") -> None:
         """Write the lock file; `besides` is another unlock key that opens it as well."""

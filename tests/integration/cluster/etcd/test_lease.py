@@ -35,6 +35,17 @@ async def test_a_lease_outlives_the_member_that_it_was_renewed_with(three: Etcd)
     await store.close()
 
 
+async def test_a_lease_that_is_abandoned_outlives_the_store(three: Etcd):
+    """Who starts again at once was never away."""
+    store, other = EtcdStore.open(three.address, patience=60), EtcdStore.open(three.address, patience=60)
+    lease = await store.lease(30)
+    await store.commit(Put("alive", "n", body("1"), lease=lease.id))
+    lease.abandon()
+    await store.close()
+    assert await other.get("alive", "n") is not None
+    await other.close()
+
+
 async def test_a_lease_is_lost_by_our_own_clock_when_nobody_answers(three: Etcd):
     store = EtcdStore.open(three.address, patience=1)
     lease = await store.lease(3)

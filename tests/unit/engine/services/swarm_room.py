@@ -15,9 +15,11 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
+from husk.engine.services.council import Council
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.enrolment import Enrolment
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.log_broker import LogBroker
 from husk.engine.services.log_messages import Asked
@@ -35,6 +37,7 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
 )
+from husk.engine.services.network_sharing import NetworkSharing
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
@@ -227,6 +230,21 @@ class SwarmRoom:
         self.workers = FakeWorkers()
         self.worker_fails: HuskError | None = None
         self.broker = cast(LogBroker, FakeBroker())
+        self.council = Council(self.store, self.cluster, self.sealer, directory / "swarm.etcd")
+        self.enrolment = Enrolment(
+            store=self.store,
+            cluster=self.cluster,
+            certificates=self.certificates,
+            sealer=self.sealer,
+            council=self.council,
+            gateway=cast(Gateway, self.gateway),
+            workers=cast(Workers, self.workers),
+            shared=None,
+            sharing=cast(NetworkSharing, SimpleNamespace(switched=lambda told: None, end=lambda: None)),
+            embedded=lambda: EmbeddedStore(state),
+            worker=self._worker,
+            woken=self._wake,
+        )
         self.services = Services(
             store=self.store,
             cluster=self.cluster,
@@ -245,7 +263,7 @@ class SwarmRoom:
             logs=TaskLogs(cast(Containers, self.containers), self.cluster, self.store.nodes, lambda: self.broker),
             events=self.events,
             workers=cast(Workers, self.workers),
-            worker=self._worker,
+            enrolment=self.enrolment,
         )
 
     async def _worker(self, membership: Membership) -> Worker:

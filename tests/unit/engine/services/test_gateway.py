@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +23,7 @@ from husk.engine.services import gateway
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.office import SwarmOffice
 from husk.engine.services.settings import SwarmSpec
-from husk.errors import Forbidden, HuskError, NotImplementedYet, SystemFault, Unavailable
+from husk.errors import Forbidden, HuskError, SystemFault, Unavailable
 from husk.rpc.protobuf import Message
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
@@ -45,7 +46,7 @@ class PortedRoom(SwarmRoom):
         self.port = Gateway(self.cluster, self.certificates, self._office)
 
     def _office(self) -> SwarmOffice:
-        return SwarmOffice(self.store, self.cluster, self.certificates, self.admitted.append)
+        return SwarmOffice(self.store, self.cluster, self.certificates, self.admitted.append, self.enrolment.several)
 
     async def init(self) -> None:
         await self.cluster.init(
@@ -102,10 +103,11 @@ async def test_a_node_joins_lives_and_is_removed(room: PortedRoom) -> None:
     assert again.identity.roots.decode() == trust_of(room).root.certificate
 
 
-async def test_managers_are_not_let_in(room: PortedRoom) -> None:
+async def test_managers_are_not_let_in_without_etcd(room: PortedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     asking = room.asking()
     asking.token = room.cluster.swarm.manager_token
-    with pytest.raises(NotImplementedYet, match="lets only workers join"):
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(Unavailable, match="several managers need etcd, and the program is missing"):
         await join([room.endpoint], asking)
     assert len(room.store.nodes) == 1
 

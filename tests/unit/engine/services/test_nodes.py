@@ -8,7 +8,7 @@ import pytest
 from husk.engine.model.filters import Filters
 from husk.engine.services.node import Node, NodeDescription, NodeStatus
 from husk.engine.services.settings import NodeSpec
-from husk.errors import InvalidParameter, NotFound, NotImplementedYet, Unavailable
+from husk.errors import InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom
 
@@ -74,9 +74,6 @@ async def test_words_are_known_in_whatever_letters(room: SwarmRoom) -> None:
 async def test_the_last_manager_stays_one(room: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="last manager"):
         await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)
-    with pytest.raises(NotImplementedYet, match="cannot become a manager here"):
-        await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
-    room.store.shared = True
     _, promoted = await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
     assert promoted.manager is not None and promoted.manager.addr == "192.0.2.9:2377"
     _, demoted = await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)

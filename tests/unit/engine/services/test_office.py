@@ -11,7 +11,7 @@ from husk.cluster.trust.holders import Holder, Role
 from husk.engine.services.assignment_messages import encoded
 from husk.engine.services.node import NodeDescription
 from husk.engine.services.office import SwarmOffice
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
 from tests.unit.engine.services.swarm_room import SwarmRoom
@@ -26,7 +26,15 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
 
 
 def office(room: SwarmRoom, admitted: list[str] | None = None) -> SwarmOffice:
-    return SwarmOffice(room.store, room.cluster, room.certificates, ([] if admitted is None else admitted).append)
+    heard = [] if admitted is None else admitted
+    return SwarmOffice(room.store, room.cluster, room.certificates, heard.append, several)
+
+
+asked: list[str] = []
+
+
+async def several() -> None:
+    asked.append("several")
 
 
 def asking(availability: str = "", description: bytes = b"") -> JoinRequest:
@@ -40,10 +48,17 @@ def shown(chain: bytes) -> bytes:
     return ssl.PEM_cert_to_DER_cert(chain.decode().partition(end)[0] + end)
 
 
-async def test_managers_join_by_their_store(room: SwarmRoom) -> None:
-    with pytest.raises(NotImplementedYet, match="lets only workers join"):
-        await office(room).admit("manager", asking(), "192.0.2.9")
-    assert len(room.store.nodes) == 1
+async def test_a_manager_joins_when_there_can_be_several(room: SwarmRoom) -> None:
+    asked.clear()
+    there = office(room)
+    request = asking()
+    request.port = 2378
+    reply = await there.admit("manager", request, "192.0.2.9")
+    assert asked == ["several"]
+    (node,) = [node for node in room.store.nodes.values() if node.id != room.cluster.node_id]
+    assert authority.look(reply.certificate).holder == Holder(node.id, "manager", there.swarm)
+    assert node.is_manager and node.manager is not None and node.manager.addr == "192.0.2.9:2378"
+    assert there.role(node.id) == "manager" and reply.managers == ["192.0.2.1:2377", "192.0.2.9:2378"]
 
 
 async def test_who_joins_is_in_the_records_with_a_certificate(room: SwarmRoom) -> None:

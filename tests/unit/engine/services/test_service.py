@@ -43,7 +43,7 @@ async def test_a_host_works_for_others_until_it_leaves(
     room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The manager's office admits, over no wire."""
-    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None)
+    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, room.enrolment.several)
     key, asked = authority.new_request()
 
     async def admitted(wish: Wish, description: NodeDescription) -> Joined:
@@ -61,7 +61,7 @@ async def test_a_host_works_for_others_until_it_leaves(
         (tmp_path / "other").mkdir()
         other = SwarmRoom(tmp_path / "other", state, "beta")
         with pytest.raises(Unavailable, match="already part of a swarm"):
-            await room.services.join(wish)
+            await room.services.enrolment.join(wish)
         withdrawn: list[Joined] = []
 
         async def withdraw(joined: Joined) -> None:
@@ -70,28 +70,28 @@ async def test_a_host_works_for_others_until_it_leaves(
         monkeypatch.setattr(joining, "withdraw", withdraw)
         with monkeypatch.context() as patched, pytest.raises(OSError, match="disk is full"):
             patched.setattr(other.cluster, "enrol", Mock(side_effect=OSError("the disk is full")))
-            await other.services.join(wish)
+            await other.services.enrolment.join(wish)
         assert len(withdrawn) == 1 and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
-        await other.services.join(wish)
+        await other.services.enrolment.join(wish)
         for ask in (other.services.listing, other.nodes.listing):
             with pytest.raises(Unavailable, match="Worker nodes can't be used to view or modify cluster state"):
                 ask(Filters())
-        assert other.services.standing() == Standing("192.0.2.9", ("192.0.2.1:2377",))
+        assert other.services.enrolment.standing() == Standing("192.0.2.9", ("192.0.2.1:2377",))
         with pytest.raises(Unavailable, match="already part of a swarm"):
-            await other.services.join(wish)
+            await other.services.enrolment.join(wish)
         await other.services.close()
         # The next daemon.
         again = SwarmRoom(tmp_path / "other", state, "beta")
         again.worker_fails = SystemFault("its certificate is gone")
         await again.services.open()
-        assert again.services.standing() == Standing("", ("192.0.2.1:2377",), "its certificate is gone")
+        assert again.services.enrolment.standing() == Standing("", ("192.0.2.1:2377",), "its certificate is gone")
         again.worker_fails = None
         await again.services.open()
         assert again.cluster.node_id == other.cluster.node_id and again.cluster.node_id in room.store.nodes
         await again.services.leave(force=False)
-        assert again.services.standing() is None and not again.cluster.node_id
+        assert again.services.enrolment.standing() is None and not again.cluster.node_id
         assert not list((tmp_path / "other").iterdir())
-    assert room.services.standing() is None
+    assert room.services.enrolment.standing() is None
 
 
 async def made(room: SwarmRoom, wanted: ServiceSpec) -> Service:

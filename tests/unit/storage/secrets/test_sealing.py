@@ -89,3 +89,41 @@ def test_taking_the_lock_away(tmp_path: Path):
     assert third.unseal(sealed, "c") == b"value"
     third.forget()
     assert not list(tmp_path.iterdir())
+
+
+def test_the_key_of_others_takes_the_place_of_ones_own(tmp_path: Path):
+    theirs, ours = Sealer(tmp_path / "theirs"), Sealer(tmp_path / "ours")
+    sealed = theirs.seal(b"value", "c")
+    ours.seal(b"x", "c")
+    ours.adopt(theirs.key())
+    assert Sealer(tmp_path / "ours").unseal(sealed, "c") == b"value"
+    ours.adopt(theirs.key(), UNLOCK)
+    assert ours.unseal(sealed, "c") == b"value" and not (tmp_path / "ours").exists()
+    again = locked(tmp_path / "ours")
+    assert again.locked and again.unlock(UNLOCK)
+
+
+def test_locks_follow_those_of_others(tmp_path: Path):
+    sealer = Sealer(tmp_path / "key")
+    sealed = sealer.seal(b"value", "c")
+    sealer.follow(b"")
+    assert (tmp_path / "key").exists()
+    for key in (UNLOCK, b"v" * 32, b"v" * 32):
+        sealer.follow(key)
+        assert not (tmp_path / "key").exists() and locked(tmp_path / "key").unlock(key)
+    assert not locked(tmp_path / "key").unlock(UNLOCK), "only the newest opens it"
+    away = locked(tmp_path / "key")
+    away.follow(b"")
+    assert away.locked, "what is locked cannot follow"
+    sealer.follow(b"")
+    assert Sealer(tmp_path / "key").unseal(sealed, "c") == b"value" and not (tmp_path / "key.lock").exists()
+
+
+def test_what_others_unlocked_meanwhile_is_locked_here_until_somebody_brings_the_key(tmp_path: Path):
+    sealer = Sealer(tmp_path / "key")
+    sealed = sealer.seal(b"value", "c")
+    sealer.lock(UNLOCK)
+    sealer.keep_locked()
+    again = Sealer(tmp_path / "key")
+    again.settle(False)
+    assert again.locked and again.unlock(UNLOCK) and again.unseal(sealed, "c") == b"value"

@@ -1,0 +1,81 @@
+"""What a manager does beside its tasks when the swarm's records change: its lock, its store's members, its own place.
+
+Each look is cheap, and does something only where what it goes by has changed since the last.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.council import Council
+from husk.engine.services.records import SwarmRecords
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# Before a look that failed is repeated, in seconds.
+PAUSE = 2.0
+
+
+class Attending:
+    def __init__(self, store: SwarmRecords, cluster: Cluster, council: Council, demoted: Callable[[], None]) -> None:
+        """`demoted` hears that the swarm wants this node to be a worker; more than once, while it does."""
+        self._store = store
+        self._cluster = cluster
+        self._council = council
+        self._demoted = demoted
+        self._woken = asyncio.Event()
+        self._tasks = Tasks()
+        # What was seen at the last look: the version of the swarm's record, who the managers are, and whether we lead.
+        self._version = 0
+        self._seen: object = None
+        self._running = False
+
+    def start(self) -> None:
+        """Nothing is done where it runs."""
+        if not self._running:
+            self._running = True
+            self._version, self._seen = 0, None
+            self._tasks.spawn(self._run(), "swarm: this manager's place")
+        self.wake()
+
+    async def close(self) -> None:
+        self._running = False
+        await self._tasks.cancel_all()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            try:
+                await self.look()
+            except HuskError as error:
+                log.warning("this manager could not follow the swarm, and tries again: %s", error.message)
+                await asyncio.sleep(PAUSE)
+                self.wake()
+
+    async def look(self) -> None:
+        if not self._cluster.active:
+            return
+        if (version := self._cluster.record.version) != self._version:
+            await self._cluster.follow_lock()
+            self._version = version
+        if not self._cluster.node.is_manager:
+            self._demoted()
+        elif self._council.here:
+            await self._members()
+
+    async def _members(self) -> None:
+        endpoints = self._council.endpoints()
+        leading = self._store.leadership.leading
+        if self._seen == (endpoints, leading):
+            return
+        self._council.know(endpoints)
+        if leading:
+            await self._council.tidy()
+        self._seen = (endpoints, leading)

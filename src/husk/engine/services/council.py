@@ -1,0 +1,254 @@
+"""The swarm's own etcd: a member on each manager, below its data root, that belongs to the manager as its records do.
+
+It begins with the first manager that joins, or is promoted: see `begin`. A new manager is given a certificate for it
+(`enter`), and brings its own member (`join`). While a manager stays one, its member is kept running; when it leaves or
+is demoted the member goes. With an etcd that exists (`--cluster-store`) nothing of this is done.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.config import ClusterStoreConfig
+from husk.engine.services import roots
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.node import Node
+from husk.engine.services.records import SwarmRecords
+from husk.errors import HuskError, Unavailable
+from husk.storage.secrets.sealing import Sealer
+
+if TYPE_CHECKING:
+    from husk.cluster.etcd.member import Member
+    from husk.cluster.etcd.members import Members
+    from husk.cluster.port.enter import Entered
+
+log = logging.getLogger(__name__)
+
+CLIENT_PORT, PEER_PORT = 2379, 2380
+# How long a member may take until it answers, in seconds: a client waits for it.
+READY = 12.0
+ROOT, CERTIFICATE, KEY = "ca.crt", "member.crt", "member.key"
+GIVEN_STORE = (
+    "the managers of this swarm share an etcd that exists: start this daemon with the same --cluster-store, and join "
+    "again"
+)
+
+
+class Council:
+    def __init__(
+        self,
+        store: SwarmRecords,
+        cluster: Cluster,
+        sealer: Sealer,
+        directory: Path,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._sealer = sealer
+        self._directory = directory
+        self._clock = clock
+        self._member: Member | None = None
+
+    @property
+    def here(self) -> bool:
+        """Has this host a member?"""
+        membership = self._cluster.membership
+        return membership is not None and membership.others is not None
+
+    def where(self, hosts: Iterable[str]) -> ClusterStoreConfig:
+        """The store of managers at these addresses, for the daemon itself."""
+        address = "etcd://" + ",".join(str(Endpoint(host, CLIENT_PORT)) for host in hosts)
+        return ClusterStoreConfig(address, self._files)
+
+    # --- its life
+
+    async def open(self) -> None:
+        """Go on with the member that the last daemon left, where this host has one."""
+        membership = self._cluster.membership
+        if membership is None or membership.others is None:
+            # What a daemon left that died while it made this host a manager, or another one of it.
+            await asyncio.to_thread(self._wipe)
+            return
+        others = {name: read_endpoint(peer, PEER_PORT) for name, peer in membership.others.items()}
+        self._member = self._made(membership.node_id, membership.advertise_address, others)
+        try:
+            await self._member.start()
+        except HuskError as error:
+            # Other members may answer; if not, calls say what is wrong.
+            log.error("this manager's member of etcd cannot be started: %s", error.message)
+
+    async def close(self) -> None:
+        """The daemon ends: the member goes on, for other hosts and for the next daemon."""
+        if self._member is not None:
+            await self._member.let_go()
+
+    async def begin(self) -> ClusterStoreConfig:
+        """Start the first member; the store that it is. The caller moves the records there, or calls `drop`."""
+        from husk.cluster.etcd.member import find_program
+        from husk.cluster.trust import authority
+
+        await asyncio.to_thread(find_program)
+        swarm, node = await self._cluster.with_store_root(), self._cluster.node
+        assert swarm.store_root is not None
+        host = node.status.addr
+        key, request = await asyncio.to_thread(authority.new_request)
+        signed = await asyncio.to_thread(
+            roots.member_certificate, swarm, self._sealer, request, node.id, host, self._clock()
+        )
+        await self._install(swarm.store_root.certificate.encode(), signed, key)
+        await self._run(self._made(node.id, host, {}))
+        return self.where([host])
+
+    async def enter(self, node: str, request: bytes) -> "Entered":
+        """What another manager needs (`husk.cluster.port.enter.EnterDesk`)."""
+        from husk.cluster.port.enter import Entered
+
+        swarm, record = self._cluster.swarm, self._store.nodes[node]
+        key, unlock_key = await asyncio.to_thread(self._cluster.shared_keys)
+        address = record.status.addr
+        if swarm.store_root is None or not self.here:
+            return Entered(key, unlock_key, address, b"", b"", ())
+        signed = await asyncio.to_thread(
+            roots.member_certificate, swarm, self._sealer, request, node, address, self._clock()
+        )
+        members = [str(endpoint) for endpoint in self.endpoints(but=node)]
+        return Entered(key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members))
+
+    async def join(self, node: str, entered: "Entered", key: bytes) -> ClusterStoreConfig:
+        """Bring a member of this host to those that there are; the store that it is then. `key` is that of the
+        certificate. The caller calls `drop` where this fails."""
+        if not entered.members:
+            raise Unavailable(GIVEN_STORE)
+        await self._install(entered.root, entered.certificate, key)
+        there = [read_endpoint(text, CLIENT_PORT) for text in entered.members]
+        own = Endpoint(entered.address, PEER_PORT)
+        members = await self._members(there)
+        try:
+            others = await members.add(own)
+            where = self.where([entered.address, *(endpoint.host for endpoint in there)])
+            await self._cluster.note_store(where, {name: str(peer) for name, peer in others.items()})
+            await self._run(self._made(node, entered.address, others))
+            await members.promote(own)
+        finally:
+            await members.close()
+        return where
+
+    async def withdraw(self, members: Iterable[str]) -> None:
+        """What `join` has done is undone, at those members too."""
+        membership = self._cluster.membership
+        own = membership.advertise_address if membership is not None else ""
+        with contextlib.suppress(HuskError):
+            await self._remove(lambda host: host == own, [read_endpoint(text, CLIENT_PORT) for text in members])
+        await self.drop()
+
+    async def leave(self) -> None:
+        """This host is no manager any more: its member is removed from the others, and ends. Safe to call twice."""
+        if self.here:
+            own, others = self._cluster.advertise_address, self.endpoints(but=self._cluster.node_id)
+            if others:
+                try:
+                    await self._remove(lambda host: host == own, others)
+                except HuskError as error:
+                    log.warning("the other managers still have this host as a member of etcd: %s", error.message)
+        await self.drop()
+
+    async def drop(self) -> None:
+        """Nothing of a member is left on this host. Safe to call twice."""
+        if self._member is not None:
+            member, self._member = self._member, None
+            await member.stop()
+        await asyncio.to_thread(self._wipe)
+
+    async def tidy(self) -> None:
+        """Remove members of hosts that are no managers any more. For the manager that plans."""
+        hosts = {node.status.addr for node in self._managers()}
+        await self._remove(lambda host: host not in hosts, self.endpoints())
+
+    async def start_alone(self) -> None:
+        """Most members are lost: go on with this one alone."""
+        if self._member is None:
+            raise Unavailable("this host has no member of the swarm's etcd, so it cannot make a new cluster of it")
+        await self._member.start_alone()
+
+    def know(self, endpoints: Iterable[Endpoint]) -> None:
+        """Ask these members from now on."""
+        from husk.cluster.etcd.store import EtcdStore
+
+        if isinstance(self._store.store, EtcdStore) and (known := list(endpoints)):
+            self._store.store.know(known)
+
+    def endpoints(self, but: str = "") -> list[Endpoint]:
+        """Where members of managers are, our own first."""
+        nodes = sorted(self._managers(), key=lambda node: (node.id != self._cluster.node_id, node.id))
+        return [Endpoint(node.status.addr, CLIENT_PORT) for node in nodes if node.id != but]
+
+    # --- parts of it
+
+    def _managers(self) -> list[Node]:
+        return [node for node in self._store.nodes.values() if node.is_manager and node.status.addr]
+
+    async def _remove(self, unwanted: Callable[[str], bool], endpoints: list[Endpoint]) -> None:
+        members = await self._members(endpoints)
+        try:
+            for member in await members.listing():
+                if unwanted(member.peer.host):
+                    await members.remove(member)
+        finally:
+            await members.close()
+
+    async def _members(self, endpoints: list[Endpoint]) -> "Members":
+        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.members import Members
+
+        return await asyncio.to_thread(Members.open, endpoints, Certificates(*self._files))
+
+    async def _run(self, member: "Member") -> None:
+        self._member = member
+        await member.start()
+        await member.wait_ready(READY)
+
+    def _made(self, node: str, host: str, others: dict[str, Endpoint]) -> "Member":
+        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.member import Member, MemberSettings
+
+        return Member(
+            MemberSettings(
+                name=node,
+                directory=self._directory,
+                client=Endpoint(host, CLIENT_PORT),
+                peer=Endpoint(host, PEER_PORT),
+                certificates=Certificates(*self._files),
+                others=others,
+            )
+        )
+
+    @property
+    def _files(self) -> tuple[Path, Path, Path]:
+        return self._directory / ROOT, self._directory / CERTIFICATE, self._directory / KEY
+
+    async def _install(self, root: bytes, certificate: bytes, key: bytes) -> None:
+        """In place of whatever a former try has left."""
+        await self.drop()
+        await asyncio.to_thread(self._write, root, certificate, key)
+
+    def _write(self, *contents: bytes) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path, content in zip(self._files, contents, strict=True):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+
+    def _wipe(self) -> None:
+        if self._directory.exists():
+            from husk.cluster.etcd.member import wipe
+
+            wipe(self._directory)

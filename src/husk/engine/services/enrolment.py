@@ -1,0 +1,372 @@
+"""This host's place in a swarm, and how it gets another one: it joins, is promoted, is demoted, leaves.
+
+A worker has a certificate and the addresses of managers. A manager has the swarm's records: those in its own SQLite
+file, in an etcd that exists (`--cluster-store`), or in the swarm's own etcd (`council`). Tasks run on meanwhile.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.config import ClusterStoreConfig
+from husk.engine.services import joining
+from husk.engine.services.attending import Attending
+from husk.engine.services.certificates import Certificates
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.cluster_store import ClusterStore
+from husk.engine.services.council import GIVEN_STORE, Council
+from husk.engine.services.gateway import Gateway
+from husk.engine.services.joining import Wish
+from husk.engine.services.moving import follow, move
+from husk.engine.services.network_sharing import NetworkSharing
+from husk.engine.services.node import MANAGER_PORT, Node
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.shared import Shared
+from husk.engine.services.swarm import Membership, Standing
+from husk.engine.services.workers import Workers
+from husk.errors import HuskError, Unavailable
+from husk.storage.secrets.sealing import Sealer
+from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.cluster.port.enter import Entered
+    from husk.cluster.port.join import Joined
+    from husk.cluster.port.managers import Managers
+    from husk.cluster.trust.identity import Identity
+    from husk.engine.services.worker import Worker
+
+log = logging.getLogger(__name__)
+
+# In seconds: between two tries to change one's place; how long a store may take until it answers, and how often it is
+# looked at meanwhile.
+AGAIN, ANSWER, LOOK = 5.0, 20.0, 0.1
+
+
+class Enrolment:
+    def __init__(
+        self,
+        *,
+        store: SwarmRecords,
+        cluster: Cluster,
+        certificates: Certificates,
+        sealer: Sealer,
+        council: Council,
+        gateway: Gateway,
+        workers: Workers,
+        shared: Shared | None,
+        sharing: NetworkSharing,
+        embedded: Callable[[], ClusterStore],
+        worker: Callable[[Membership], Awaitable["Worker"]],
+        woken: Callable[..., None],
+    ) -> None:
+        """`shared` where the daemon has a store that hosts share from its start on, `embedded` is the host's own.
+        `worker` makes this host one, which is in a swarm already. `woken`: there may be something to plan."""
+        self._store = store
+        self._cluster = cluster
+        self._certificates = certificates
+        self._sealer = sealer
+        self.council = council
+        self._gateway = gateway
+        self._workers = workers
+        self._sharing = sharing
+        self._embedded = embedded
+        self._make_worker = worker
+        self._woken = woken
+        self.shared = shared
+        self.worker: Worker | None = None
+        # Why this host cannot be the worker that it is to be.
+        self.trouble = ""
+        # Called when this host has become a manager.
+        self.started: Callable[[], Awaitable[None]] = _nothing
+        # Held while anything declared changes.
+        self.changing = asyncio.Lock()
+        self._attending = Attending(store, cluster, council, self.demoted)
+        self._beginning = asyncio.Lock()
+        self._tasks = Tasks()
+        self._moving: asyncio.Task[None] | None = None
+
+    def woken(self, *service_ids: str) -> None:
+        """Something is new in the records, or somebody else leads."""
+        self._woken(*service_ids)
+        if not service_ids:
+            self._attending.wake()
+
+    def take_part(self) -> None:
+        """As a manager that shares a store; nothing is done where it does not."""
+        if self.shared is not None and self._cluster.active:
+            self.shared.take_part(self._cluster.node_id)
+            self._attending.start()
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+        await self._attending.close()
+        if self.worker is not None:
+            await self.worker.close()
+        if self.shared is not None:
+            await self.shared.close()
+        await self.council.close()
+
+    # --- a worker
+
+    async def work(self, membership: Membership) -> None:
+        self.worker = await self._make_worker(membership)
+        self.trouble = ""
+        self.worker.start()
+
+    def standing(self) -> Standing | None:
+        """Of this host in the swarm that it works for; None where it does not."""
+        if (membership := self._cluster.worker) is None:
+            return None
+        if self.worker is None:
+            return Standing(membership.advertise_address, tuple(membership.managers), self.trouble)
+        managers = tuple(str(endpoint) for endpoint in self.worker.managers)
+        return Standing(self.worker.address or membership.advertise_address, managers, self.worker.trouble)
+
+    async def leave_others(self) -> None:
+        """Work for the swarm no longer."""
+        if self.worker is not None:
+            await self.worker.leave()
+            self.worker = None
+        await self._certificates.forget()
+        await self._cluster.part()
+
+    # --- joining
+
+    async def join(self, wish: Wish) -> None:
+        async with self.changing:
+            self._cluster.check_alone()
+            if self.shared is not None:
+                self._cluster.check_token(wish.token)
+            joined = await joining.join(wish, self._cluster.description())
+            if joined.holder.role == "manager":
+                await self._join_as_manager(wish, joined)
+                return
+            membership = Membership(
+                node_id=joined.holder.node,
+                role="worker",
+                managers=[str(endpoint) for endpoint in joined.managers],
+                advertise_address=wish.advertise,
+            )
+            try:
+                await asyncio.to_thread(self._certificates.files().save, joined.identity)
+                await self._cluster.enrol(membership)
+            except Exception:
+                await self._certificates.forget()
+                await self._cluster.part()
+                await joining.withdraw(joined)
+                raise
+            await self.work(membership)
+
+    async def _join_as_manager(self, wish: Wish, joined: "Joined") -> None:
+        from husk.cluster.port.managers import Managers
+
+        remotes = [*joining.check(wish), *joined.managers]
+        managers = Managers(list(dict.fromkeys(remotes)), joined.identity)
+        membership = Membership(
+            node_id=joined.holder.node, advertise_address=wish.advertise, listen_address=wish.own_listen
+        )
+        try:
+            entered, key = await self._enter(managers, joined.identity)
+            await self._take_office(membership, joined.identity, entered, key)
+        except BaseException:
+            await joining.withdraw(joined)
+            await self._certificates.forget()
+            await self._cluster.part()
+            raise
+        finally:
+            await managers.close()
+
+    async def _enter(self, managers: "Managers", identity: "Identity") -> tuple["Entered", bytes]:
+        """What managers share, and the key of the certificate for etcd that is among it."""
+        from husk.cluster.port.enter import enter
+        from husk.cluster.trust import authority
+
+        key, request = await asyncio.to_thread(authority.new_request)
+        entered = await enter(managers, identity, request)
+        if self.shared is None and not entered.members:
+            raise Unavailable(GIVEN_STORE)
+        return entered, key
+
+    async def _take_office(self, membership: Membership, identity: "Identity", entered: "Entered", key: bytes) -> None:
+        """Become a manager with a manager's certificate. Where it fails nothing is left of it but the membership, the
+        certificate and the keys."""
+        await asyncio.to_thread(self._sealer.adopt, entered.key, entered.unlock_key)
+        await asyncio.to_thread(self._certificates.files().save, identity)
+        await self._cluster.enrol(msgspec.structs.replace(membership, advertise_address=entered.address))
+        if self.shared is None:
+            self.shared = await self._bring_member(membership.node_id, entered, key)
+        await self._store.refresh("node", membership.node_id)
+        await self._store.amend(self._cluster.node, _ready)
+        await self._cluster.describe_self()
+        await self.started()
+
+    async def _bring_member(self, node: str, entered: "Entered", key: bytes) -> Shared:
+        try:
+            where = await self.council.join(node, entered, key)
+            return await follow(self._store, where, self.woken, self._sharing.switched)
+        except BaseException:
+            await self.council.withdraw(entered.members)
+            raise
+
+    # --- more than one manager
+
+    async def several(self) -> None:
+        """See that there can be other managers: bring the records into an etcd of our own, where they are in SQLite."""
+        async with self._beginning:
+            if self.shared is not None:
+                return
+            where = await self.council.begin()
+            try:
+                await self.move_to(where, {})
+            except BaseException:
+                await self.council.drop()
+                raise
+            log.info("the swarm's records are in an etcd of its own now")
+
+    async def move_to(self, where: ClusterStoreConfig, others: dict[str, str] | None = None) -> None:
+        """Bring the swarm's records into a store that others can share; nothing is done where they are in one."""
+        async with self.changing:
+            _ = self._cluster.swarm
+            if self.shared is not None:
+                return
+            self.shared = await move(self._store, self._cluster, where, self.woken, others, self._sharing.switched)
+            # Who lives is written there from now on.
+            await self._workers.close()
+            self._workers.expect()
+            self._attending.start()
+
+    async def lay_down(self) -> None:
+        """This host is no manager any more: its member of the swarm's own etcd goes, and it is on its own store."""
+        await self._attending.close()
+        if self.shared is None:
+            return
+        await self.shared.part()
+        if not self.council.here:
+            return
+        shared, self.shared = self.shared, None
+        await self.council.leave()
+        await shared.close()
+        self._sharing.end()
+        self._store.alone(self._embedded())
+
+    # --- promotion and demotion
+
+    def promoted(self) -> None:
+        """The swarm wants this worker to be a manager."""
+        self._change(self._rise)
+
+    def demoted(self) -> None:
+        """The swarm wants this manager to be a worker."""
+        self._change(self._step_down)
+
+    def _change(self, change: Callable[[], Awaitable[None]]) -> None:
+        if self._moving is None or self._moving.done():
+            self._moving = self._tasks.spawn(self._until_done(change), "swarm: another place for this host")
+
+    async def _until_done(self, change: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                async with self.changing:
+                    await change()
+                return
+            except HuskError as error:
+                log.warning("this node cannot have its new role yet: %s", error.message)
+            await asyncio.sleep(AGAIN)
+
+    async def _rise(self) -> None:
+        from husk.cluster.port.managers import Managers
+
+        if (was := self._cluster.worker) is None or (worker := self.worker) is None:
+            return
+        identity = worker.identity
+        managers = Managers(worker.managers, identity)
+        try:
+            entered, key = await self._enter(managers, identity)
+        finally:
+            await managers.close()
+        self.worker = None
+        await worker.close()
+        try:
+            await self._take_office(Membership(node_id=was.node_id), identity, entered, key)
+        except BaseException:
+            await self._cluster.enrol(was)
+            await self.work(was)
+            raise
+        log.info("this node is a manager of its swarm now")
+
+    async def _step_down(self) -> None:
+        if not self._cluster.active or self._cluster.node.is_manager:
+            return
+        node = self._cluster.node
+        others = [other for other in self._store.nodes.values() if other.is_manager]
+        endpoints = [read_endpoint(other.manager.addr, MANAGER_PORT) for other in others if other.manager is not None]
+        identity = await self._renewed(endpoints)
+        # Whom we heard, ourselves too, stays alive until another manager hears them.
+        await self._workers.close()
+        await self._gateway.close()
+        await self.lay_down()
+        membership = self._worker_place(node, endpoints)
+        await asyncio.to_thread(self._sealer.forget)
+        await self._cluster.enrol(membership)
+        await asyncio.to_thread(self._certificates.files().save, identity)
+        await self.work(membership)
+        log.info("this node is a worker of its swarm now")
+
+    async def _renewed(self, endpoints: list[Endpoint]) -> "Identity":
+        """A certificate for what this node is now, from another manager."""
+        from husk.cluster.port.managers import Managers
+        from husk.cluster.port.messages import RENEW, CertificateReply, RenewRequest
+        from husk.cluster.trust import authority
+        from husk.cluster.trust.identity import Identity
+
+        managers = Managers(endpoints, await self._certificates.kept())
+        try:
+            key, request = await asyncio.to_thread(authority.new_request)
+            reply = await managers.unary(RENEW, RenewRequest(request=request), CertificateReply)
+        finally:
+            await managers.close()
+        return Identity(reply.roots, reply.certificate, key)
+
+    def _worker_place(self, node: Node, endpoints: list[Endpoint]) -> Membership:
+        return Membership(
+            node_id=node.id,
+            role="worker",
+            managers=[str(endpoint) for endpoint in endpoints],
+            advertise_address=node.status.addr,
+        )
+
+    # --- most managers are lost
+
+    async def start_over(self) -> None:
+        """Go on as the only manager, with the records that this host's member of etcd has."""
+        async with self.changing:
+            await self.council.start_alone()
+            own = Endpoint(self._cluster.advertise_address, 2379)
+            self.council.know([own])
+            for _ in range(int(ANSWER / LOOK)):
+                if self._cluster.active and not self._cluster.away:
+                    break
+                await asyncio.sleep(LOOK)
+            for node in [node for node in self._store.nodes.values() if node.id != self._cluster.node_id]:
+                if node.is_manager:
+                    await self._store.amend(node, _lost)
+            await self._cluster.note_store(self.council.where([own.host]), {})
+
+
+def _ready(node: Node) -> None:
+    """It can be given tasks, before the manager that plans has noticed that it lives."""
+    node.status = msgspec.structs.replace(node.status, state="ready")
+
+
+def _lost(node: Node) -> None:
+    """A manager that is none any more, and has to join anew."""
+    node.spec = msgspec.structs.replace(node.spec, role="worker")
+    node.manager = None
+
+
+async def _nothing() -> None:
+    """Nobody has to hear of it."""

@@ -1,0 +1,76 @@
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from husk.engine.services import attending
+from husk.engine.services.attending import Attending
+from husk.engine.services.council import Council
+from husk.errors import Unavailable
+from husk.storage.state.store import StateStore
+from tests.support.waiting import until_async
+from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_nodes import worker
+
+
+class FakeCouncil:
+    here = True
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.places: list[str] = ["a"]
+        self.fails = 0
+
+    def endpoints(self) -> list[str]:
+        return self.places
+
+    def know(self, endpoints: list[str]) -> None:
+        self.told.append(f"know {endpoints}")
+
+    async def tidy(self) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise Unavailable("not now")
+        self.told.append("tidy")
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
+    made = SwarmRoom(tmp_path, state)
+    await made.init()
+    return made
+
+
+async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attending, "PAUSE", 0.0)
+    council, demoted = FakeCouncil(), list[str]()
+    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"))
+    council.fails = 2
+    there.start()
+    await until_async(lambda: "tidy" in council.told, "that it tries until it can")
+    council.told.clear()
+    await there.look()
+    assert council.told == [] and demoted == []
+    council.places = ["a", "b"]
+    there.wake()
+    await until_async(lambda: council.told == ["know ['a', 'b']", "tidy"], "the new one")
+    there.start()
+    await there.close()
+
+
+async def test_who_is_to_be_a_worker_hears_of_it(room: SwarmRoom) -> None:
+    council, demoted = FakeCouncil(), list[str]()
+    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"))
+    node = worker("w", "beta")
+    node.spec.role = "manager"
+    await room.nodes.add(node)
+    own = room.cluster.node
+    own.spec.role = "worker"
+    await there.look()
+    assert demoted == ["demoted"] and council.told == []
+
+
+async def test_where_there_is_no_swarm_nothing_is_done(tmp_path: Path, state: StateStore) -> None:
+    room, council = SwarmRoom(tmp_path, state), FakeCouncil()
+    await Attending(room.store, room.cluster, cast(Council, council), lambda: None).look()
+    assert council.told == []

@@ -1,0 +1,105 @@
+"""What a manager gives to another; members that run are in tests/integration/services/test_managers.py."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.port.enter import Entered
+from husk.cluster.trust import authority
+from husk.engine.services.council import GIVEN_STORE
+from husk.engine.services.settings import EncryptionConfig, SwarmSpec
+from husk.engine.services.unlock_keys import write_key
+from husk.errors import Unavailable
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.state.store import StateStore
+from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_nodes import worker
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
+    made = SwarmRoom(tmp_path, state)
+    await made.init()
+    return made
+
+
+async def test_a_new_manager_is_given_the_keys(room: SwarmRoom, tmp_path: Path) -> None:
+    sealed = room.sealer.seal(b"value", "secret")
+    await room.nodes.add(worker("w", "beta"))
+    entered = await room.council.enter("w", authority.new_request()[1])
+    assert (entered.address, entered.members, entered.unlock_key) == ("192.0.2.9", (), b"")
+    other = Sealer(tmp_path / "other.key")
+    other.adopt(entered.key, entered.unlock_key)
+    assert Sealer(tmp_path / "other.key").unseal(sealed, "secret") == b"value"
+    with pytest.raises(Unavailable, match="share an etcd that exists"):
+        await room.council.join("w", entered, b"")
+    assert "start this daemon" in GIVEN_STORE
+
+
+async def test_a_new_manager_of_a_locked_swarm_locks_its_own(room: SwarmRoom, tmp_path: Path) -> None:
+    spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=True))
+    version = room.cluster.swarm.version
+    await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
+    await room.nodes.add(worker("w", "beta"))
+    entered = await room.council.enter("w", b"")
+    assert write_key(entered.unlock_key) == await room.cluster.unlock_key()
+    other = Sealer(tmp_path / "other.key")
+    other.adopt(entered.key, entered.unlock_key)
+    assert not (tmp_path / "other.key").exists()
+    again = Sealer(tmp_path / "other.key")
+    again.settle(True)
+    assert again.locked and again.unlock(entered.unlock_key)
+
+
+async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> None:
+    await room.nodes.add(worker("w", "beta"))
+    swarm = await room.cluster.with_store_root()
+    assert swarm.store_root is not None and swarm.trust is not None
+    assert swarm.store_root.certificate != swarm.trust.root.certificate
+    assert (await room.cluster.with_store_root()).store_root == swarm.store_root
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.note_store(room.council.where(["192.0.2.1"]), {})
+    key, request = authority.new_request()
+    entered = await room.council.enter("w", request)
+    assert entered.members == ("192.0.2.1:2379",) and entered.root == swarm.store_root.certificate.encode()
+    found = x509.load_pem_x509_certificate(entered.certificate)
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [str(name) for name in names.get_values_for_type(x509.IPAddress)] == ["192.0.2.9"]
+    assert authority.signed_by(entered.certificate, [entered.root]) and authority.fits(entered.certificate, key)
+    assert not authority.signed_by(entered.certificate, [swarm.trust.root.certificate.encode()])
+
+
+async def test_where_the_members_are(room: SwarmRoom) -> None:
+    assert room.council.endpoints() == [Endpoint("192.0.2.1", 2379)] and not room.council.here
+    where = room.council.where(["192.0.2.1", "2001:db8::2"])
+    assert where.address == "etcd://192.0.2.1:2379,[2001:db8::2]:2379" and where.certificates is not None
+    await room.nodes.add(worker("w", "beta"))
+    assert len(room.council.endpoints()) == 1, "workers have none"
+    assert room.council.endpoints(but=room.cluster.node_id) == []
+
+
+async def test_without_etcd_nothing_is_begun(room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(Unavailable, match="several managers need etcd"):
+        await room.enrolment.several()
+    assert not room.store.shared and not (tmp_path / "swarm.etcd").exists()
+    with pytest.raises(Unavailable, match="no member"):
+        await room.council.start_alone()
+
+
+async def test_what_a_daemon_left_that_died_is_wiped(room: SwarmRoom, tmp_path: Path) -> None:
+    left = tmp_path / "swarm.etcd"
+    left.mkdir()
+    (left / "member.key").write_text("x")
+    await room.council.open()
+    assert not left.exists()
+    await room.council.leave()
+    await room.council.close()
+
+
+def test_what_was_entered_is_all_there() -> None:
+    assert Entered(b"k", b"", "a", b"", b"", ()).members == ()

@@ -1,0 +1,91 @@
+"""What is left where a host cannot have its new place; those that can are in tests/integration/services."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.port import enter as entering
+from husk.cluster.port.enter import Entered
+from husk.cluster.port.join import Joined
+from husk.cluster.port.messages import JoinRequest
+from husk.cluster.trust import authority
+from husk.cluster.trust.identity import Identity
+from husk.engine.services import joining
+from husk.engine.services.joining import Wish
+from husk.engine.services.node import NodeDescription
+from husk.engine.services.office import SwarmOffice
+from husk.engine.services.swarm import Membership
+from husk.errors import Unavailable
+from husk.storage.state.store import StateStore
+from tests.support.cluster_port import PortedSwarm
+from tests.unit.engine.services.swarm_room import SwarmRoom
+
+WISH = Wish(["127.0.0.1:9"], "token", "0.0.0.0:2377")
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
+    made = SwarmRoom(tmp_path, state)
+    await made.init()
+    return made
+
+
+async def _can() -> None:
+    """There can be several managers."""
+
+
+@pytest.fixture
+def joined(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manager's office admits as a manager, over no wire."""
+    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, _can)
+
+    async def admitted(wish: Wish, description: NodeDescription) -> Joined:
+        key, asked = authority.new_request()
+        reply = await office.admit("manager", JoinRequest(request=asked), "192.0.2.9")
+        issued = authority.look(reply.certificate)
+        assert issued.holder is not None
+        return Joined(Identity(reply.roots, reply.certificate, key), issued.holder, issued, (Endpoint("127.0.0.1", 9),))
+
+    async def given(managers: object, identity: object, request: bytes) -> Entered:
+        return Entered(b"k" * 32, b"", "192.0.2.9", b"", b"", ())
+
+    monkeypatch.setattr(joining, "join", admitted)
+    monkeypatch.setattr(entering, "enter", given)
+
+
+@pytest.mark.usefixtures("joined")
+async def test_who_cannot_be_a_manager_is_nothing(tmp_path: Path) -> None:
+    with closing(StateStore.open(tmp_path / "other.db")) as state:
+        (tmp_path / "other").mkdir()
+        other = SwarmRoom(tmp_path / "other", state, "beta")
+        with pytest.raises(Unavailable, match="share an etcd that exists: start this daemon with the same"):
+            await other.enrolment.join(WISH)
+        assert not other.cluster.node_id and not list((tmp_path / "other").iterdir())
+        await other.services.close()
+
+
+@pytest.mark.usefixtures("joined")
+async def test_a_worker_that_cannot_be_promoted_works_on(tmp_path: Path) -> None:
+    with closing(StateStore.open(tmp_path / "other.db")) as state:
+        (tmp_path / "other").mkdir()
+        other = SwarmRoom(tmp_path / "other", state, "beta")
+        place = Membership(node_id="n", role="worker", managers=["127.0.0.1:9"])
+        await other.cluster.enrol(place)
+        await other.enrolment.work(place)
+        first = other.enrolment.worker
+        first.identity = PortedSwarm().identity("n", "manager")  # type: ignore[union-attr, misc]
+        with pytest.raises(Unavailable, match="share an etcd"):
+            await other.enrolment._rise()
+        assert other.cluster.worker == place and other.enrolment.worker is first
+        await other.services.close()
+
+
+async def test_a_manager_stays_what_the_swarm_wants(room: SwarmRoom) -> None:
+    await room.enrolment._step_down()
+    await room.enrolment._rise()
+    assert room.cluster.active and room.enrolment.worker is None
+    room.enrolment.take_part()
+    await room.enrolment.lay_down()
+    assert room.cluster.active and not room.store.shared
