@@ -1,4 +1,5 @@
-"""What a manager does beside its tasks when the swarm's records change: its lock, its store's members, its own place.
+"""What a manager does beside its tasks when the swarm's records change: its lock, its certificate, its store's members,
+its own place.
 
 Each look is cheap, and does something only where what it goes by has changed since the last.
 """
@@ -20,8 +21,18 @@ PAUSE = 2.0
 
 
 class Attending:
-    def __init__(self, store: SwarmRecords, cluster: Cluster, council: Council, demoted: Callable[[], None]) -> None:
-        """`demoted` hears that the swarm wants this node to be a worker; more than once, while it does."""
+    def __init__(
+        self,
+        store: SwarmRecords,
+        cluster: Cluster,
+        council: Council,
+        demoted: Callable[[], None],
+        trust: Callable[[], None],
+    ) -> None:
+        """`demoted` hears that the swarm wants this node to be a worker; more than once, while it does. `trust` hears
+        that another manager may have begun to replace the swarm's root, or come further with it."""
+        self._trust = trust
+        self._signed: object = None
         self._store = store
         self._cluster = cluster
         self._council = council
@@ -37,7 +48,7 @@ class Attending:
         """Nothing is done where it runs."""
         if not self._running:
             self._running = True
-            self._version, self._seen = 0, None
+            self._version, self._seen, self._signed = 0, None, None
             self._tasks.spawn(self._run(), "swarm: this manager's place")
         self.wake()
 
@@ -65,10 +76,20 @@ class Attending:
         if (version := self._cluster.record.version) != self._version:
             await self._cluster.follow_lock()
             self._version = version
+        if (signed := self._who_signed()) != self._signed:
+            self._signed = signed
+            self._trust()
         if not self._cluster.node.is_manager:
             self._demoted()
         elif self._council.here:
             await self._members()
+
+    def _who_signed(self) -> object:
+        """The swarm's roots; and while one is replaced, which of them have signed for nodes."""
+        if (trust := self._cluster.record.trust) is None or trust.next is None:
+            return trust and trust.root.key_id
+        issuers = sorted((node.id, node.issuer) for node in self._store.nodes.values())
+        return trust.root.key_id, trust.next.key_id, issuers
 
     async def _members(self) -> None:
         endpoints = self._council.endpoints()

@@ -84,7 +84,7 @@ class Enrolment:
         self.started: Callable[[], Awaitable[None]] = _nothing
         # Held while anything declared changes.
         self.changing = asyncio.Lock()
-        self._attending = Attending(store, cluster, council, self.demoted)
+        self._attending = Attending(store, cluster, council, self.demoted, gateway.open)
         self._beginning = asyncio.Lock()
         self._tasks = Tasks()
         self._moving: asyncio.Task[None] | None = None

@@ -10,6 +10,7 @@ from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_certificates import rotate, trust_of
 from tests.unit.engine.services.test_nodes import worker
 
 
@@ -34,6 +35,10 @@ class FakeCouncil:
         self.told.append("tidy")
 
 
+def nothing() -> None:
+    pass
+
+
 @pytest.fixture
 async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
     made = SwarmRoom(tmp_path, state)
@@ -44,7 +49,7 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
 async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attending, "PAUSE", 0.0)
     council, demoted = FakeCouncil(), list[str]()
-    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"))
+    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
     council.fails = 2
     there.start()
     await until_async(lambda: "tidy" in council.told, "that it tries until it can")
@@ -60,7 +65,7 @@ async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monke
 
 async def test_who_is_to_be_a_worker_hears_of_it(room: SwarmRoom) -> None:
     council, demoted = FakeCouncil(), list[str]()
-    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"))
+    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
     node = worker("w", "beta")
     node.spec.role = "manager"
     await room.nodes.add(node)
@@ -72,5 +77,31 @@ async def test_who_is_to_be_a_worker_hears_of_it(room: SwarmRoom) -> None:
 
 async def test_where_there_is_no_swarm_nothing_is_done(tmp_path: Path, state: StateStore) -> None:
     room, council = SwarmRoom(tmp_path, state), FakeCouncil()
-    await Attending(room.store, room.cluster, cast(Council, council), lambda: None).look()
+    await Attending(room.store, room.cluster, cast(Council, council), nothing, nothing).look()
     assert council.told == []
+
+
+async def test_a_root_that_another_manager_replaces_is_heard_of(room: SwarmRoom) -> None:
+    """Also by one whose port nobody has knocked at: the others wait for its certificate."""
+    told = list[str]()
+    there = Attending(room.store, room.cluster, cast(Council, FakeCouncil()), nothing, lambda: told.append("trust"))
+    node = worker("w", "beta")
+    node.issuer = trust_of(room).root.key_id
+    await room.store.save(node)
+    for _ in range(2):
+        await there.look()
+    assert told == ["trust"]
+    await rotate(room)
+    for _ in range(2):
+        await there.look()
+    assert told == ["trust"] * 2, "it begins"
+    await room.certificates.settle()
+    for _ in range(2):
+        await there.look()
+    assert told == ["trust"] * 3, "somebody has come further"
+    room.certificates.note("w", trust_of(room).signing.key_id)
+    await room.certificates.settle()
+    assert trust_of(room).next is None
+    for _ in range(2):
+        await there.look()
+    assert told == ["trust"] * 4, "it has ended"
