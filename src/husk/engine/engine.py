@@ -309,6 +309,7 @@ async def _open(
             publish=publish,
             log_default=LogConfig(type=config.log_driver, config=dict(config.log_opts)),
             defaults=config.containers,
+            keeps=keeps,
         )
 
     containers = Containers(

@@ -187,14 +187,15 @@ async def test_opening_can_be_cancelled_at_any_moment(place: Place):
     assert had.new() == []
 
 
-def test_what_a_killed_program_runs_ends_with_it(place: Place):
+@pytest.mark.parametrize("network", ["none", "bridge"])
+def test_what_a_killed_program_runs_ends_with_it(place: Place, network: str):
     """Nobody hears any more how it ends; a child that the program has forked does not keep it."""
     program = """
 import asyncio, json, os, sys, time
 import husk
 async def main():
     async with husk.Engine.open(**json.loads(sys.argv[1])) as engine:
-        running = asyncio.ensure_future(engine.run("busybox", "sleep 100", network="none"))
+        running = asyncio.ensure_future(engine.run("busybox", "sleep 100", network=sys.argv[2]))
         while not (found := await engine.containers.list()):
             await asyncio.sleep(0.01)
         await found[0].reload()
@@ -206,7 +207,7 @@ asyncio.run(main())
 """
     settings = {name: str(getattr(place.config, name)) for name in ("data_root", "exec_root", "bip")}
     with subprocess.Popen(
-        [sys.executable, "-c", program, json.dumps(settings)],
+        [sys.executable, "-c", program, json.dumps(settings), network],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(SOURCES)},
     ) as host:

@@ -161,6 +161,8 @@ class FakeContainers:
         host_config: HostConfig,
         endpoints: dict[str, EndpointRequest],
         platform: str,
+        *,
+        awaited: bool = False,
     ) -> object:
         await self.recorder.note("create", name)
         self.created = (name, config, host_config, endpoints, platform)

@@ -35,8 +35,8 @@ async def create(call: Call) -> Answer:
     return call.json(await made(call, document), status=201)
 
 
-async def made(call: Call, document: Document) -> CreateResponse:
-    """The container that a document describes, not started."""
+async def made(call: Call, document: Document, awaited: bool = False) -> CreateResponse:
+    """The container that a document describes, not started; `awaited` one is started next."""
     if not _config.mentioned(document):
         raise InvalidParameter("config cannot be empty in order to create a container")
     config, extras = _config.read(document), _extras.read(document)
@@ -48,6 +48,7 @@ async def made(call: Call, document: Document) -> CreateResponse:
         extras.host_config,
         endpoints,
         call.text("platform") if call.version >= adapting.WITH_PLATFORM else "",
+        awaited=awaited,
     )
     return CreateResponse(id=created.container.id, warnings=[*created.warnings, *warnings])
 

@@ -73,7 +73,7 @@ async def run(call: Call) -> Answer:
 async def _begin(call: Call, document: Document, given: bytes | None) -> _Begun:
     """The container when its process runs; none is left where that fails."""
     containers = call.engine.containers
-    container_id = (await made(call, document)).id
+    container_id = (await made(call, document, awaited=True)).id
     attachment = None
     try:
         attachment = await containers.attach(

@@ -56,7 +56,9 @@ class Creator:
         publish: Publish,
         log_default: LogConfig,
         defaults: ContainerDefaults,
+        keeps: bool = False,
     ) -> None:
+        """With `keeps` what somebody waits for ends with the engine."""
         self._index = index
         self._assembly = assembly
         self._images = images
@@ -70,6 +72,7 @@ class Creator:
         self._publish = publish
         self._log_default = log_default
         self._defaults = defaults
+        self._keeps = keeps
 
     def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
         """Containers that are made from now on get these."""
@@ -83,8 +86,12 @@ class Creator:
         host_config: HostConfig,
         endpoints: dict[str, EndpointRequest],
         platform: str,
+        awaited: bool = False,
     ) -> Created:
-        """Validate, resolve the image, take id and name, make volumes, write the record. Nothing stays mounted."""
+        """Validate, resolve the image, take id and name, make volumes, write the record. Nothing stays mounted.
+
+        `awaited` as for `Lifecycle.start`, which must follow.
+        """
         if not config.image:
             raise InvalidParameter("no image specified")
         validate.check(config, host_config, endpoints)
@@ -141,7 +148,12 @@ class Creator:
             async with self._pins.hold(record.layers), self._volumes.taking() as taking:
                 record.mounts = await self._mounts.take(record.id, complete, host_config, taking)
                 async with self._pins.hold(record.used_layers):
-                    warnings = await self._write(record, taking)
+                    warnings = self._warnings(record)
+                    if awaited and self._keeps and _leaves_nothing(record):
+                        self._index.add_fleeting(record)
+                        taking.done()
+                    else:
+                        await self._write(record, taking)
         except BaseException:
             self._index.release_name(taken)
             raise
@@ -167,11 +179,13 @@ class Creator:
             found.append(f"/{other.name}:/{name}/{alias}")
         return found
 
-    async def _write(self, record: Container, taking: Taking) -> list[str]:
-        """Give a new container its directory and its volumes their first content, then write it; returns warnings."""
+    def _warnings(self, record: Container) -> list[str]:
         # The devices may appear until it starts; what this host can limit is known now.
         extras = Extras(block_devices=dict.fromkeys(block_paths(record.host_config), (0, 0)))
-        _, warnings = plan(record, self._assembly.paths.of(record.id), User(), self._host, extras)
+        return plan(record, self._assembly.paths.of(record.id), User(), self._host, extras)[1]
+
+    async def _write(self, record: Container, taking: Taking) -> None:
+        """Give a new container its directory and its volumes their first content, then write it."""
         root = self._assembly.root(record.id)
         try:
             await asyncio.to_thread(root.create)
@@ -181,10 +195,16 @@ class Creator:
             await asyncio.shield(asyncio.to_thread(root.remove))
             raise
         taking.done()
-        return warnings
 
     def _find(self, reference: str) -> Container:
         return self._index.find(reference).record
+
+
+def _leaves_nothing(record: Container) -> bool:
+    """Has it, besides its own files, nothing that anybody would have to take back by its record?"""
+    config = record.host_config
+    alone = config.network_mode == "none" and all(point.type == "tmpfs" for point in record.mounts)
+    return alone and config.auto_remove
 
 
 def _default_hostname(host_config: HostConfig, container_id: str) -> str:

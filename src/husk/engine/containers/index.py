@@ -43,6 +43,7 @@ class Instance:
         self.process: Process | None = None
         self.awaited = False  # does somebody of this process wait for it, who is all that it runs for?
         self.attended: Attended | None = None  # set where it has no monitor
+        self.fleeting = False  # has it no record in the store, since it ends with this engine?
         self.holds = True  # anything on the host, as far as we know: what a former daemon left has to be looked for
         self.discarded = False  # has it nothing on the disk any more, though it has a record?
         self.restart_delay = 0.0
@@ -237,6 +238,16 @@ class Index:
     async def add(self, record: Container, *others: Change) -> Instance:
         """Write a new record, in one transaction with what belongs to it."""
         await self._state.add(Change(KIND, record.id, _encode(record)), *others)
+        return self._added(record)
+
+    def add_fleeting(self, record: Container) -> Instance:
+        """One that is to end with this engine, and is known to it alone: the next one finds no record, and clears away
+        whatever is left of it."""
+        instance = self._added(record)
+        instance.fleeting = True
+        return instance
+
+    def _added(self, record: Container) -> Instance:
         instance = self._by_id[record.id] = Instance(record, self._tasks)
         instance.holds = False
         changes.note()
@@ -245,12 +256,16 @@ class Index:
     async def save(self, instance: Instance, ahead: State | None = None, *, state: bool = False) -> None:
         """Write its record, or fail; with a state `ahead` of what memory tells, if the next daemon is to know more."""
         changes.note()  # also of what was put into its lists and dictionaries
+        if instance.fleeting:
+            return
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.commit(Change(KIND, instance.id, _encode(record)), lazy=state and _forgettable(instance))
 
     async def settle(self, instance: Instance, ahead: State | None = None) -> None:
         """Write what has become of it: now, or when the disk has room again. That is not refused."""
         changes.note()
+        if instance.fleeting:
+            return
         if instance.going and _forgettable(instance):
             return  # its record is about to go; a daemon that comes before that finds the process ended
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
@@ -271,7 +286,9 @@ class Index:
         """Delete a record, in one transaction with what goes with it. A full disk does not keep it."""
         # One that removes itself would do so again, should it come back.
         lazy = instance.record.host_config.auto_remove
-        await self._state.settle(Change(KIND, instance.id, None), *others, lazy=lazy)
+        own = () if instance.fleeting else (Change(KIND, instance.id, None),)
+        if own or others:
+            await self._state.settle(*own, *others, lazy=lazy)
         self._by_id.pop(instance.id, None)
         with contextlib.suppress(KeyError):
             if self._by_name[instance.record.name] == instance.id:

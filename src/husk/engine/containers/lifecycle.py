@@ -66,6 +66,7 @@ class Lifecycle:
         """`awaited` says that it runs for somebody of this process alone, who waits for its end."""
         async with instance.lock:
             instance.awaited = awaited
+            instance.fleeting = instance.fleeting and awaited
             self._require_present(instance)
             status = instance.record.state.status
             if status == "paused":

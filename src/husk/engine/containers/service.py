@@ -82,9 +82,12 @@ class Containers:
         host_config: HostConfig,
         endpoints: dict[str, EndpointRequest],
         platform: str,
+        *,
+        awaited: bool = False,
     ) -> "Created":
+        """`awaited` as for `start`, which must follow."""
         with self._watch.action("create", image=config.image):
-            return await self._creator.create(name, config, host_config, endpoints, platform)
+            return await self._creator.create(name, config, host_config, endpoints, platform, awaited)
 
     def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
         """Containers that are made from now on get these."""

@@ -210,3 +210,26 @@ async def test_settings_that_are_read_again_count_for_the_next_one(maker: Maker)
     maker.creator.reload(ContainerDefaults(default_shm_size=5 << 20), "runc")
     made, _ = await maker.create()
     assert (made.host_config.shm_size, made.host_config.runtime) == (5 << 20, "runc")
+
+
+@pytest.mark.parametrize(
+    ("awaited", "keeps", "host_config", "stored"),
+    [
+        (True, True, {"auto_remove": True, "network_mode": "none"}, False),
+        (False, True, {"auto_remove": True, "network_mode": "none"}, True),
+        (True, False, {"auto_remove": True, "network_mode": "none"}, True),
+        (True, True, {"auto_remove": False, "network_mode": "none"}, True),
+        (True, True, {"auto_remove": True, "network_mode": "bridge"}, True),
+    ],
+)
+async def test_one_that_ends_with_the_engine_and_has_nothing_but_its_files_has_no_record(
+    maker: Maker, awaited: bool, keeps: bool, host_config: dict[str, Any], stored: bool
+) -> None:
+    maker.creator._keeps = keeps
+    made = await maker.creator.create(
+        "web", ContainerConfig(image="busybox"), HostConfig(**host_config), {}, "", awaited
+    )
+    instance = maker.room.index.find("web")
+    assert instance.record is made.container and instance.fleeting is not stored
+    assert (maker.room.stored(instance) is not None) is stored
+    assert maker.events == ["create"] and maker.volumes.takings[-1].is_done

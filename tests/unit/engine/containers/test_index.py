@@ -154,3 +154,22 @@ async def test_a_new_record_whose_maker_is_cancelled_is_taken_back(state: StateS
         await adding
     await state.commit()
     assert (state.load(KIND), state.load("volume"), index.has("a1" * 32)) == ({}, {}, False)
+
+
+async def test_one_that_ends_with_the_engine_is_not_written_until_it_is_to_stay(
+    index: Index, state: StateStore
+) -> None:
+    index.reserve_name("brief", "a1" * 32)
+    brief = index.add_fleeting(container("brief", id="a1" * 32))
+    await index.save(brief)
+    await index.settle(brief)
+    assert index.find("brief") is brief and not state.has(KIND)
+    brief.fleeting = False
+    await index.save(brief)
+    assert state.has(KIND)
+    brief.fleeting = True
+    await index.delete(brief, Change(KIND, brief.id, None))
+    assert not index.has(brief.id) and not state.has(KIND)
+    index.reserve_name("brief", "b2" * 32)
+    await index.delete(index.add_fleeting(container("brief", id="b2" * 32)))
+    assert index.names() == {}
