@@ -5,9 +5,10 @@
 
 Builds go by BuildKit's protocol as well, where the engine has it; BUILDX is the plugin's path, where it is not the one
 that scripts/setup --test has taken. `interrupted` is the time from ctrl-c at the client to the end of the step's last
-process. Each build is told with the processor time of its client, which no engine can take away, and of the engine:
-those count where the machine has other work. Memory is that of all processes of an engine before the first build and a
-while after the last, and that of its daemon at most.
+process. Five steps are told a second time without what the client does before it says the first word of a build
+(`bench.first_word`). Each build is told with the processor time of its client, which no engine can take away, and of
+the engine: those count where the machine has other work. Memory is that of all processes of an engine before the first
+build and a while after the last, and that of its daemon at most.
 
 Each round deletes tens of thousands of files. ext4 without a journal makes new ones slowly for some minutes after that,
 whoever wants them: give such a machine a `--directory` on a file system of another kind.
@@ -26,6 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.engines import Engine
+from bench.first_word import FirstWord
 from bench.sheet import Sheet
 
 # What scripts/setup --test has taken out of Debian unstable, unless said.
@@ -97,11 +99,20 @@ class Door:
     def close(self) -> None:
         shutil.rmtree(self._config)
 
-    def build(self, context: Path, *options: str) -> None:
-        client = self._client(context, *options)
+    def build(self, context: Path, *options: str, host: Path | None = None) -> None:
+        client = self._client(context, *options, host=host)
         _, told = client.communicate()
         if client.returncode != 0:
             raise SystemExit(f"{self.engine.name}, {self.kind}: {told.decode(errors='replace')}")
+
+    def build_apart(self, context: Path, *options: str) -> tuple[float, float]:
+        """Seconds that the client takes before it says the first word of a build, and from there to its end."""
+        with FirstWord(self.engine.socket, self._config) as door:
+            begin = time.perf_counter()
+            self.build(context, *options, host=door.path)
+            end = time.perf_counter()
+        said = door.said or begin
+        return said - begin, end - said
 
     def interrupt(self, context: Path) -> float:
         """Begin a build that sleeps, and end it as ctrl-c does: seconds until its processes are gone."""
@@ -115,10 +126,10 @@ class Door:
         client.communicate()
         return taken
 
-    def _client(self, context: Path, *options: str) -> "subprocess.Popen[bytes]":
+    def _client(self, context: Path, *options: str, host: Path | None = None) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             ["docker", "build", "-q", "-t", "bench", *options, str(context)],
-            env=self._environment,
+            env=self._environment | ({"DOCKER_HOST": f"unix://{host}"} if host else {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -159,7 +170,7 @@ Taken = dict[tuple[str, str], dict[Door, list[float]]]
 
 
 def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
-    def timed(kind: str, what: str, of: str, context: Path, *options: str) -> None:
+    def timed(kind: str, what: str, of: str, context: Path, *options: str, apart: bool = False) -> None:
         if kind not in wanted:
             return
         os.sync()
@@ -169,6 +180,10 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
         keep(f"{what}: processor time of the client", of, _used_by_clients() - client)
         time.sleep(_SETTLE)
         keep(f"{what}: processor time of the engine", of, door.engine.cpu() - engine)
+        if apart:
+            own, rest = door.build_apart(context, *options)
+            keep(f"{what}: from the client's first word on", of, rest)
+            keep(f"{what}: the client before it", of, own)
 
     def keep(what: str, of: str, seconds: float) -> None:
         taken.setdefault((what, of), {}).setdefault(door, []).append(seconds)
@@ -176,8 +191,8 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
     small = f"{work.count:,} small files"
     door.forget()
     door.build(work.steps)
-    timed("cached", "build of five steps, all cached", "", work.steps)
-    timed("steps", "build of five steps without the cache", "", work.steps, "--no-cache")
+    timed("cached", "build of five steps, all cached", "", work.steps, apart=True)
+    timed("steps", "build of five steps without the cache", "", work.steps, "--no-cache", apart=True)
     timed("stages", "build of ten stages", f"{work.seconds:g} s each", work.stages, "--no-cache")
     if "interrupted" in wanted:
         keep("ctrl-c until a build's processes are gone", "", door.interrupt(work.endless))
