@@ -124,7 +124,7 @@ class BuildCache:
         self._add(kept)
         if self.is_whole(record):
             await self._layers.add(stacks.layers_in(" ".join(record.made)))
-        # Nobody waits for it: it is written behind the diffs, and before what the build that made it writes at its end.
+        # Nobody waits for it: it is written behind the diffs, and before the image that the build makes.
         self._state.settle_soon(_change(kept))
 
     def hold(self, record: Record) -> None:
@@ -201,11 +201,11 @@ class BuildCache:
         await self._forget(kept)
         return True
 
-    async def save_uses(self, records: Iterable[Record]) -> None:
+    def save_uses(self, records: Iterable[Record]) -> None:
         """Write when records were used last: what was long ago goes first."""
         kept = {record.id: found for record in records if (found := self._records.get(record.id))}
         if kept:
-            await self._state.settle(*(_change(each) for each in kept.values()), lazy=True)
+            self._state.settle_soon(*(_change(each) for each in kept.values()))
 
     async def _forget(self, kept: Kept) -> None:
         del self._records[kept.id]

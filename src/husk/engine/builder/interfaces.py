@@ -45,7 +45,7 @@ class Cache(Protocol):
 
     def release(self, record: Record) -> None: ...
 
-    async def save_uses(self, records: Sequence[Record]) -> None:
+    def save_uses(self, records: Sequence[Record]) -> None:
         """Remember beyond this daemon when these were used."""
         ...
 

@@ -142,7 +142,7 @@ class Build:
         held, self._held = self._held, []
         for record in held:
             self._solver.cache.release(record)
-        await self._solver.cache.save_uses(held)
+        self._solver.cache.save_uses(held)
 
     @property
     def session(self) -> Session | None:

@@ -33,7 +33,7 @@ class Memory:
     def release(self, record):
         self.held.remove(record)
 
-    async def save_uses(self, records):
+    def save_uses(self, records):
         self.used = list(records)
 
 

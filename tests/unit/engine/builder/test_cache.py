@@ -100,7 +100,7 @@ async def test_a_record_is_not_found_while_a_layer_of_its_image_is_away(cache, d
 async def test_the_next_daemon_finds_it(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     await cache.remember(["l"], ABOVE)
-    await cache.save_uses([ABOVE])  # at the end of a build: what it has made is written by then
+    await state.settle()  # what is written later is behind it
     again = await BuildCache.open(state, diffs, pins, layers)
     assert await again.find("k") == BELOW
     assert diffs.removed == []
@@ -109,7 +109,7 @@ async def test_the_next_daemon_finds_it(cache, state, diffs, pins, layers):
 async def test_a_record_whose_diff_is_lost_goes_at_the_start(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     await cache.remember(["l"], ABOVE)
-    await cache.save_uses([ABOVE])
+    await state.settle()
     del diffs.sizes["diff:a"]
     again = await BuildCache.open(state, diffs, pins, layers)
     assert list(again) == []
@@ -158,7 +158,8 @@ async def test_uses_are_counted_and_kept(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     cache.hold(BELOW)
     cache.release(BELOW)
-    await cache.save_uses([BELOW])
+    cache.save_uses([BELOW])
+    await state.settle()
     (kept,) = await BuildCache.open(state, diffs, pins, layers)
     assert kept.uses == 1
 

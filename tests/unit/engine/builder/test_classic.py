@@ -91,7 +91,7 @@ class Memory:
     def release(self, record):
         self.held -= 1
 
-    async def save_uses(self, records):
+    def save_uses(self, records):
         pass
 
 
