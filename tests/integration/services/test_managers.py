@@ -104,6 +104,19 @@ def test_managers_join_while_tasks_run(council: Council) -> None:
     until(lambda: not running(three), "its end")
 
 
+def test_a_new_root_reaches_all_managers(council: Council) -> None:
+    """Also those whose cluster ports nobody has called."""
+    before = council.daemons[0].http("GET", "/swarm").json()["TLSInfo"]["TrustRoot"]
+    council.daemons[1].docker("swarm", "ca", "--rotate", "--detach", "--quiet")
+
+    def replaced(daemon: HostDaemon) -> bool:
+        told = daemon.http("GET", "/swarm").json()
+        issuers = {node["Description"]["TLSInfo"]["TrustRoot"] for node in nodes(daemon).values()}
+        return not told["RootRotationInProgress"] and before not in (told["TLSInfo"]["TrustRoot"], *issuers)
+
+    until(lambda: all(map(replaced, council.daemons)), "the new root on all")
+
+
 def test_the_leader_and_a_member_die(council: Council) -> None:
     one, two, three = council.daemons
     by_id = {own(daemon)["NodeID"]: daemon for daemon in council.daemons}
