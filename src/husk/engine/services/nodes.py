@@ -53,11 +53,6 @@ class Nodes:
         words = {key: _known(filters, key) for key in _WORDS}
         return [node for node in self._store.nodes.values() if _matches(node, filters, words)]
 
-    async def add(self, node: Node) -> None:
-        """A node that joins, or one that was there and comes again."""
-        with in_sequence():
-            await self._store.save(node)
-
     async def update(self, reference: str, spec: NodeSpec, version: int) -> Changed:
         """What is wanted of a node, on the version that the client has seen."""
         role, availability = settings.role(spec.role), settings.availability(spec.availability)

@@ -68,7 +68,7 @@ async def test_who_is_to_be_a_worker_hears_of_it(room: SwarmRoom) -> None:
     there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
     node = worker("w", "beta")
     node.spec.role = "manager"
-    await room.nodes.add(node)
+    await room.store.save(node)
     own = room.cluster.node
     own.spec.role = "worker"
     await there.look()

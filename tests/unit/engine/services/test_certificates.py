@@ -44,7 +44,7 @@ async def rotate(room: SwarmRoom, number: int = 1) -> None:
 async def worker(room: SwarmRoom) -> Node:
     made = Node(id="w", version=NEW, created_at="", updated_at="", spec=NodeSpec(role="worker"))
     made.issuer = trust_of(room).signing.key_id
-    await room.nodes.add(made)
+    await room.store.save(made)
     return made
 
 

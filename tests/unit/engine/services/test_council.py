@@ -28,7 +28,7 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
 
 async def test_a_new_manager_is_given_the_keys(room: SwarmRoom, tmp_path: Path) -> None:
     sealed = room.sealer.seal(b"value", "secret")
-    await room.nodes.add(worker("w", "beta"))
+    await room.store.save(worker("w", "beta"))
     entered = await room.council.enter("w", authority.new_request()[1])
     assert (entered.address, entered.members, entered.unlock_key) == ("192.0.2.9", (), b"")
     other = Sealer(tmp_path / "other.key")
@@ -43,7 +43,7 @@ async def test_a_new_manager_of_a_locked_swarm_locks_its_own(room: SwarmRoom, tm
     spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=True))
     version = room.cluster.swarm.version
     await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
-    await room.nodes.add(worker("w", "beta"))
+    await room.store.save(worker("w", "beta"))
     entered = await room.council.enter("w", b"")
     assert write_key(entered.unlock_key) == await room.cluster.unlock_key()
     other = Sealer(tmp_path / "other.key")
@@ -55,7 +55,7 @@ async def test_a_new_manager_of_a_locked_swarm_locks_its_own(room: SwarmRoom, tm
 
 
 async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> None:
-    await room.nodes.add(worker("w", "beta"))
+    await room.store.save(worker("w", "beta"))
     swarm = await room.cluster.with_store_root()
     assert swarm.store_root is not None and swarm.trust is not None
     assert swarm.store_root.certificate != swarm.trust.root.certificate
@@ -77,7 +77,7 @@ async def test_where_the_members_are(room: SwarmRoom) -> None:
     assert room.council.endpoints() == [Endpoint("192.0.2.1", 2379)] and not room.council.here
     where = room.council.where(["192.0.2.1", "2001:db8::2"])
     assert where.address == "etcd://192.0.2.1:2379,[2001:db8::2]:2379" and where.certificates is not None
-    await room.nodes.add(worker("w", "beta"))
+    await room.store.save(worker("w", "beta"))
     assert len(room.council.endpoints()) == 1, "workers have none"
     assert room.council.endpoints(but=room.cluster.node_id) == []
 

@@ -25,7 +25,7 @@ async def room(tmp_path: Path, state: StateStore) -> AsyncIterator[SwarmRoom]:
     made = SwarmRoom(tmp_path, state)
     await made.init()
     for node in (worker("w1abc", "beta", disk="ssd"), worker("w1xyz", "gamma"), worker("w2", "gamma")):
-        await made.nodes.add(node)
+        await made.store.save(node)
     yield made
 
 

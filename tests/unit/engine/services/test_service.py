@@ -306,7 +306,7 @@ async def test_a_node_that_is_drained_says_so(room: SwarmRoom) -> None:
 
 
 async def test_nodes_that_are_promoted_and_removed_are_told(room: SwarmRoom) -> None:
-    await room.nodes.add(Node(id="w", version=0, created_at="", updated_at="", spec=NodeSpec(role="worker")))
+    await room.store.save(Node(id="w", version=0, created_at="", updated_at="", spec=NodeSpec(role="worker")))
     room.store.shared = True
     await room.services.update_node("w", NodeSpec(role="manager"), room.nodes.find("w").version)
     assert room.happened[-1].attributes == {"name": "", "role.old": "worker", "role.new": "manager"}

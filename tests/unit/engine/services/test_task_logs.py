@@ -18,7 +18,7 @@ from .test_service import made
 async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
     room = SwarmRoom(tmp_path, state)
     await room.init()
-    await room.nodes.add(worker("w", "beta"))
+    await room.store.save(worker("w", "beta"))
     return room
 
 

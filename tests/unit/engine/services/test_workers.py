@@ -53,7 +53,7 @@ class Room(SwarmRoom):
 async def room(tmp_path: Path, state: StateStore) -> Room:
     made = Room(tmp_path, state)
     await made.init()
-    await made.nodes.add(worker("w", "beta"))
+    await made.store.save(worker("w", "beta"))
     return made
 
 
