@@ -74,6 +74,11 @@ class Certificates:
             raise SystemFault("this node's certificate is gone: leave the swarm (docker swarm leave), and join again")
         return found
 
+    async def keep(self, identity: "Identity") -> None:
+        """One that another manager has signed."""
+        async with self._changing:
+            await self._to_its_end(asyncio.to_thread(self.files().save, identity))
+
     async def renew(self) -> "Identity":
         async with self._changing:
             return await self._renew()

@@ -152,9 +152,9 @@ class Enrolment:
                 advertise_address=wish.advertise,
             )
             try:
-                await asyncio.to_thread(self._certificates.files().save, joined.identity)
+                await self._certificates.keep(joined.identity)
                 await self._cluster.enrol(membership)
-            except Exception:
+            except BaseException:  # a client that leaves, too
                 await self._certificates.forget()
                 await self._cluster.part()
                 await joining.withdraw(joined)
@@ -195,7 +195,7 @@ class Enrolment:
         """Become a manager with a manager's certificate. Where it fails nothing is left of it but the membership, the
         certificate and the keys."""
         await asyncio.to_thread(self._sealer.adopt, entered.key, entered.unlock_key)
-        await asyncio.to_thread(self._certificates.files().save, identity)
+        await self._certificates.keep(identity)
         await self._cluster.enrol(msgspec.structs.replace(membership, advertise_address=entered.address))
         if self.shared is None:
             self.shared = await self._bring_member(membership.node_id, entered, key)
@@ -312,7 +312,7 @@ class Enrolment:
         membership = self._worker_place(node, endpoints)
         await asyncio.to_thread(self._sealer.forget)
         await self._cluster.enrol(membership)
-        await asyncio.to_thread(self._certificates.files().save, identity)
+        await self._certificates.keep(identity)
         await self.work(membership)
         log.info("this node is a worker of its swarm now")
 

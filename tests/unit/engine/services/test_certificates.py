@@ -154,6 +154,17 @@ async def test_no_key_comes_back_after_the_swarm_was_left(
     assert not (tmp_path / "swarm.node").exists()
 
 
+async def test_one_that_was_begun_to_be_kept_is_gone_when_it_is_forgotten(room: SwarmRoom, tmp_path: Path) -> None:
+    made = await room.certificates.identity()
+    tasks = Tasks()
+    keeping = tasks.spawn(room.certificates.keep(made), "join", awaited=True)
+    await asyncio.sleep(0)
+    keeping.cancel()
+    await room.certificates.forget()
+    await tasks.join()
+    assert keeping.cancelled() and not (tmp_path / "swarm.node").exists()
+
+
 @pytest.mark.parametrize("name", ["node.crt", "roots.crt", "node.key"])
 async def test_one_that_the_disk_has_damaged_is_made_again(room: SwarmRoom, tmp_path: Path, name: str) -> None:
     made = await room.certificates.identity()

@@ -1,5 +1,6 @@
 """What clients declare: services made, changed and removed, what is refused, and what a swarm leaves behind."""
 
+import asyncio
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -72,6 +73,10 @@ async def test_a_host_works_for_others_until_it_leaves(
             patched.setattr(other.cluster, "enrol", Mock(side_effect=OSError("the disk is full")))
             await other.services.enrolment.join(wish)
         assert len(withdrawn) == 1 and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
+        with monkeypatch.context() as patched, pytest.raises(asyncio.CancelledError):
+            patched.setattr(other.cluster, "enrol", Mock(side_effect=asyncio.CancelledError))
+            await other.services.enrolment.join(wish)
+        assert len(withdrawn) == 2 and not list((tmp_path / "other").iterdir()), "a client that leaves leaves nothing"
         await other.services.enrolment.join(wish)
         for ask in (other.services.listing, other.nodes.listing):
             with pytest.raises(Unavailable, match="Worker nodes can't be used to view or modify cluster state"):
