@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from husk.cluster.etcd.member import mark_of
+from husk.engine.services.wanted import MEMBER
 from husk.kernel import process
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until
@@ -66,7 +67,7 @@ def homes(daemon: HostDaemon, name: str) -> list[str]:
 
 def member(daemon: HostDaemon) -> int:
     """The process of its etcd; 0 where there is none."""
-    found = process.given([mark_of(daemon.config.data_root / "swarm.etcd")])
+    found = process.given([mark_of(daemon.config.data_root / MEMBER)])
     return found[0] if found else 0
 
 
@@ -143,6 +144,32 @@ def test_the_leader_and_a_member_die(council: Council) -> None:
     until(lambda: homes(one, "more") == [], "its end")
 
 
+def test_all_managers_have_the_same_lock(council: Council) -> None:
+    one, two, three = council.daemons
+    two.docker("swarm", "update", "--autolock")
+    key = two.docker("swarm", "unlock-key", "-q").stdout.strip()
+    until(
+        lambda: all(not file(daemon, "key") and file(daemon, "lock") for daemon in council.daemons), "that all have it"
+    )
+    assert one.docker("swarm", "unlock-key", "-q").stdout.strip() == key
+    three.restart()
+    assert own(three)["LocalNodeState"] == "locked" and three.http("GET", "/services").status == 503
+    assert states(one) == ["ready"] * 3, "its member of etcd goes on"
+    # Unlocked by others while it cannot read its key: the one that it knew last opens it.
+    two.docker("swarm", "update", "--autolock=false")
+    until(lambda: file(one, "key") and not file(one, "lock"), "that the first is unlocked")
+    three.docker("swarm", "unlock", input=key + "\n")
+    until(lambda: file(three, "key") and not file(three, "lock"), "that the third is, too")
+    assert file(three, "key") == file(one, "key")
+    until(partial(_sees, three), "that it sees all")
+
+
+def file(daemon: HostDaemon, name: str) -> bytes:
+    """What is in swarm.key or swarm.lock; empty where it is not there."""
+    path = daemon.config.data_root / f"swarm.{name}"
+    return path.read_bytes() if path.exists() else b""
+
+
 def test_a_manager_is_demoted_and_promoted(council: Council) -> None:
     one, two, three = council.daemons
     here = own(three)["NodeID"]
@@ -190,6 +217,9 @@ def test_a_minority_says_so_and_can_go_on_alone(council: Council) -> None:
         daemon.docker("swarm", "leave", "--force")
         assert not member(daemon)
     assert council.join(two) == "This node joined a swarm as a manager."
+    # One that nobody hears leaves all the same, and nothing is left of it there.
+    council.hosts.isolate(council.hosts[1])
+    until(lambda: two.http("GET", "/services").status == 503, "that it is alone", 30.0)
     two.docker("swarm", "leave", "--force")
-    until(lambda: len(nodes(one)) == 3, "that it has left")
-    assert not member(two) and member(one)
+    assert not member(two) and not running(two) and own(two)["LocalNodeState"] == "inactive"
+    council.hosts.mend()

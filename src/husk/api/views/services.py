@@ -166,7 +166,7 @@ def node_document(node: Node, leader: str, trust: Trust | None = None) -> NodeDo
         if node.manager is None
         else ManagerStatus(
             leader=True if node.id == leader else UNSET,
-            reachability=node.manager.reachability,
+            reachability="unreachable" if node.status.state == "down" else node.manager.reachability,
             addr=node.manager.addr,
         ),
     )

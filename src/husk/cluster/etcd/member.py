@@ -163,6 +163,10 @@ class Member:
         await self._tasks.cancel_all()
         self._drop()
 
+    async def expect_end(self) -> None:
+        """It is about to end, being removed from its cluster: it is not started again. Then call `stop`."""
+        await self._tasks.cancel_all()
+
     async def stop(self) -> None:
         """End it, and return when it has ended; safe to call twice."""
         await self._tasks.cancel_all()

@@ -39,8 +39,8 @@ class Attending:
         self._demoted = demoted
         self._woken = asyncio.Event()
         self._tasks = Tasks()
-        # What was seen at the last look: the version of the swarm's record, who the managers are, and whether we lead.
-        self._version = 0
+        # What was seen at the last look: of the swarm's record; who the managers are, and whether we lead.
+        self._form: object = None
         self._seen: object = None
         self._running = False
 
@@ -48,7 +48,7 @@ class Attending:
         """Nothing is done where it runs."""
         if not self._running:
             self._running = True
-            self._version, self._seen, self._signed = 0, None, None
+            self._form = self._seen = self._signed = None
             self._tasks.spawn(self._run(), "swarm: this manager's place")
         self.wake()
 
@@ -73,9 +73,9 @@ class Attending:
     async def look(self) -> None:
         if not self._cluster.active:
             return
-        if (version := self._cluster.record.version) != self._version:
+        if (form := (self._cluster.record.version, self._cluster.locked)) != self._form:
             await self._cluster.follow_lock()
-            self._version = version
+            self._form = form
         if (signed := self._who_signed()) != self._signed:
             self._signed = signed
             self._trust()

@@ -153,6 +153,8 @@ class Council:
         if self.here:
             own, others = self._cluster.advertise_address, self.endpoints(but=self._cluster.node_id)
             if others:
+                if self._member is not None:
+                    await self._member.expect_end()
                 try:
                     await self._remove(lambda host: host == own, others)
                 except HuskError as error:

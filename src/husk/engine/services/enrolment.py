@@ -21,7 +21,7 @@ from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.council import GIVEN_STORE, Council
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.joining import Wish
-from husk.engine.services.moving import follow, move
+from husk.engine.services.moving import everything, follow, move
 from husk.engine.services.network_sharing import NetworkSharing
 from husk.engine.services.node import MANAGER_PORT, Node
 from husk.engine.services.records import SwarmRecords
@@ -199,6 +199,8 @@ class Enrolment:
         await self._cluster.enrol(msgspec.structs.replace(membership, advertise_address=entered.address))
         if self.shared is None:
             self.shared = await self._bring_member(membership.node_id, entered, key)
+        else:
+            self._sharing.switched(await everything(self._store.store))
         await self._store.refresh("node", membership.node_id)
         await self._store.amend(self._cluster.node, _ready)
         await self._cluster.describe_self()
@@ -239,16 +241,21 @@ class Enrolment:
             self._workers.expect()
             self._attending.start()
 
-    async def lay_down(self) -> None:
-        """This host is no manager any more: its member of the swarm's own etcd goes, and it is on its own store."""
+    async def lay_down(self, *, heard: bool = True) -> None:
+        """This host is no manager any more: its member of the swarm's own etcd goes, and it is on its own store. Others
+        are told of it, if they can be `heard`."""
         await self._attending.close()
         if self.shared is None:
             return
         await self.shared.part()
         if not self.council.here:
+            self._sharing.end()
             return
         shared, self.shared = self.shared, None
-        await self.council.leave()
+        if heard:
+            await self.council.leave()
+        else:
+            await self.council.drop()
         await shared.close()
         self._sharing.end()
         self._store.alone(self._embedded())

@@ -99,6 +99,17 @@ class Runner:
             if container.config.labels.get(TASK_LABEL) not in known:
                 self._tasks.spawn(self._remove(container.id), f"a stranger's container {container.id[:12]}")
 
+    async def remove_all(self) -> list[HuskError]:
+        """Remove the containers of all tasks, whatever is known of those; why some are still there."""
+        failures = []
+        for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
+            try:
+                await self._remove(container.id)
+            except HuskError as error:
+                failures.append(error)
+        await self._deliveries.sweep(())
+        return failures
+
     # --- how they go
 
     async def _remove(self, container_id: str) -> None:

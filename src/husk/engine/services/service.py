@@ -4,6 +4,7 @@ import contextlib
 import logging
 from typing import get_args
 
+from husk.cluster.records import StoreUnavailable
 from husk.engine.containers.service import Containers
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
@@ -180,9 +181,34 @@ class Services:
             if self.cluster.worker is not None:
                 await self.enrolment.leave_others()
                 return
-            await self.cluster.leave(force)
+            own_store = force and self.enrolment.council.here
+            if own_store and self.cluster.away:
+                await self._leave_unheard()
+                return
+            try:
+                await self.cluster.leave(force)
+            except StoreUnavailable:
+                if not own_store:
+                    raise
+                await self._leave_unheard()
+                return
             await self._workers.close(for_good=True)
             await self.clear()
+
+    async def _leave_unheard(self) -> None:
+        """Most managers are away, so nobody can be told: what is on this host goes, and the others find out."""
+        log.warning("this node leaves its swarm, and no other manager hears of it")
+        await self._workers.close()
+        await self.gateway.close()
+        await self._runner.close()
+        await self.enrolment.lay_down(heard=False)
+        failures = await self._runner.remove_all()
+        await self.certificates.forget()
+        await self.cluster.forget()
+        await self._endpoints.settle()
+        await self.networks.leave()
+        if failures:
+            raise failures[0]
 
     async def close(self) -> None:
         await self.enrolment.close()

@@ -19,9 +19,7 @@ from husk.cluster.trust.authority import look
 from husk.cluster.trust.identity import Identity
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
-from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.events import Events
-from husk.engine.model.filters import Filters
 from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Told
@@ -35,7 +33,7 @@ from husk.engine.services.runner import Runner
 from husk.engine.services.swarm import Membership
 from husk.engine.services.worker_logs import WorkerLogs
 from husk.engine.services.worker_networks import WorkerNetworks
-from husk.errors import HuskError, NotFound
+from husk.errors import HuskError
 from husk.storage.secrets.task_files import TaskFiles
 from husk.tasks import Tasks
 
@@ -148,24 +146,11 @@ class Worker:
         await self._agent.close()
         await self._silence()
         await self._runner.forget_all()
-        failures = await self._remove_all()
-        await self._deliveries.sweep(())
+        failures = await self._runner.remove_all()
         await self._runner.close()
         await self._networks.leave()
         if failures:
             raise failures[0]
-
-    async def _remove_all(self) -> list[HuskError]:
-        """Also what no manager has told of; why some are still there."""
-        failures = []
-        for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
-            try:
-                await self._containers.remove(container.id, True, True, False)
-            except NotFound:
-                continue
-            except HuskError as error:
-                failures.append(error)
-        return failures
 
     async def _silence(self) -> None:
         await self._tasks.cancel_all()

@@ -16,6 +16,7 @@ from husk.engine.services.model import (
     Service,
     TaskSpec,
 )
+from husk.engine.services.node import Node, manager_at
 from tests.unit.engine.services.swarm_room import spec, task
 
 
@@ -97,3 +98,11 @@ def test_only_a_config_tells_its_value() -> None:
     assert views.object_document(record, b"value").spec.data == "dmFsdWU="
     record.templating = DriverSpec(name="golang")
     assert views.object_document(record).spec.templating == DriverSpec(name="golang")
+
+
+def test_a_manager_that_is_down_is_unreachable() -> None:
+    node = Node(id="n", version=1, created_at="", updated_at="", manager=manager_at("192.0.2.1"))
+    for state, told in (("ready", "reachable"), ("down", "unreachable")):
+        node.status.state = state  # type: ignore[assignment]
+        status = views.node_document(node, "").manager_status
+        assert status is not UNSET and (status.reachability, status.addr) == (told, "192.0.2.1:2377")

@@ -63,6 +63,22 @@ async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monke
     await there.close()
 
 
+async def test_a_lock_is_followed_when_it_can_be(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[bool] = []
+
+    async def follow_lock() -> None:
+        followed.append(room.cluster.locked)
+
+    monkeypatch.setattr(room.cluster, "follow_lock", follow_lock)
+    there = Attending(room.store, room.cluster, cast(Council, FakeCouncil()), nothing, nothing)
+    room.sealer.locked = True
+    for _ in range(2):
+        await there.look()
+    room.sealer.locked = False
+    await there.look()
+    assert followed == [True, False], "once more when somebody has unlocked it"
+
+
 async def test_who_is_to_be_a_worker_hears_of_it(room: SwarmRoom) -> None:
     council, demoted = FakeCouncil(), list[str]()
     there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
