@@ -43,6 +43,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "command": (),
     "fixtures": (),
     "sandbox": (),
+    "floor": (),
     "steps": (),
     "network": (),
     "contexts": (),

@@ -148,7 +148,8 @@ class Creator:
             async with self._pins.hold(record.layers), self._volumes.taking() as taking:
                 record.mounts = await self._mounts.take(record.id, complete, host_config, taking)
                 async with self._pins.hold(record.used_layers):
-                    warnings = self._warnings(record)
+                    # A run tells of how it ended; what this host cannot do of it is not waited for.
+                    warnings = [] if awaited else self._warnings(record)
                     if awaited and self._keeps and _leaves_nothing(record):
                         self._index.add_fleeting(record)
                         taking.done()
