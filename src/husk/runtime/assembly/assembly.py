@@ -109,7 +109,13 @@ class Assembly:
     def discard(self, container_id: str) -> None:
         """Delete all that a container without a record has written."""
         directory = self.paths.directory(container_id)
-        # The one directory in another that every container has: without it, nothing has to be moved.
+        # The directories in others that every container has, of a volatile mount three more: without them nothing has
+        # to be moved.
+        work = f"{directory}/work/work"
         with contextlib.suppress(OSError):
-            os.rmdir(f"{directory}/work/work")
+            os.unlink(f"{work}/incompat/volatile/dirty")
+            os.rmdir(f"{work}/incompat/volatile")
+            os.rmdir(f"{work}/incompat")
+        with contextlib.suppress(OSError):
+            os.rmdir(work)
         discard_tree(directory)

@@ -1,5 +1,6 @@
 """What of a container is deleted in no time, and what is left to those who take theirs."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,18 @@ def test_one_that_has_written_something_is_left(assembly: Assembly) -> None:
 def test_one_that_is_not_there_is_left_to_who_tells_what_is_wrong(assembly: Assembly) -> None:
     assert not assembly.discard_little("c2")
     assembly.discard("c2")
+
+
+def test_what_the_kernel_leaves_of_a_volatile_mount_goes_without_being_moved(
+    assembly: Assembly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = assembly.root("c1").work / "work" / "incompat" / "volatile"
+    mark.mkdir(parents=True)
+    (mark / "dirty").touch()
+
+    def move(*places: object, **directories: object) -> None:
+        raise AssertionError("nothing has to be moved")
+
+    monkeypatch.setattr(os, "rename", move)
+    assert assembly.discard_little("c1")
+    assert not assembly.paths.directory("c1").exists()
