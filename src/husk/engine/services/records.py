@@ -211,6 +211,12 @@ class SwarmRecords:
                     self._drop(_kind(record), _key(record), taken)
             raise
 
+    async def commit(self, *steps: Step, happened: bool = False) -> int:
+        """A transaction on records of others' kinds, which are not kept here; the revision it made."""
+        await self._turn()
+        with self._in_writing():
+            return await self.store.commit(*steps, happened=happened)
+
     # --- another store
 
     @contextlib.asynccontextmanager

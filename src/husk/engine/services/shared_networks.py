@@ -99,7 +99,7 @@ class SharedNetworks:
         """Stale where another host has made one meanwhile, of which nothing was heard yet: see `retried`."""
         guard = (self._records.guard(NETWORK),) if self._records.shared else ()
         written = Put(NETWORK, network.id, msgspec.json.encode(network), NEW)
-        revision = await self._records.store.commit(written, *guard)
+        revision = await self._records.commit(written, *guard)
         if guard:
             self._records.guarded(NETWORK, revision)
         self._keep_network(network.id, network, revision)
@@ -111,7 +111,7 @@ class SharedNetworks:
         place = self._made(network, address, mac, who, self._cluster.node_id)
         try:
             written = Put(ADDRESS, place.key, msgspec.json.encode(place), NEW)
-            revision = await self._records.store.commit(written, happened=True)
+            revision = await self._records.commit(written, happened=True)
         except Stale:
             self._take(ADDRESS, place.key, await self._records.store.get(ADDRESS, place.key))
             return False
@@ -128,9 +128,9 @@ class SharedNetworks:
         version = self._versions[NETWORK, network.id]
         steps = [Delete(ADDRESS, place.key) for place in self.of(network)]
         for some in _parts(steps):
-            await self._records.store.commit(*some, happened=True)
+            await self._records.commit(*some, happened=True)
         try:
-            revision = await self._records.store.commit(Delete(NETWORK, network.id, version))
+            revision = await self._records.commit(Delete(NETWORK, network.id, version))
         except Stale:
             revision = version
         self._drop(NETWORK, network.id, revision)
@@ -139,10 +139,10 @@ class SharedNetworks:
 
     async def clear(self) -> None:
         """The swarm is gone, with all its networks."""
-        store = self._records.store
         for kind in (ADDRESS, NETWORK):
-            for some in _parts([Delete(kind, record.key) for record in (await store.listing(kind)).records]):
-                await store.commit(*some, happened=True)
+            found = (await self._records.store.listing(kind)).records
+            for some in _parts([Delete(kind, record.key) for record in found]):
+                await self._records.commit(*some, happened=True)
         for kind, key in list(self._versions):
             self._drop(kind, key, self._versions[kind, key])
 
@@ -182,7 +182,7 @@ class SharedNetworks:
             keys = {place.key for place in places}
             self.underway |= keys
             try:
-                revision = await self._records.store.commit(
+                revision = await self._records.commit(
                     *(Put(ADDRESS, place.key, msgspec.json.encode(place), NEW) for place in places),
                     Check(NETWORK, network.id, version),
                 )
@@ -204,7 +204,7 @@ class SharedNetworks:
         for place in list(places):
             version = self._versions.get((ADDRESS, place.key), NEW)
             try:
-                revision = await self._records.store.commit(Delete(ADDRESS, place.key, version), happened=True)
+                revision = await self._records.commit(Delete(ADDRESS, place.key, version), happened=True)
             except Stale:
                 self._take(ADDRESS, place.key, await self._records.store.get(ADDRESS, place.key))
                 continue

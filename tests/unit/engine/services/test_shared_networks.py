@@ -16,6 +16,7 @@ from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import Forbidden, HuskError, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from husk.storage.state.store import StateStore
+from tests.support.waiting import soon
 
 WEB = Occupant("endpoint", ("web",), "c", "t")
 
@@ -175,3 +176,15 @@ async def test_one_that_another_node_takes_through_us_and_one_that_was_there_bef
     again.deaf()
     await again.clear()
     assert not again.networks and not list(again.all())
+
+
+async def test_nothing_is_written_while_the_records_are_moved(managers: tuple[Manager, Manager]) -> None:
+    one, _ = managers
+    network = lan()
+    await one.networks.add(network)
+    async with one.networks._records.still():
+        taking = soon(one.networks.take(network, WEB))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not taking.done() and one.addresses == set()
+    assert len(await taking) == 1
