@@ -232,7 +232,9 @@ def test_plain_containers_on_a_worker(daemons: list[HostDaemon]) -> None:
     manager.docker("network", "rm", "open")
 
 
-def test_connections_outlive_daemons(daemons: list[HostDaemon]) -> None:
+@pytest.fixture
+def connected(daemons: list[HostDaemon]) -> Iterator[tuple[list[Connection], list[tuple[Any, str, int]]]]:
+    """Connections from the manager to a task on the worker, by all ways that there are, and those ways."""
     manager, worker = daemons
     here, there = (json.loads(daemon.http("GET", "/info").body)["Swarm"]["NodeID"] for daemon in daemons)
     for name, node, more in (("near", here, ()), ("far", there, ("--publish", "8081:80"))):
@@ -249,18 +251,52 @@ def test_connections_outlive_daemons(daemons: list[HostDaemon]) -> None:
         for daemon in daemons:
             until(partial(reaches, daemon.where.inside, daemon.where.address, 8081), "an answer behind the port")
             ways.append((daemon.where.inside, daemon.where.address, 8081))
-        connections = [stack.enter_context(Connection(*way)) for way in ways]
-        worker.restart()
-        assert all(connection.says(b"a" * 100_000) for connection in connections)
-        for daemon in daemons:
-            daemon.kill9()
-        assert all(connection.says(b"b" * 100_000) for connection in connections)
-        for daemon in daemons:
-            daemon.start()
-        until(lambda: not json.loads(worker.http("GET", "/info").body)["Swarm"]["Error"], "the worker is heard")
-        assert all(connection.says(b"c" * 100_000) for connection in connections)
-        for way in ways:
-            until(partial(reaches, *way), "new connections on each way")
+        yield [stack.enter_context(Connection(*way)) for way in ways], ways
         assert (tasks(manager, "near"), tasks(worker, "far")) == ([near], [far])
     manager.docker("service", "rm", "near", "far")
     until(lambda: in_use(manager, "n") == 6, "all else is given back")
+
+
+Connected = tuple[list[Connection], list[tuple[Any, str, int]]]
+
+
+def test_connections_outlive_daemons(daemons: list[HostDaemon], connected: Connected) -> None:
+    worker = daemons[1]
+    connections, ways = connected
+    worker.restart()
+    assert all(connection.says(b"a" * 100_000) for connection in connections)
+    for daemon in daemons:
+        daemon.kill9()
+    assert all(connection.says(b"b" * 100_000) for connection in connections)
+    for daemon in daemons:
+        daemon.start()
+    until(lambda: not swarm_of(worker)["Error"], "the worker is heard")
+    assert all(connection.says(b"c" * 100_000) for connection in connections)
+    for way in ways:
+        until(partial(reaches, *way), "new connections on each way")
+
+
+def swarm_of(daemon: HostDaemon) -> dict[str, Any]:
+    found: dict[str, Any] = daemon.http("GET", "/info").json()["Swarm"]
+    return found
+
+
+def test_connections_outlive_another_role(daemons: list[HostDaemon], connected: Connected) -> None:
+    manager, worker = daemons
+    connections, ways = connected
+    node = swarm_of(worker)["NodeID"]
+    for verb, manages in (("promote", True), ("demote", False)):
+        manager.docker("node", verb, node)
+        until(partial(lambda wanted: is_settled(worker, wanted), manages), verb)
+        assert all(connection.says(b"a" * 100_000) for connection in connections)
+        manager.docker("service", "create", "--name", verb, *QUICK, "--network", "n", "busybox", "sleep", "600")
+        until(partial(lambda name: any(tasks(daemon, name) for daemon in daemons), verb), "one more task")
+        for way in ways:
+            until(partial(reaches, *way), f"new connections on each way after {verb}")
+        assert all(connection.says(b"b" * 100_000) for connection in connections)
+        manager.docker("service", "rm", verb)
+
+
+def is_settled(daemon: HostDaemon, manages: bool) -> bool:
+    told = swarm_of(daemon)
+    return told["ControlAvailable"] == manages and not told["Error"]
