@@ -288,6 +288,9 @@ def test_connections_outlive_another_role(daemons: list[HostDaemon], connected: 
     for verb, manages in (("promote", True), ("demote", False)):
         manager.docker("node", verb, node)
         until(partial(lambda wanted: is_settled(worker, wanted), manages), verb)
+        if not manages:
+            known = [{"NodeID": swarm_of(manager)["NodeID"], "Addr": f"{manager.where.address}:2377"}]
+            until(partial(lambda wanted: swarm_of(worker)["RemoteManagers"] == wanted, known), "whom it asks")
         assert all(connection.says(b"a" * 100_000) for connection in connections)
         manager.docker("service", "create", "--name", verb, *QUICK, "--network", "n", "busybox", "sleep", "600")
         until(partial(lambda name: any(tasks(daemon, name) for daemon in daemons), verb), "one more task")

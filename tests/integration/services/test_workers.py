@@ -89,7 +89,7 @@ def test_a_worker_and_what_it_may_be_asked(pair: Pair) -> None:
     manager, worker = pair.ids
     told = own(pair.worker)
     assert (told["LocalNodeState"], told["ControlAvailable"], told["Error"]) == ("active", False, "")
-    assert [remote["Addr"] for remote in told["RemoteManagers"]] == ["192.0.2.1:2377"]
+    until(lambda: own(pair.worker)["RemoteManagers"] == [{"NodeID": manager, "Addr": "192.0.2.1:2377"}], "the manager")
     until(lambda: own(pair.worker)["NodeAddr"] == "192.0.2.2", "that it knows its address")
     assert "Nodes" not in told and pair.worker.http("GET", "/_ping").headers["Swarm"] == "active/worker"
     nodes = {node["ID"]: node for node in pair.manager.http("GET", "/nodes").json()}

@@ -175,7 +175,7 @@ def _swarm_info(cluster: Cluster | None, standing: Standing | None) -> SwarmInfo
             node_addr=standing.address,
             local_node_state="active",
             error=standing.trouble,
-            remote_managers=[{"NodeID": "", "Addr": manager} for manager in standing.managers],
+            remote_managers=[{"NodeID": id, "Addr": address} for id, address in standing.managers],
         )
     if cluster is not None and cluster.pending:
         return SwarmInfo(

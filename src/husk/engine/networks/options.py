@@ -131,7 +131,8 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         reserved=(
             *network.aux_addresses.values(),
             *network.aux_addresses6.values(),
-            *network.service_addresses,
+            # On one that hosts share, records tell who has an address.
+            *(() if network.vni else network.service_addresses),
             # One that somebody chose belongs to no container, though nobody has it here.
             *(gateway for version, gateway in gateways if version in network.bare and gateway),
         ),

@@ -64,6 +64,8 @@ class Told(Struct, kw_only=True, omit_defaults=True):
     values: list[GivenValue] = []
     gone: list[str] = []
     dropped: list[tuple[str, str]] = []
+    # (node, HOST:PORT) of all managers, where that is news.
+    managers: list[tuple[str, str]] = []
     # Before the tasks that need them.
     networks: NetworkNews | None = None
 

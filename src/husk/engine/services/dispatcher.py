@@ -57,7 +57,8 @@ class Dispatcher:
     async def assignments(self, node_id: str) -> AsyncGenerator[Told]:
         """What a node is to run: first all of it, then each change, until the caller closes this."""
         with self._session(node_id) as session:
-            yield Told(all=True, node=self._facts(node_id))
+            session.managers = self._managers()
+            yield Told(all=True, node=self._facts(node_id), managers=session.managers)
             for news in self._network_news(session):
                 yield Told(networks=news)
             async for told in self._told(session, [task.id for task in self._store.index.on_node(node_id)]):
@@ -65,6 +66,9 @@ class Dispatcher:
             yield Told(complete=True)
             while True:
                 touched = await session.news()
+                if (managers := self._managers()) != session.managers:
+                    session.managers = managers
+                    yield Told(managers=managers)
                 for news in self._network_news(session):
                     yield Told(networks=news)
                 async for told in self._told(session, touched):
@@ -201,6 +205,10 @@ class Dispatcher:
             return None
         return GivenValue(kind=kind, id=id, data=value.data, templated=value.templated)
 
+    def _managers(self) -> list[tuple[str, str]]:
+        nodes = self._store.nodes.values()
+        return sorted((node.id, node.manager.addr) for node in nodes if node.manager is not None)
+
     def _facts(self, node_id: str) -> NodeFacts | None:
         node = self._store.nodes.get(node_id)
         return node.facts if node is not None else None
@@ -220,6 +228,7 @@ class _Session:
         self.node_id = node_id
         # None until it is told the first time.
         self.networks: dict[tuple[str, str], Struct] | None = None
+        self.managers: list[tuple[str, str]] = []
         self.told: dict[str, object] = {}
         self.values: set[tuple[str, str]] = set()
         self._touched: set[str] = set()

@@ -122,9 +122,9 @@ class Enrolment:
         if (membership := self._cluster.worker) is None:
             return None
         if self.worker is None:
-            return Standing(membership.advertise_address, tuple(membership.managers), self.trouble)
-        managers = tuple(str(endpoint) for endpoint in self.worker.managers)
-        return Standing(self.worker.address or membership.advertise_address, managers, self.worker.trouble)
+            return Standing(membership.advertise_address, membership.known_managers, self.trouble)
+        address = self.worker.address or membership.advertise_address
+        return Standing(address, membership.known_managers, self.worker.trouble)
 
     async def leave_others(self) -> None:
         """Work for the swarm no longer."""

@@ -165,10 +165,12 @@ class OverlayFeed:
     def _is_left(self, place: Place, used: Collection[str]) -> bool:
         """Does nobody give it back who has taken it? A node that is gone, or one that is not told of it any more."""
         node = self._store.nodes.get(place.node)
-        if node is None:
-            return place.kind != "service" or place.address not in used
-        if node.is_manager or place.kind == "service":
+        if node is not None and node.is_manager:
             return False
+        if place.kind == "service":
+            return place.address not in used and not self._unsaved()
+        if node is None:
+            return True
         if place.kind == "host":
             return place.network not in self._known_there(place.node)
         return bool(place.task) and place.task not in self._store.tasks

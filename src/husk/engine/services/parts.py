@@ -205,6 +205,7 @@ def _build(
                 files=files,
                 events=events,
                 description=cluster.description(),
+                note=cluster.enrol,
                 promoted=lambda: enrolment.promoted(),
             )
         except (OSError, ValueError) as error:

@@ -45,10 +45,13 @@ class RemoteAssignments:
         wake: Callable[..., None],
         told_all: Callable[[], None],
         networks: Callable[[NetworkNews | None], None] = lambda news: None,
+        managers: Callable[[list[tuple[str, str]]], None] = lambda told: None,
     ) -> None:
         """`wake` hears the ids of tasks that are new or changed, `told_all` that a manager has told everything,
-        `networks` what it tells of those, and None where one begins to tell everything."""
+        `networks` what it tells of those, and None where one begins to tell everything; `managers` who they are, as
+        (node, HOST:PORT)."""
         self._networks = networks
+        self._managers = managers
         self._channel = channel
         self._wake = wake
         self._told_all = told_all
@@ -117,6 +120,8 @@ class RemoteAssignments:
             self._coming, self._coming_values = set(), set()
             self._networks(None)
         self._node = told.node or self._node
+        if told.managers:
+            self._managers(told.managers)
         if told.networks is not None:
             self._networks(told.networks)
         for value in told.values:

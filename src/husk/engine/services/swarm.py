@@ -1,5 +1,6 @@
 """The record of a swarm, and the one of this host's place in it. Pure."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -80,6 +81,8 @@ class Membership(Struct, kw_only=True):
     # Of a worker: the managers that it knew last, HOST:PORT.
     role: Literal["manager", "worker"] = "manager"
     managers: list[str] = []
+    # Which nodes these are; shorter where that is not known yet.
+    manager_ids: list[str] = []
     advertise_address: str = ""
     # HOST:PORT of the cluster port.
     listen_address: str = ""
@@ -88,6 +91,11 @@ class Membership(Struct, kw_only=True):
     store_files: list[str] = []
     # Where this host runs a member of the swarm's own etcd: those that were there before it, by name, HOST:PORT.
     others: dict[str, str] | None = None
+
+    @property
+    def known_managers(self) -> tuple[tuple[str, str], ...]:
+        """(node, HOST:PORT); the first is empty where it is not known yet."""
+        return tuple((id, address) for address, id in zip_longest(self.managers, self.manager_ids, fillvalue=""))
 
     @property
     def cluster_store(self) -> ClusterStoreConfig | None:
@@ -102,7 +110,8 @@ class Standing(NamedTuple):
     """How a worker stands in its swarm: by which address it is known, whom it asks, and why nobody answers."""
 
     address: str
-    managers: tuple[str, ...]
+    # (node, HOST:PORT); the first is empty where it is not known yet.
+    managers: tuple[tuple[str, str], ...]
     trouble: str = ""
 
 

@@ -7,7 +7,9 @@ it which are its own.
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+
+import msgspec
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.port.addresses import AddressCalls
@@ -55,10 +57,13 @@ class Worker:
         files: TaskFiles,
         events: Events,
         description: NodeDescription,
+        note: Callable[[Membership], Awaitable[None]],
         promoted: Callable[[], None] = lambda: None,
     ) -> None:
-        """`save` puts a new certificate on the disk; it is called in a thread. `promoted` hears that the swarm wants
-        this node to be a manager."""
+        """`save` puts a new certificate on the disk; it is called in a thread. `note` keeps this host's place for the
+        next daemon, `promoted` hears that the swarm wants this node to be a manager."""
+        self._membership = membership
+        self._note = note
         self._promoted = promoted
         self._containers = containers
         self._managers = Managers([read_endpoint(text, MANAGER_PORT) for text in membership.managers], identity)
@@ -70,6 +75,7 @@ class Worker:
             lambda *ids: self._agent.wake(*ids),
             self._told_all,
             lambda news: self._networks.hear(news),
+            self._know,
         )
         self._networks = WorkerNetworks(
             membership.node_id,
@@ -158,6 +164,20 @@ class Worker:
         await self._logs.close()
         await self._assignments.close()
         await self._managers.close()
+
+    def _know(self, managers: list[tuple[str, str]]) -> None:
+        """Who the managers are now: the next daemon asks these."""
+        ids, addresses = [id for id, _ in managers], [address for _, address in managers]
+        self._managers.know([read_endpoint(address, MANAGER_PORT) for address in addresses])
+        if (self._membership.manager_ids, self._membership.managers) != (ids, addresses):
+            self._membership = msgspec.structs.replace(self._membership, manager_ids=ids, managers=addresses)
+            self._tasks.spawn(self._save(self._membership), "the managers of the swarm")
+
+    async def _save(self, membership: Membership) -> None:
+        try:
+            await self._note(membership)
+        except HuskError as error:
+            log.warning("the next daemon may not know who the managers are: %s", error.message)
 
     def _told_all(self) -> None:
         self._runner.remove_strangers()

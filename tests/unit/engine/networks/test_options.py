@@ -253,6 +253,8 @@ def test_the_daemons_options_fill_in_what_a_request_does_not_say() -> None:
 def test_a_bridge_that_is_there_keeps_the_addresses_of_services() -> None:
     network = record(request(), "b" * 64, "now")
     network.service_addresses = ["10.0.9.7"]
-    assert settings(network, BASE).own == ("10.0.9.7",)
+    assert settings(network, BASE).own == ("10.0.9.7",) and "10.0.9.7" in settings(network, BASE).reserved
+    # On one that hosts share, records tell who has an address.
     network.vni = 4097
-    assert settings(network, BASE).warm == 0
+    shared = settings(network, BASE)
+    assert shared.warm == 0 and shared.own == ("10.0.9.7",) and "10.0.9.7" not in shared.reserved

@@ -24,6 +24,7 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
 )
+from husk.engine.services.node import ManagerStatus
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
@@ -244,7 +245,8 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         networks=lambda node: NetworkShare(dict(known), 4790),
     )
     async with aclosing(office.assignments("w")) as told:
-        assert (await anext(told)).all
+        opening = await anext(told)
+        assert opening.all and opening.managers == [(room.cluster.node_id, "192.0.2.1:2377")]
         first, second = (await anext(told)).networks, (await anext(told)).networks
         assert first is not None and second is not None and (first.all, first.more, second.more) == (True, True, False)
         assert [one.key for one in (*first.records, *second.records)] == ["a", "b", "c"]
@@ -255,6 +257,9 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         news = (await anext(told)).networks
         assert news is not None and not news.all and news.gone == [("node", "a")]
         assert [one.key for one in news.records] == ["b"]
+        room.cluster.node.manager = ManagerStatus(addr="192.0.2.8:2377")
+        office.look()
+        assert (await anext(told)).managers == [(room.cluster.node_id, "192.0.2.8:2377")]
         # What is as it was is not told again.
         office.look()
         coming = soon(anext(told))

@@ -189,6 +189,7 @@ async def test_what_a_worker_does_not_know_any_more_is_given_back_for_it(room: R
         ("10.0.9.12", Occupant("endpoint", (), "c2", "there")),
         ("10.0.9.13", Occupant("endpoint", (), "plain")),
         ("10.0.9.14", Occupant("host")),
+        ("10.0.9.15", Occupant("service")),
     ):
         await room.take("n3", address, who)
     task = make_task(1, node_id="n3")

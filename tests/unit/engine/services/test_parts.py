@@ -70,5 +70,5 @@ async def test_a_worker_with_a_damaged_certificate_starts_and_says_so(
         containers = Mock(listing=Mock(return_value=[]))
         services = await open_services(stack, config, state, Machine(), containers, Mock(), Mock(), Mock())
         standing = services.enrolment.standing()
-        assert standing is not None and standing.managers == ("192.0.2.1:2377",)
+        assert standing is not None and standing.managers == (("", "192.0.2.1:2377"),)
         assert "this node's certificate" in standing.trouble

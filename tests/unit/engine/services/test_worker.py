@@ -19,7 +19,7 @@ from husk.engine.services.node import NodeDescription
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.swarm import Membership
 from husk.engine.services.worker import REMOVED, Worker
-from husk.errors import SystemFault
+from husk.errors import DiskFault, SystemFault
 from husk.storage.secrets.task_files import TaskFiles
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import until_async
@@ -41,6 +41,8 @@ class Manager:
 
     async def assignments(self, node: str) -> AsyncGenerator[bytes]:
         yield encoded(Told(all=True, node=NodeFacts(id=node, hostname="beta", address="192.0.2.9")))
+        yield encoded(Told(managers=[("first", str(self.swarm.endpoint))]))
+        yield encoded(Told(managers=[("first", str(self.swarm.endpoint)), ("second", "192.0.2.7:2377")]))
         yield encoded(Told(tasks=[Given(task=self.task, service=make_service(1))]))
         yield encoded(Told(complete=True))
         await asyncio.Event().wait()
@@ -65,6 +67,7 @@ class Host:
     def __init__(self, swarm: PortedSwarm, directory: Path) -> None:
         events = Events()
         self.containers = FakeContainers(events)
+        self.noted: list[Membership] = []
         self.networks = Mock()
         self.networks.listing.return_value = []
         self.networks.presence = Mock(here=[], alone=[], ingress=None, know=AsyncMock())
@@ -80,7 +83,13 @@ class Host:
             files=TaskFiles(directory / "secrets"),
             events=events,
             description=NodeDescription(hostname="beta"),
+            note=self._note,
         )
+
+    async def _note(self, membership: Membership) -> None:
+        self.noted.append(membership)
+        if len(self.noted) == 1:
+            raise DiskFault("the disk is full")
 
     async def stranger(self, name: str = "left") -> str:
         config = ContainerConfig(labels={TASK_LABEL: "unknown"})
@@ -110,6 +119,10 @@ async def test_it_runs_what_it_is_told_and_leaves_nothing(manager: Manager, tmp_
     await until_async(lambda: stranger not in host.containers.records, "what nobody knows of is removed")
     await until_async(lambda: manager.beats > 1, "it lives")
     assert (host.worker.address, host.worker.trouble, manager.described) == ("192.0.2.9", "", 1)
+    # Who the managers are is kept for the next daemon.
+    assert [place.manager_ids for place in host.noted] == [["first"], ["first", "second"]]
+    assert host.noted[-1].known_managers[1] == ("second", "192.0.2.7:2377")
+    assert [str(one) for one in host.worker.managers] == host.noted[-1].managers
     await host.worker.leave()
     assert manager.left == ["w"] and not host.containers.records
 
