@@ -62,9 +62,12 @@ class Enrolment:
         embedded: Callable[[], ClusterStore],
         worker: Callable[[Membership], Awaitable["Worker"]],
         woken: Callable[..., None],
+        remove_tasks: Callable[[], Awaitable[list[HuskError]]],
     ) -> None:
         """`shared` where the daemon has a store that hosts share from its start on, `embedded` is the host's own.
-        `worker` makes this host one, which is in a swarm already. `woken`: there may be something to plan."""
+        `worker` makes this host one, which is in a swarm already. `woken`: there may be something to plan.
+        `remove_tasks` removes whatever tasks have on this host, and says why it could not."""
+        self._remove_tasks = remove_tasks
         self._store = store
         self._cluster = cluster
         self._certificates = certificates
@@ -131,6 +134,9 @@ class Enrolment:
         if self.worker is not None:
             await self.worker.leave()
             self.worker = None
+        elif failures := await self._remove_tasks():
+            # One that could not work, be it for want of its certificate: what it ran goes all the same.
+            raise failures[0]
         await self._certificates.forget()
         await self._cluster.part()
 

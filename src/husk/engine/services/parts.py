@@ -287,6 +287,7 @@ def _build(
         embedded=lambda: EmbeddedStore(state),
         worker=worker,
         woken=lambda *service_ids: reconciler.wake(*service_ids),
+        remove_tasks=runner.remove_all,
     )
     services = Services(
         store=store,

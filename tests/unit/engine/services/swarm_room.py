@@ -214,6 +214,8 @@ class SwarmRoom:
         self.happened: list[Event] = []
         self.woken = 0
         self.forgotten = 0
+        self.removed = 0
+        self.remove_fails: HuskError | None = None
         self.events = Events()
         self.events.observe(self.happened.append)
         networks = cast(Networks, self.networks)
@@ -244,6 +246,7 @@ class SwarmRoom:
             embedded=lambda: EmbeddedStore(state),
             worker=self._worker,
             woken=self._wake,
+            remove_tasks=self._remove_tasks,
         )
         self.services = Services(
             store=self.store,
@@ -299,6 +302,10 @@ class SwarmRoom:
 
     def _wake(self, *service_ids: str) -> None:
         self.woken += 1
+
+    async def _remove_tasks(self) -> list[HuskError]:
+        self.removed += 1
+        return [self.remove_fails] if self.remove_fails is not None else []
 
     async def _forget_all(self) -> None:
         self.forgotten += 1

@@ -93,8 +93,17 @@ async def test_a_host_works_for_others_until_it_leaves(
         again.worker_fails = None
         await again.services.open()
         assert again.cluster.node_id == other.cluster.node_id and again.cluster.node_id in room.store.nodes
-        await again.services.leave(force=False)
-        assert again.services.enrolment.standing() is None and not again.cluster.node_id
+        assert again.removed == 0
+        last = SwarmRoom(tmp_path / "other", state, "beta")
+        last.worker_fails = SystemFault("its certificate is gone")
+        last.remove_fails = SystemFault("a container stays")
+        await last.services.open()
+        with pytest.raises(SystemFault, match="a container stays"):
+            await last.services.leave(force=False)
+        assert last.cluster.node_id, "it can be tried again"
+        last.remove_fails = None
+        await last.services.leave(force=False)
+        assert last.removed == 2 and last.services.enrolment.standing() is None and not last.cluster.node_id
         assert not list((tmp_path / "other").iterdir())
     assert room.services.enrolment.standing() is None
 
