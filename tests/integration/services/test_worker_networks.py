@@ -292,8 +292,11 @@ def test_connections_outlive_another_role(daemons: list[HostDaemon], connected: 
             known = [{"NodeID": swarm_of(manager)["NodeID"], "Addr": f"{manager.where.address}:2377"}]
             until(partial(lambda wanted: swarm_of(worker)["RemoteManagers"] == wanted, known), "whom it asks")
         assert all(connection.says(b"a" * 100_000) for connection in connections)
-        manager.docker("service", "create", "--name", verb, *QUICK, "--network", "n", "busybox", "sleep", "600")
-        until(partial(lambda name: any(tasks(daemon, name) for daemon in daemons), verb), "one more task")
+        options = ("--network", "n", "--constraint", f"node.id=={node}")
+        says = ("busybox", "sh", "-c", f"echo {verb}d; exec sleep 600")
+        manager.docker("service", "create", "--name", verb, *QUICK, *options, *says)
+        # Managers ask one another, too.
+        until(partial(lambda v: manager.docker("service", "logs", "--raw", v).stdout == f"{v}d\n", verb), "its log")
         for way in ways:
             until(partial(reaches, *way), f"new connections on each way after {verb}")
         assert all(connection.says(b"b" * 100_000) for connection in connections)

@@ -47,6 +47,7 @@ class World(NamedTuple):
     tasks_on: Callable[[str], Iterable[Task]]
     tasks_of: Callable[[str], Iterable[Task]]
     places_of: Callable[[Network], Iterable[Place]]
+    places_on: Callable[[str], Iterable[Place]]
 
 
 def networks_of(node_id: str, world: World) -> set[str]:
@@ -56,12 +57,11 @@ def networks_of(node_id: str, world: World) -> set[str]:
     for task in own.values():
         if (service := world.services.get(task.service_id)) is not None:
             found |= {attachment.target for attachment in attachments(service)}
-    for id, network in world.networks.items():
-        for place in world.places_of(network):
-            mine = place.node == node_id and place.kind == "endpoint"
-            if mine and (place.task in own if place.task else network.attachable):
-                found.add(id)
-                break
+    for place in world.places_on(node_id):
+        network = world.networks.get(place.network)
+        attached = place.kind == "endpoint" and network is not None
+        if attached and (place.task in own if place.task else network is not None and network.attachable):
+            found.add(place.network)
     return {id for id in found if id in world.networks}
 
 

@@ -41,6 +41,8 @@ class SharedNetworks:
         self.places: dict[str, dict[str, Place]] = {}
         # Of tasks, by task and key.
         self._of_tasks: dict[str, dict[str, Place]] = {}
+        # By node and key.
+        self._of_nodes: dict[str, dict[str, Place]] = {}
         self._versions: dict[tuple[str, str], int] = {}
         # What is being taken here, and has no interface yet.
         self.underway: set[str] = set()
@@ -60,6 +62,10 @@ class SharedNetworks:
 
     def of(self, network: Network) -> Iterable[Place]:
         return self.places.get(network.id, {}).values()
+
+    def on(self, node: str) -> Iterable[Place]:
+        """What a node has taken."""
+        return self._of_nodes.get(node, {}).values()
 
     def all(self) -> Iterator[Place]:
         for places in self.places.values():
@@ -293,6 +299,7 @@ class SharedNetworks:
             self._versions[ADDRESS, key] = version
             self._forget(key)
             self.places.setdefault(place.network, {})[place.address] = place
+            self._of_nodes.setdefault(place.node, {})[key] = place
             if place.task:
                 self._of_tasks.setdefault(place.task, {})[key] = place
 
@@ -315,10 +322,11 @@ class SharedNetworks:
             return
         if not self.places[network]:
             del self.places[network]
-        if place.task and (places := self._of_tasks.get(place.task)) is not None:
-            places.pop(key, None)
-            if not places:
-                del self._of_tasks[place.task]
+        for index, name in ((self._of_nodes, place.node), (self._of_tasks, place.task)):
+            if (places := index.get(name)) is not None:
+                places.pop(key, None)
+                if not places:
+                    del index[name]
 
 
 def world_of(records: SwarmRecords, shared: SharedNetworks) -> World:
@@ -330,6 +338,7 @@ def world_of(records: SwarmRecords, shared: SharedNetworks) -> World:
         tasks_on=records.index.on_node,
         tasks_of=records.index.of_service,
         places_of=shared.of,
+        places_on=shared.on,
     )
 
 

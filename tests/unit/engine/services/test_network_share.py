@@ -84,6 +84,7 @@ class Room:
             tasks_on=lambda node: [task for task in self.tasks if task.node_id == node],
             tasks_of=lambda service: [task for task in self.tasks if task.service_id == service],
             places_of=lambda network: [place for place in self.places if place.network == network.id],
+            places_on=lambda node: [place for place in self.places if place.node == node],
         )
 
     def words(self, node: str) -> str:

@@ -164,7 +164,7 @@ async def test_one_that_another_node_takes_through_us_and_one_that_was_there_bef
     network = lan()
     await one.networks.add(network)
     (place,) = await one.networks.take(network, WEB, node="worker")
-    assert place.node == "worker"
+    assert place.node == "worker" and list(one.networks.on("worker")) == [place] and not list(one.networks.on("x"))
     assert await one.networks.note(network, WEB, "10.0.9.4", "02:00:00:00:00:01") and "10.0.9.4" in one.addresses
     assert await one.networks.note(network, WEB, "10.0.9.4")
     assert not await two.networks.note(network, WEB, "10.0.9.4") and two.addresses == {"10.0.9.4"}
@@ -175,7 +175,7 @@ async def test_one_that_another_node_takes_through_us_and_one_that_was_there_bef
     assert world_of(again._records, again).networks is again.networks
     again.deaf()
     await again.clear()
-    assert not again.networks and not list(again.all())
+    assert not again.networks and not list(again.all()) and not list(again.on("worker"))
 
 
 async def test_nothing_is_written_while_the_records_are_moved(managers: tuple[Manager, Manager]) -> None:
