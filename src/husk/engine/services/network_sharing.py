@@ -30,8 +30,12 @@ class NetworkSharing:
 
     def switched(self, told: News) -> None:
         """The records are in another store from now on, which tells all that it has."""
+        former = self._endpoints.shared
         self.end()
         self.begin(told)
+        if former is not None and self._endpoints.shared is not None:
+            # Whoever is taking an address in this moment does so by the former one, and says there when it is done.
+            self._endpoints.shared.underway = former.underway
 
     def begin(self, told: News | None = None) -> None:
         """Before there is any news of the store: the first of it tells all. Nothing is done where it has begun."""

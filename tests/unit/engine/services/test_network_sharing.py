@@ -1,5 +1,6 @@
 from unittest.mock import Mock
 
+from husk.cluster.records import News
 from husk.engine.model.events import Events
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.network_sharing import NetworkSharing
@@ -27,3 +28,15 @@ def test_it_begins_once_and_ends(state: StateStore) -> None:
     sharing.begin()
     events.publish("network", "disconnect", "lan", {})
     assert agent.wake.call_count == before + 3
+
+
+def test_what_is_being_taken_while_the_records_move_stays_known(state: StateStore) -> None:
+    endpoints = Mock(shared=None, feed=None)
+    sharing = NetworkSharing(SwarmRecords(EmbeddedStore(state)), Mock(), Mock(), endpoints, Mock(), Events())
+    sharing.switched(News(1, True, ()))
+    former = endpoints.shared
+    former.underway.add("lan/10.0.0.2")
+    sharing.switched(News(2, True, ()))
+    assert endpoints.shared is not former and endpoints.shared.underway == {"lan/10.0.0.2"}
+    former.underway.clear()
+    assert not endpoints.shared.underway
