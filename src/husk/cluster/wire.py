@@ -10,6 +10,7 @@ from husk.cluster.endpoints import Endpoint
 from husk.rpc.grpc.connection import Connection
 
 SILENT = "no answer in time"
+_AT_ONCE = "the connection was closed at once"
 _PIECE = 1 << 16
 # Seconds without a word of the other host, until it is asked whether it is there, and between such questions.
 _KEEPALIVE = 15
@@ -40,7 +41,18 @@ async def connect(endpoint: Endpoint, tls: ssl.SSLContext | None, name: str, pat
     except asyncio.CancelledError:
         if (current := asyncio.current_task()) is not None and current.cancelling():
             raise
-        raise OSError((below and below.trouble) or "the connection was closed at once") from None
+        raise OSError(_ended((below and below.trouble) or _AT_ONCE, tls)) from None
+    except ConnectionError as error:
+        if below is None:
+            raise
+        raise OSError(_ended(plainly(error), tls)) from None
+
+
+def _ended(trouble: str, tls: ssl.SSLContext | None) -> str:
+    """Why a connection ended that was never used: with a reset the reason that TLS had may be lost."""
+    if tls is None or trouble.startswith("TLS"):
+        return trouble
+    return f"{trouble}: it may not take the certificate that we have (TLS)"
 
 
 def keep_alive(connection: socket.socket) -> None:

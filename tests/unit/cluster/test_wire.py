@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from husk.cluster.endpoints import Endpoint
-from husk.cluster.wire import SILENT, connect, keep_alive, plainly
+from husk.cluster.wire import SILENT, _ended, connect, keep_alive, plainly
 from tests.support.free_ports import free_port
 
 
@@ -60,3 +60,10 @@ def test_a_host_that_is_gone_is_given_up() -> None:
         keep_alive(connection)
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 10_000
+
+
+def test_a_reset_may_hide_what_tls_had_to_say() -> None:
+    tls = ssl.create_default_context()
+    assert _ended("Connection reset by peer", None) == "Connection reset by peer"
+    assert _ended("Connection reset by peer", tls).endswith("it may not take the certificate that we have (TLS)")
+    assert _ended("TLS: bad certificate", tls) == "TLS: bad certificate"
