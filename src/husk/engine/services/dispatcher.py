@@ -16,7 +16,7 @@ from msgspec import Struct
 from husk.engine.model.clock import now_ns
 from husk.engine.services import share
 from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Known, NetworkNews, Report, Told
-from husk.engine.services.assignments import LOCKED
+from husk.engine.services.assignments import LOCKED, is_assigned
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Values
 from husk.engine.services.model import Task, TaskStatus
@@ -43,9 +43,13 @@ class Dispatcher:
         locked: Callable[[], bool],
         changed: Callable[[Task], None],
         networks: Callable[[str], "NetworkShare"] = lambda node: NetworkShare({}, 0),
+        generation: Callable[[], object] = object,
     ) -> None:
         """`changed` hears of a task that has another state, or is gone; `networks` tells what a node may know there."""
         self._networks = networks
+        # Another value whenever something of networks may be another: to find out what takes long where there is much.
+        self._generation = generation
+        self._looked_at: object = None
         self._store = store
         self._values = values
         self._credentials = credentials
@@ -100,11 +104,19 @@ class Dispatcher:
 
     def look(self) -> None:
         """Something of the swarm's networks may be new for a node."""
+        if not self._sessions or (seen := self._generation(), self._managers()) == self._looked_at:
+            return
+        self._looked_at = seen, self._managers()
         for sessions in self._sessions.values():
             for session in sessions:
                 session.mark()
 
     def _network_news(self, session: "_Session") -> Iterator[NetworkNews]:
+        own = sorted(task.id for task in self._store.index.on_node(session.node_id) if is_assigned(task))
+        seen = self._generation(), own
+        if session.networks is not None and session.seen == seen:
+            return
+        session.seen = seen
         share = self._networks(session.node_id)
         before, session.networks = session.networks, share.records
         fresh = [name for name, record in share.records.items() if before is None or before.get(name) != record]
@@ -229,6 +241,8 @@ class _Session:
         # None until it is told the first time.
         self.networks: dict[tuple[str, str], Struct] | None = None
         self.managers: list[tuple[str, str]] = []
+        # What it was made of.
+        self.seen: object = None
         self.told: dict[str, object] = {}
         self.values: set[tuple[str, str]] = set()
         self._touched: set[str] = set()

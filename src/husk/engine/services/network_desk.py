@@ -10,6 +10,7 @@ from husk.engine.services import network_share
 from husk.engine.services.assignment_messages import decoded, encoded
 from husk.engine.services.dispatcher import NetworkShare
 from husk.engine.services.here import Here
+from husk.engine.services.model import Task
 from husk.engine.services.network_share import Wish
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
@@ -60,6 +61,24 @@ class NetworkDesk:
         self._clock = clock
         # Until when a node is told of a network that a container of it is about to be on, by node and network.
         self._sought: dict[str, dict[str, float]] = {}
+        self._seeking = 0
+        # Tasks that others are led to, and how often that has changed.
+        self._reached = {task.id for task in store.tasks.values() if _is_reached(task)}
+        self._task_changes = 0
+        store.index.observe(self._noticed)
+
+    def generation(self) -> object:
+        """Another value whenever somebody may have to be told something else. What only time changes is not in it."""
+        shared, services, nodes = self._shared(), self._store.services.values(), self._store.nodes.values()
+        versions = [service.version for service in services] + [node.version for node in nodes]
+        told = (len(services), len(nodes), sum(versions), max(versions, default=0))
+        return id(shared), shared.changes if shared is not None else 0, self._seeking, self._task_changes, told
+
+    def _noticed(self, task_id: str) -> None:
+        task = self._store.tasks.get(task_id)
+        if (task is not None and _is_reached(task)) != (task_id in self._reached):
+            self._reached ^= {task_id}
+            self._task_changes += 1
 
     def share(self, node: str) -> NetworkShare:
         if (shared := self._shared()) is None:
@@ -74,6 +93,7 @@ class NetworkDesk:
             raise NotFound(f"network {reference} not found")
         network = network_share.attachable(reference, world_of(self._store, shared))
         self._sought.setdefault(node, {})[network.id] = self._clock() + WHILE
+        self._seeking += 1
         self._changed()
         return encoded(Sought(network=network.id))
 
@@ -114,6 +134,10 @@ class NetworkDesk:
             raise Forbidden("this address is not the node's")
         await shared.give_back(found)
         self._changed()
+
+
+def _is_reached(task: Task) -> bool:
+    return task.wanted and task.status.state == "running"
 
 
 def _at(shared: SharedNetworks, key: str) -> Place | None:

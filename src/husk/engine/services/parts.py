@@ -152,6 +152,7 @@ def _build(
             locked=lambda: cluster.locked,
             changed=lambda task: reconciler.noticed(task),
             networks=desk().share,
+            generation=desk().generation,
         )
 
     @functools.cache

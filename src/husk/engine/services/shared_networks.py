@@ -44,6 +44,8 @@ class SharedNetworks:
         # By node and key.
         self._of_nodes: dict[str, dict[str, Place]] = {}
         self._versions: dict[tuple[str, str], int] = {}
+        # How often anything has changed.
+        self.changes = 0
         # What is being taken here, and has no interface yet.
         self.underway: set[str] = set()
         records.followers.append(self._hear)
@@ -293,10 +295,12 @@ class SharedNetworks:
     def _keep_network(self, key: str, network: Network, version: int) -> None:
         self._versions[NETWORK, key] = version
         self.networks[key] = network
+        self.changes += 1
 
     def _keep_place(self, key: str, place: Place, version: int) -> None:
         if self._versions.get((ADDRESS, key), NEW) <= version:
             self._versions[ADDRESS, key] = version
+            self.changes += 1
             self._forget(key)
             self.places.setdefault(place.network, {})[place.address] = place
             self._of_nodes.setdefault(place.node, {})[key] = place
@@ -309,6 +313,7 @@ class SharedNetworks:
         if known is None or known > revision:
             return False
         del self._versions[kind, key]
+        self.changes += 1
         if kind == NETWORK:
             self.networks.pop(key, None)
         else:

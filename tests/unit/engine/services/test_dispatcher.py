@@ -234,6 +234,13 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
 ) -> None:
     monkeypatch.setattr(dispatcher, "RECORDS_AT_ONCE", 2)
     known: dict[tuple[str, str], msgspec.Struct] = {("node", id): TaskStatus(timestamp=id, state="new") for id in "abc"}
+    generation, made = 0, 0
+
+    def share(node: str) -> NetworkShare:
+        nonlocal made
+        made += 1
+        return NetworkShare(dict(known), 4790)
+
     room = SwarmRoom(tmp_path, state)
     await room.init()
     office = Dispatcher(
@@ -242,7 +249,8 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         credentials=PullCredentials(room.sealer),
         locked=lambda: False,
         changed=lambda task: None,
-        networks=lambda node: NetworkShare(dict(known), 4790),
+        networks=share,
+        generation=lambda: generation,
     )
     async with aclosing(office.assignments("w")) as told:
         opening = await anext(told)
@@ -253,6 +261,7 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         assert second.data_path_port == 4790 and (await anext(told)).complete
         del known["node", "a"]
         known["node", "b"] = TaskStatus(timestamp="b", state="running")
+        generation += 1
         office.look()
         news = (await anext(told)).networks
         assert news is not None and not news.all and news.gone == [("node", "a")]
@@ -260,11 +269,13 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         room.cluster.node.manager = ManagerStatus(addr="192.0.2.8:2377")
         office.look()
         assert (await anext(told)).managers == [(room.cluster.node_id, "192.0.2.8:2377")]
-        # What is as it was is not told again.
+        # What is as it was is not told again, and not even looked at where nothing can have changed.
+        office.look()
+        generation += 1
         office.look()
         coming = soon(anext(told))
         for _ in range(10):
             await asyncio.sleep(0)
-        assert not coming.done()
+        assert not coming.done() and made == 3
         coming.cancel()
         await asyncio.wait([coming])

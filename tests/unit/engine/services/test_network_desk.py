@@ -113,3 +113,31 @@ async def test_a_network_for_plain_containers_is_told_for_a_while_and_while_one_
     room.shared = None
     with pytest.raises(NotFound):
         await room.desk.seek("x", encoded(Sought(network="lan")))
+
+
+async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) -> None:
+    seen = [room.desk.generation()]
+
+    def changed() -> bool:
+        seen.append(room.desk.generation())
+        return seen[-1] != seen[-2]
+
+    assert not changed()
+    [key] = await room.take(task=room.task.id)
+    assert changed() and not changed()
+    room.task.status.state = "starting"
+    room.records.index.note(room.task)
+    assert not changed(), "nobody is led to it yet"
+    room.task.status.state = "running"
+    room.records.index.note(room.task)
+    assert changed() and not changed()
+    room.task.desired_state = "shutdown"
+    room.records.index.note(room.task)
+    assert changed()
+    await room.desk.give_back("w", encoded(Keys(keys=[key])))
+    assert changed()
+    room.lan.attachable = True
+    await room.desk.seek("x", encoded(Sought(network="lan")))
+    assert changed()
+    next(iter(room.records.services.values())).version += 1
+    assert changed() and not changed()
