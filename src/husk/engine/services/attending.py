@@ -97,6 +97,8 @@ class Attending:
         if self._seen == (endpoints, leading):
             return
         self._council.know(endpoints)
+        if self._seen is None:
+            await self._council.vote()
         if leading:
             await self._council.tidy()
         self._seen = (endpoints, leading)

@@ -168,6 +168,16 @@ class Council:
             await member.stop()
         await asyncio.to_thread(self._wipe)
 
+    async def vote(self) -> None:
+        """Let our member vote, where a daemon died before it could do that."""
+        own = self._cluster.advertise_address
+        members = await self._members(self.endpoints())
+        try:
+            if any(member.learns and member.peer.host == own for member in await members.listing()):
+                await members.promote(Endpoint(own, PEER_PORT))
+        finally:
+            await members.close()
+
     async def tidy(self) -> None:
         """Remove members of hosts that are no managers any more. For the manager that plans."""
         hosts = {node.status.addr for node in self._managers()}

@@ -180,7 +180,8 @@ class Marking:
                     self._changed.set()
             with contextlib.suppress(TimeoutError):
                 # Who leads may be another one, too, and what came to an end before is for the new one to find.
-                await asyncio.wait_for(self._changed.wait(), LOOK)
+                async with asyncio.timeout(LOOK):
+                    await self._changed.wait()
 
     async def _mark(self, watched_for: int) -> None:
         found = verdicts(list(self._nodes()), self._alive, watched_for) if self._leading() else []

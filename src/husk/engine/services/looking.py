@@ -18,7 +18,9 @@ async def keep_looking(
     while True:
         timeout = None if alarm is None else max(0.0, (alarm - now_ns()) / 1e9)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(woken.wait(), timeout)
+            # `wait_for` of Python 3.11 loses a cancellation that comes with the event.
+            async with asyncio.timeout(timeout):
+                await woken.wait()
         woken.clear()
         try:
             alarm = await look()

@@ -234,10 +234,13 @@ class Services:
 
     async def clear(self) -> None:
         """Drop what belongs to a swarm that is gone."""
+        failures: list[HuskError] = []
         await self.gateway.close()
         if self.cluster.others:
             # Theirs stay; the leader finds other nodes for what ran here.
             await self._runner.forget_all()
+            # What was taken from this node while it was away.
+            failures = await self._runner.remove_all()
         else:
             await self._store.delete(*self._store.services.values())
             await self._runner.forget_all()
@@ -251,6 +254,8 @@ class Services:
         await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()
+        for failure in failures:
+            log.error("a container of a task outlives the swarm: %s", failure.message)
 
     async def update_node(self, reference: str, spec: NodeSpec, version: int) -> None:
         if spec.role.lower() == "manager" and not self._store.shared:

@@ -253,7 +253,7 @@ class SwarmRoom:
             cluster=self.cluster,
             reconciler=cast(Reconciler, SimpleNamespace(wake=self._wake)),
             agent=cast(Agent, SimpleNamespace(wake_all=lambda: None)),
-            runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all)),
+            runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all, remove_all=self._remove_tasks)),
             endpoints=self.endpoints,
             networks=self.swarm_networks,
             nodes=self.nodes,

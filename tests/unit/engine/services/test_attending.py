@@ -28,6 +28,9 @@ class FakeCouncil:
     def know(self, endpoints: list[str]) -> None:
         self.told.append(f"know {endpoints}")
 
+    async def vote(self) -> None:
+        self.told.append("vote")
+
     async def tidy(self) -> None:
         if self.fails:
             self.fails -= 1

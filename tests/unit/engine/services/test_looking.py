@@ -35,3 +35,25 @@ async def test_it_looks_when_it_is_woken_when_an_alarm_is_due_and_after_a_fault(
     woken.set()
     await until_async(lambda: len(looks) == 4, "the look that was asked for")
     await tasks.cancel_all()
+
+
+async def test_it_ends_when_it_is_cancelled_just_as_it_is_woken() -> None:
+    for turns in range(6):
+        woken, looked = asyncio.Event(), asyncio.Event()
+
+        async def look(looked: asyncio.Event = looked) -> int:
+            looked.set()
+            return now_ns() + 3600 * 10**9
+
+        tasks = Tasks()
+        loop = tasks.spawn(keep_looking(woken, look, lambda error: None), "loop")
+        woken.set()
+        await looked.wait()
+        await asyncio.sleep(0)
+        woken.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        loop.cancel()
+        done, _ = await asyncio.wait([loop], timeout=5)
+        assert done, f"cancelled {turns} turns after it was woken, it goes on"
+        await tasks.cancel_all()
