@@ -400,7 +400,8 @@ class BridgeDriver:
     async def _fill(self) -> None:
         try:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted_now.wait(), _REFILL_DELAY)
+                async with asyncio.timeout(_REFILL_DELAY):
+                    await self._wanted_now.wait()
             self._wanted_now.clear()
             while not self._closing and len(self._pool) < self._settings.warm:
                 self._pool.append(await self._build(self._wiring(DEFAULTS)))

@@ -55,7 +55,8 @@ class Clearing:
 
     async def _work(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._crowd_gone.wait(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self._crowd_gone.wait()
         await self.finish()
 
     async def finish(self) -> None:

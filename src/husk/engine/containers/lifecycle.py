@@ -190,7 +190,8 @@ class Lifecycle:
                 code = 137
                 instance.process.signal(signals.SIGKILL)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(instance.process.wait(), KILL_PATIENCE)
+                    async with asyncio.timeout(KILL_PATIENCE):
+                        await instance.process.wait()
             error = "the container's monitor ended without an exit status"
         started = parse_rfc3339(record.state.started_at)
         finished = finished_ns or now_ns()

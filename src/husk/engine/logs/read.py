@@ -342,7 +342,8 @@ async def _more(watch: FileWatch, until_ns: int | None) -> bool:
     """Wait for a write or the container's end; False when the query's own end came first."""
     timeout = max(0.0, (until_ns - now_ns()) / 1e9) if until_ns else None
     try:
-        await asyncio.wait_for(watch.changed(), timeout)
+        async with asyncio.timeout(timeout):
+            await watch.changed()
     except TimeoutError:
         return False
     return True

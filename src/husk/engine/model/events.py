@@ -101,7 +101,8 @@ async def _next(queue: asyncio.Queue[Event | None], until_ns: int | None) -> Eve
         return queue.get_nowait()
     left = None if until_ns is None else max(0.0, (until_ns - now_ns()) / 1e9)
     try:
-        return await asyncio.wait_for(queue.get(), left)
+        async with asyncio.timeout(left):
+            return await queue.get()
     except TimeoutError:
         return None
 
