@@ -59,6 +59,7 @@ async def init(call: Call) -> Answer:
         availability=request.availability,
         pools=request.default_addr_pool,
         subnet_size=request.subnet_size,
+        data_path=await addresses.data_path(request.data_path_addr),
         data_path_port=request.data_path_port,
     )
     await services.started()
@@ -77,7 +78,7 @@ async def join(call: Call) -> Answer:
         token=request.join_token,
         listen=request.listen_addr,
         advertise=advertised.host if advertised is not None else "",
-        data_path=request.data_path_addr,
+        data_path=await addresses.data_path(request.data_path_addr),
         availability=request.availability,
         port=advertised.port if advertised is not None else 0,
         own_listen="" if str(listen) == USUAL_LISTEN else str(listen),

@@ -12,6 +12,7 @@ from husk.network import own_addresses
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _RIGHT = "must be {} IP address or network interface (with optional port number)"
 _LISTEN = "listen address " + _RIGHT.format("an")
+_DATA_PATH = "data path address must be a non-zero IP address or network interface (without a port number)"
 _ADVERTISE = "advertise address " + _RIGHT.format("a non-zero")
 
 
@@ -30,6 +31,14 @@ async def advertised(text: str) -> Endpoint:
     if address.is_unspecified:
         raise InvalidParameter(_ADVERTISE)
     return Endpoint(str(address), found.port)
+
+
+async def data_path(text: str) -> str:
+    """Where other hosts send packets of networks to; empty without a wish."""
+    address = await _resolved(text, _DATA_PATH) if text else None
+    if address is not None and address.is_unspecified:
+        raise InvalidParameter(_DATA_PATH)
+    return str(address or "")
 
 
 def _parted(text: str, wrong: str) -> Endpoint:

@@ -238,6 +238,7 @@ class Cluster:
         availability: str,
         pools: list[str],
         subnet_size: int,
+        data_path: str = "",
         data_path_port: int,
     ) -> str:
         """Make this engine a swarm of one; the node's id."""
@@ -257,6 +258,7 @@ class Cluster:
             data_path_port=settings.data_path_port(data_path_port),
         )
         node = self._own_node(advertise, availability, advertise_port)
+        node.data_path = data_path
         async with self._changing:
             self.check_alone()
             if self._store.swarm is not None:

@@ -22,8 +22,8 @@ class Here(Protocol):
         ...
 
     @property
-    def advertise_address(self) -> str:
-        """By which other nodes reach this one."""
+    def data_address(self) -> str:
+        """Where other nodes send packets of networks to."""
         ...
 
     @property
@@ -51,8 +51,8 @@ class ManagerHere:
         return len(self._cluster.nodes) > 1
 
     @property
-    def advertise_address(self) -> str:
-        return self._cluster.advertise_address
+    def data_address(self) -> str:
+        return self._cluster.node.data_address
 
     @property
     def data_path_port(self) -> int:

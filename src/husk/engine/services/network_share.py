@@ -142,7 +142,7 @@ def _task(task: Task, service_name: str, own: bool) -> Task:
 
 def _node(node: Node) -> Node:
     status = NodeStatus(state=node.status.state, addr=node.status.addr)
-    return Node(id=node.id, version=0, created_at="", updated_at="", status=status)
+    return Node(id=node.id, version=0, created_at="", updated_at="", status=status, data_path=node.data_path)
 
 
 class Wish(Struct, kw_only=True, omit_defaults=True):

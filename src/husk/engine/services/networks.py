@@ -122,7 +122,7 @@ class SwarmNetworks:
         shared, nodes = self._shared(), self._store.nodes
         places = shared.of(network) if shared is not None else ()
         found = {place.node: nodes[place.node] for place in places if place.kind == "host" and place.node in nodes}
-        return sorted((id, node.status.addr) for id, node in found.items())
+        return sorted((id, node.data_address) for id, node in found.items())
 
     def usage(self, network: Network) -> dict[str, tuple[int, int]]:
         """(addresses in use, addresses left to give out) by subnet, on a network that hosts share."""

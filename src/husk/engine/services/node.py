@@ -59,12 +59,19 @@ class Node(Struct, kw_only=True):
     description: NodeDescription = field(default_factory=NodeDescription)
     status: NodeStatus = field(default_factory=NodeStatus)
     manager: ManagerStatus | None = None
+    # By which the other hosts' packets of networks come to it, where that is another address than `status.addr`.
+    data_path: str = ""
     # `SwarmRoot.key_id` of the root that signed the node's certificate.
     issuer: bytes = b""
 
     @property
     def is_manager(self) -> bool:
         return self.spec.role == "manager"
+
+    @property
+    def data_address(self) -> str:
+        """Where packets of networks go."""
+        return self.data_path or self.status.addr
 
     @property
     def facts(self) -> NodeFacts:

@@ -1,5 +1,6 @@
 """The swarm as its cluster port sees it: who belongs to it, who may join it, who gets which certificate."""
 
+import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -20,6 +21,7 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import Trust
 from husk.engine.services.workers import check
+from husk.errors import InvalidParameter
 
 # Between two looks at what nodes should have, when nothing happens here: another manager may have changed it.
 _LOOK = 5.0
@@ -66,7 +68,7 @@ class SwarmOffice:
         if role == "manager":
             await self._several()
         now = rfc3339(now_ns())
-        told = request.address or address
+        told, data_path = _address(request.address) or address, _address(request.data_path_address)
         node = Node(
             id=new_id(),
             version=NEW,
@@ -76,6 +78,7 @@ class SwarmOffice:
             description=description,
             status=NodeStatus(state="unknown", addr=told),
             manager=manager_at(told, request.port or MANAGER_PORT) if role == "manager" else None,
+            data_path=data_path,
         )
         async with self._certificates.steady:
             node.issuer = self._roots().signing.key_id
@@ -112,3 +115,11 @@ class SwarmOffice:
 
     def _managers(self) -> tuple[str, ...]:
         return tuple(node.manager.addr for node in self._store.nodes.values() if node.manager is not None)
+
+
+def _address(text: str) -> str:
+    """As all know it: others are told of it, and send packets there."""
+    try:
+        return str(ipaddress.ip_address(text)) if text else ""
+    except ValueError:
+        raise InvalidParameter(f"a node has an IP address, not {text[:64]!r}") from None

@@ -206,10 +206,10 @@ class OverlayFeed:
         macs = {place.node: place.mac for place in places if place.kind == "host" and ":" not in place.address}
         for place in sorted(places, key=lambda place: place.address):
             node = self._store.nodes.get(place.node)
-            if node is not None and node.status.addr:
+            if node is not None and node.data_address:
                 # A host has one interface on the network, whose MAC follows from its IPv4 address.
                 mac = macs.get(place.node, place.mac) if place.kind == "host" else place.mac
-                found.append(Peer(place.address, mac, node.status.addr))
+                found.append(Peer(place.address, mac, node.data_address))
         return found
 
     async def _apply(self, ways: dict[str, Way]) -> bool:
@@ -217,7 +217,7 @@ class OverlayFeed:
             ways = {}
         port = self._cluster.data_path_port
         try:
-            await self._networks.overlays.apply(Underlay(Party(self._cluster.advertise_address, 1), port), ways)
+            await self._networks.overlays.apply(Underlay(Party(self._cluster.data_address, 1), port), ways)
         except (HuskError, OSError) as error:
             self._tell_trouble(str(error))
             return False

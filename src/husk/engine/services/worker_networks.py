@@ -112,6 +112,6 @@ class WorkerHere:
         self.data_path_port = data_path_port or DATA_PATH_PORT
 
     @property
-    def advertise_address(self) -> str:
+    def data_address(self) -> str:
         own = self._records.nodes.get(self.node_id)
-        return own.status.addr if own is not None else ""
+        return own.data_address if own is not None else ""

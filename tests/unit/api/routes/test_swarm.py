@@ -50,6 +50,7 @@ async def test_a_swarm_of_one(client: ClientSession, room: SwarmRoom) -> None:
         {"DataPathPort": 80},
         {"AdvertiseAddr": "no-such-interface"},
         {"AdvertiseAddr": "0.0.0.0"},
+        {"DataPathAddr": "0.0.0.0"},
         {"ListenAddr": "no-such-interface:2377"},
     ],
 )

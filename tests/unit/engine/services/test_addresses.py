@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from husk.cluster.endpoints import Endpoint
-from husk.engine.services.addresses import advertised, listening, only
+from husk.engine.services.addresses import advertised, data_path, listening, only
 from husk.errors import InvalidParameter
 from husk.network import own_addresses
 
@@ -31,6 +31,13 @@ async def test_what_nobody_can_be_found_by(wrong: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(own_addresses, "of_interface", lambda name: None)
     with pytest.raises(InvalidParameter, match="advertise address must be a non-zero IP address"):
         await advertised(wrong)
+
+
+async def test_where_packets_of_networks_go() -> None:
+    assert (await data_path(""), await data_path("192.0.2.7"), await data_path("lo")) == ("", "192.0.2.7", "127.0.0.1")
+    for wrong in ("0.0.0.0", "192.0.2.7:99", "no-such-interface"):
+        with pytest.raises(InvalidParameter, match="data path address must be"):
+            await data_path(wrong)
 
 
 def test_which_address_an_interface_means() -> None:

@@ -75,6 +75,21 @@ async def test_who_joins_is_in_the_records_with_a_certificate(room: SwarmRoom) -
     assert there.role("nobody") is None
 
 
+async def test_packets_of_networks_may_go_to_another_address(room: SwarmRoom) -> None:
+    request = asking()
+    request.data_path_address = "198.51.100.9"
+    await office(room).admit("worker", request, "192.0.2.9")
+    (node,) = [node for node in room.store.nodes.values() if node.id != room.cluster.node_id]
+    assert (node.status.addr, node.data_address) == ("192.0.2.9", "198.51.100.9")
+    assert room.cluster.node.data_address == room.cluster.advertise_address
+    for wrong in ("address", "data_path_address"):
+        request = asking()
+        setattr(request, wrong, "eth0")
+        with pytest.raises(InvalidParameter, match="a node has an IP address, not 'eth0'"):
+            await office(room).admit("worker", request, "192.0.2.9")
+    assert len(room.store.nodes) == 2
+
+
 async def test_what_is_no_request_makes_no_node(room: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="P-256"):
         await office(room).admit("worker", JoinRequest(request=b"x"), "192.0.2.9")

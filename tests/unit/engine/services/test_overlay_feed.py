@@ -54,7 +54,11 @@ class Room:
     def __init__(self, store: EmbeddedStore) -> None:
         self.records = SwarmRecords(store)
         nodes = {
-            f"n{n}": SimpleNamespace(status=SimpleNamespace(addr=f"192.0.2.{n}", state="ready"), is_manager=n < 3)
+            f"n{n}": SimpleNamespace(
+                status=SimpleNamespace(addr=f"192.0.2.{n}", state="ready"),
+                data_address=f"192.0.2.{n}",
+                is_manager=n < 3,
+            )
             for n in (1, 2, 3)
         }
         self.records.nodes = cast(Any, nodes)
@@ -62,7 +66,7 @@ class Room:
             node_id="n1",
             active=True,
             several=True,
-            advertise_address="192.0.2.1",
+            data_address="192.0.2.1",
             data_path_port=4789,
         )
         self.shared = SharedNetworks(self.records, cast(Here, self.cluster), lambda: None)
