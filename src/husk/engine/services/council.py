@@ -20,7 +20,7 @@ from husk.engine.services import roots
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
-from husk.errors import HuskError, Unavailable
+from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ class Council:
         address = record.status.addr
         if swarm.store_root is None or not self.here:
             return Entered(key, unlock_key, address, b"", b"", ())
+        if any(other.status.addr == address for other in self._managers() if other.id != node):
+            raise InvalidParameter(f"another manager of the swarm has the address {address}, too: each needs its own")
         signed = await asyncio.to_thread(
             roots.member_certificate, swarm, self._sealer, request, node, address, self._clock()
         )

@@ -12,7 +12,7 @@ from husk.cluster.trust import authority
 from husk.engine.services.council import GIVEN_STORE
 from husk.engine.services.settings import EncryptionConfig, SwarmSpec
 from husk.engine.services.unlock_keys import write_key
-from husk.errors import Unavailable
+from husk.errors import InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom
@@ -71,6 +71,11 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
     assert [str(name) for name in names.get_values_for_type(x509.IPAddress)] == ["192.0.2.9"]
     assert authority.signed_by(entered.certificate, [entered.root]) and authority.fits(entered.certificate, key)
     assert not authority.signed_by(entered.certificate, [swarm.trust.root.certificate.encode()])
+    twin = worker("twin", "gamma")
+    twin.status.addr = room.cluster.advertise_address
+    await room.store.save(twin)
+    with pytest.raises(InvalidParameter, match=r"another manager of the swarm has the address 192.0.2.1, too"):
+        await room.council.enter("twin", request)
 
 
 async def test_where_the_members_are(room: SwarmRoom) -> None:
