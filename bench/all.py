@@ -48,6 +48,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "network": (),
     "contexts": (),
     "dashboard": (),
+    "swarm": (),
 }
 # Seconds after which a script is given up.
 LIMIT = 3600
