@@ -48,6 +48,7 @@ class EtcdLease:
     def abandon(self) -> None:
         self._keeping.cancel()
         self._watching.cancel()
+        asyncio.get_running_loop().call_at(self._until, self._lost.set)
         # Nor does the store end it when it is closed.
         self._ended(self)
 
