@@ -73,6 +73,11 @@ class LogFiles:
         self.path = path
         self._name = re.compile(re.escape(path.name) + r"\.(\d+)(\.gz)?", re.ASCII)
 
+    @property
+    def present(self) -> bool:
+        """Is there a place for them? It goes with its container."""
+        return self.path.parent.exists()
+
     def aside(self) -> list[Aside]:
         """The files put aside, the oldest first."""
         found: dict[int, Aside] = {}

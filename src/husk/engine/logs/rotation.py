@@ -106,7 +106,7 @@ class Rotator(Companion[LoggedContainer]):
             # What is still written to must not be packed: that would be lost.
             await threads.trees(files.tidy, wanted.max_files, wanted.compress and writer is not Writer.STUCK)
         except OSError as error:
-            if not files.path.parent.exists():
+            if not files.present:
                 return Writer.GONE  # removed with its container
             # The next time it is full, if there is room then.
             log.warning("old logs of container %s are not packed: %s", record.id[:12], error)

@@ -8,12 +8,12 @@ is demoted the member goes. With an etcd that exists (`--cluster-store`) nothing
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from husk.cluster import member_files
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.config import ClusterStoreConfig
 from husk.engine.services import roots
@@ -250,19 +250,11 @@ class Council:
     async def _install(self, root: bytes, certificate: bytes, key: bytes) -> None:
         """In place of whatever a former try has left."""
         await self.drop()
-        await asyncio.to_thread(self._write, root, certificate, key)
-
-    def _write(self, *contents: bytes) -> None:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path, content in zip(self._files, contents, strict=True):
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(descriptor)
+        contents = dict(zip(self._files, (root, certificate, key), strict=True))
+        await asyncio.to_thread(member_files.install, contents)
 
     def _wipe(self) -> None:
-        if self._directory.exists():
+        if member_files.is_there(self._directory):
             from husk.cluster.etcd.member import wipe
 
             wipe(self._directory)

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.services.model import Mode, PortConfig, Service, ServiceSpec, UpdateStatus
-from husk.engine.services.networks import any_ingress
+from husk.engine.services.model import Mode, PortConfig, Service, ServiceSpec, UpdateStatus, any_ingress
 from husk.errors import InvalidParameter
 
 FIRST_PORT, LAST_PORT = 30000, 32767

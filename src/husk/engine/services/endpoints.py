@@ -12,9 +12,9 @@ from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.endpoints import gateway_endpoint
 from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
-from husk.engine.services.model import Service, VirtualIP
+from husk.engine.services.model import Service, VirtualIP, any_ingress
 from husk.engine.services.network_services import Elsewhere, OnNetworks, ServiceOnNetwork, services_on
-from husk.engine.services.networks import any_ingress, ingress_of
+from husk.engine.services.networks import ingress_of
 from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort

@@ -1,5 +1,6 @@
 """The records of services and tasks. Their specifications keep the API's own field names, as those of containers do."""
 
+from collections.abc import Iterable
 from typing import Literal, TypeVar
 
 from msgspec import Struct, field
@@ -227,6 +228,11 @@ class PortConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     target_port: int = 0
     published_port: int = 0
     publish_mode: str = shown("ingress")
+
+
+def any_ingress(ports: Iterable[PortConfig]) -> bool:
+    """Is one of them to answer on every node?"""
+    return any(port.publish_mode == "ingress" for port in ports)
 
 
 class EndpointSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):

@@ -26,8 +26,8 @@ from husk.engine.services.model import (
     Task,
     TaskSpec,
     TaskStatus,
+    any_ingress,
 )
-from husk.engine.services.networks import any_ingress
 from husk.engine.services.node import Node, NodeStatus
 from husk.errors import Forbidden, InvalidParameter, NotFound
 

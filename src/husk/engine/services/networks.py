@@ -16,7 +16,7 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import attachments
-from husk.engine.services.model import PortConfig, Service, ServiceSpec
+from husk.engine.services.model import PortConfig, Service, ServiceSpec, any_ingress
 from husk.engine.services.records import SwarmRecords
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
@@ -185,10 +185,6 @@ class SwarmNetworks:
 
 def ingress_of(networks: Sequence[Network]) -> Network | None:
     return next((network for network in networks if network.ingress), None)
-
-
-def any_ingress(ports: Iterable[PortConfig]) -> bool:
-    return any(port.publish_mode == "ingress" for port in ports)
 
 
 def _networks_of(service: Service, asked: Network) -> set[str]:

@@ -15,7 +15,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.engine.services import network_share
 from husk.engine.services.here import Here
-from husk.engine.services.networks import any_ingress
+from husk.engine.services.model import any_ingress
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import HuskError

@@ -1,0 +1,21 @@
+"""The directory of a member of etcd on this host: what the member is given to begin with."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def install(contents: Mapping[Path, bytes]) -> None:
+    """Write files that only root may read, and the directories that they are in. On the disk when this returns."""
+    for path, content in contents.items():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+
+
+def is_there(directory: Path) -> bool:
+    """Has this host, or had it, a member there?"""
+    return directory.exists()
