@@ -125,6 +125,9 @@ class Engine:
     def stop(self) -> None:
         with contextlib.suppress(OSError, http.client.HTTPException):
             for container in self.connection().call("GET", "/v1.40/containers/json?all=1")[1]:
+                # podman gives each ten seconds to end when it is removed, whatever `force` says.
+                with contextlib.suppress(http.client.HTTPException):
+                    self.connection().call("POST", f"/v1.40/containers/{container['Id']}/kill")
                 self.connection().call("DELETE", f"/v1.40/containers/{container['Id']}?force=1")
         self.process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

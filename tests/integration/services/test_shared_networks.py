@@ -5,12 +5,9 @@ import asyncio
 import json
 import os
 import signal
-import socket
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +16,19 @@ from husk.kernel import namespaces
 from tests.support.etcd import Etcd
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.overlays import Connection, echo
+from tests.support.reach import (
+    SERVE,
+    address,
+    all_answer,
+    fetched,
+    overlays,
+    published,
+    reaches,
+    resolved,
+    sandbox,
+    tasks,
+)
 from tests.support.waiting import until
-
-# Each answers with the name of its host.
-SERVE = "mkdir /w; hostname > /w/index.html; exec httpd -f -p 80 -h /w"
-LABEL = "label=com.docker.swarm.service.name=web"
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +50,6 @@ def networks(daemon: HostDaemon) -> list[str]:
     return daemon.docker("network", "ls", "--filter", "driver=overlay", "--format", "{{.Name}}").stdout.split()
 
 
-def tasks(daemon: HostDaemon) -> list[str]:
-    return daemon.docker("ps", "-q", "--no-trunc", "--filter", LABEL).stdout.split()
-
-
 def addresses(daemons: list[HostDaemon]) -> list[str]:
     """All records of addresses in the store."""
     host = daemons[0].where
@@ -63,57 +64,6 @@ def addresses(daemons: list[HostDaemon]) -> list[str]:
     return host.inside(lambda: asyncio.run(ask()))
 
 
-def address(daemon: HostDaemon, container: str, network: str) -> str:
-    found = json.loads(daemon.docker("inspect", container).stdout)[0]
-    return str(found["NetworkSettings"]["Networks"][network]["IPAddress"])
-
-
-def fetched(daemon: HostDaemon, container: str, where: str) -> str:
-    """Which task answers a container there; "" for none."""
-    asked = f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 {where} 80 | tail -n 1"
-    return daemon.docker("exec", container, "sh", "-c", asked, check=False).stdout.strip()
-
-
-def resolved(daemon: HostDaemon, container: str, name: str) -> set[str]:
-    said = daemon.docker("exec", container, "nslookup", name, check=False).stdout
-    return {line.split()[1] for line in said.splitlines()[2:] if line.startswith("Address")}
-
-
-def published(daemon: HostDaemon, port: int) -> str:
-    """Which task answers behind a port of the host."""
-
-    def ask() -> str:
-        with urllib.request.urlopen(f"http://{daemon.where.address}:{port}/", timeout=2) as answer:
-            return str(answer.read().decode().strip())
-
-    try:
-        return daemon.where.inside(ask)
-    except OSError:
-        return ""
-
-
-def sandbox(daemon: HostDaemon, container: str) -> Path:
-    found = json.loads(daemon.docker("inspect", container).stdout)[0]
-    return Path(found["NetworkSettings"]["SandboxKey"])
-
-
-def reaches(client: Callable[[Callable[[], socket.socket]], socket.socket], address: str) -> bool:
-    try:
-        with Connection(client, address, 80) as connection:
-            return connection.word == "web"
-    except (OSError, ValueError):
-        return False
-
-
-def all_answer(ask: Callable[[], str], wanted: set[str]) -> bool:
-    """Do all that are wanted answer in turn, and nobody else?"""
-    return {ask() for _ in range(2 * len(wanted))} == wanted
-
-
-def overlays(daemon: HostDaemon) -> int:
-    return sum(name.startswith("vx-") for name in daemon.where.links())
-
-
 def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
     first, second = daemons
     first.docker("network", "create", "--driver", "overlay", "--attachable", "n")
@@ -123,9 +73,9 @@ def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
     assert [overlays(daemon) for daemon in daemons] == [0, 0]
     options = ("--detach", "--stop-grace-period", "0s", "--replicas", "4", "--network", "n", "--publish", "8080:80")
     first.docker("service", "create", "--name", "web", *options, "busybox", "sh", "-c", SERVE)
-    until(lambda: [len(tasks(daemon)) for daemon in daemons] == [2, 2], "two tasks on each host", 30)
-    every = {task[:12] for daemon in daemons for task in tasks(daemon)}
-    places = {address(daemon, task, "n") for daemon in daemons for task in tasks(daemon)}
+    until(lambda: [len(tasks(daemon, "web")) for daemon in daemons] == [2, 2], "two tasks on each host", 30)
+    every = {task[:12] for daemon in daemons for task in tasks(daemon, "web")}
+    places = {address(daemon, task, "n") for daemon in daemons for task in tasks(daemon, "web")}
     assert len(places) == 4
     told = json.loads(first.http("GET", "/tasks").body)
     known = {place for task in told for on in task["NetworksAttachments"] or () for place in on["Addresses"]}
@@ -133,11 +83,11 @@ def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
     shown = json.loads(first.docker("network", "inspect", "--verbose", "n").stdout)[0]
     assert sorted(peer["IP"] for peer in shown["Peers"]) == [daemon.where.address for daemon in daemons]
     at = {task["EndpointIP"]: task["Info"]["Host IP"] for task in shown["Services"]["web"]["Tasks"]}
-    assert at == {address(d, task, "n"): d.where.address for d in daemons for task in tasks(d)}
+    assert at == {address(d, task, "n"): d.where.address for d in daemons for task in tasks(d, "web")}
 
     # By name, one by one and by the virtual address, from tasks and from a plain container.
     second.docker("run", "-d", "--name", "plain", "--network", "n", "busybox", "sleep", "600")
-    asking = [(first, tasks(first)[0]), (second, tasks(second)[0]), (second, "plain")]
+    asking = [(first, tasks(first, "web")[0]), (second, tasks(second, "web")[0]), (second, "plain")]
     for daemon, container in asking:
         until(partial(lambda d, c: resolved(d, c, "tasks.web") == places, daemon, container), "the tasks' addresses")
         for place in places:
@@ -146,17 +96,22 @@ def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
         assert virtual not in places
         until(partial(all_answer, partial(fetched, daemon, container, virtual), every), "all tasks behind the name")
     plain = address(second, "plain", "n")
-    until(lambda: resolved(first, tasks(first)[0], "plain") == {plain}, "the name of a container on the other host")
+    until(
+        lambda: resolved(first, tasks(first, "web")[0], "plain") == {plain}, "the name of a container on the other host"
+    )
     for daemon in daemons:
         until(partial(all_answer, partial(published, daemon, 8080), every), "all tasks behind a port of each host")
 
     # Without one of the daemons all of that goes on, and the next one changes nothing.
     second.kill9()
-    for ask in (partial(fetched, first, tasks(first)[0], virtual), *(partial(published, d, 8080) for d in daemons)):
+    for ask in (
+        partial(fetched, first, tasks(first, "web")[0], virtual),
+        *(partial(published, d, 8080) for d in daemons),
+    ):
         assert all_answer(ask, every)
     second.start()
     until(partial(all_answer, partial(fetched, second, "plain", virtual), every), "all tasks again")
-    assert {address(daemon, task, "n") for daemon in daemons for task in tasks(daemon)} == places
+    assert {address(daemon, task, "n") for daemon in daemons for task in tasks(daemon, "web")} == places
 
     # A network is here while somebody needs it; what it had is given back.
     first.docker("service", "rm", "web")
@@ -181,14 +136,14 @@ def test_connections_over_hosts_outlive_daemons_and_what_a_killed_one_held_is_gi
     first.docker("service", "create", "--name", "web", *options, "busybox", "sleep", "600")
     for name in ("stays", "ends"):
         second.docker("run", "-d", "--name", name, "--network", "m", "busybox", "sleep", "600")
-    (task,) = until(lambda: tasks(first), "the task")
+    (task,) = until(lambda: tasks(first, "web"), "the task")
     virtual = until(lambda: resolved(second, "stays", "web"), "the service's name")
     assert sorted(":" in one for one in virtual) == [False, True]
     with ExitStack() as stack:
         server, client = (partial(namespaces.run_inside, sandbox(d, c)) for d, c in ((first, task), (second, "stays")))
         stack.enter_context(echo(server, 80, "web"))
         four = next(one for one in virtual if ":" not in one)
-        until(lambda: reaches(client, four), "an answer behind the virtual address")
+        until(lambda: reaches(client, four, 80, "web"), "an answer behind the virtual address")
         connections = [stack.enter_context(Connection(client, one, 80)) for one in (four, address(first, task, "m"))]
         ending = json.loads(second.docker("inspect", "ends").stdout)[0]
         for daemon in daemons:
@@ -200,7 +155,7 @@ def test_connections_over_hosts_outlive_daemons_and_what_a_killed_one_held_is_gi
         gone = ending["NetworkSettings"]["Networks"]["m"]["IPAddress"]
         until(lambda: not any(key.endswith(f"/{gone}") for key in addresses(daemons)), "the address given back", 30)
         assert all(connection.says(b"b" * 100_000) for connection in connections)
-        until(lambda: reaches(client, four), "new connections")
+        until(lambda: reaches(client, four, 80, "web"), "new connections")
     first.docker("service", "rm", "web")
     second.docker("rm", "-f", "stays", "ends")
     # At once, as `docker stack rm` does it: who is about to leave is waited for.

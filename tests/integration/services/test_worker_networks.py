@@ -4,12 +4,9 @@ published ports over both, and what a worker may know of them."""
 import asyncio
 import contextlib
 import json
-import socket
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, aclosing
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,10 +25,20 @@ from husk.kernel import namespaces
 from husk.storage.secrets.sealing import Sealer
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.overlays import Connection, echo
+from tests.support.reach import (
+    SERVE,
+    address,
+    all_answer,
+    fetched,
+    overlays,
+    published,
+    reaches,
+    resolved,
+    sandbox,
+    tasks,
+)
 from tests.support.waiting import until
 
-# Each answers with the name of its host.
-SERVE = "mkdir /w; hostname > /w/index.html; exec httpd -f -p 80 -h /w"
 QUICK = ("--detach", "--no-resolve-image", "--stop-grace-period", "0s")
 
 
@@ -50,49 +57,6 @@ def daemons() -> Iterator[list[HostDaemon]]:
         for daemon in (worker, manager):
             daemon.docker("swarm", "leave", "--force")
             assert daemon.close() == []
-
-
-def tasks(daemon: HostDaemon, service: str) -> list[str]:
-    label = f"label=com.docker.swarm.service.name={service}"
-    return daemon.docker("ps", "-q", "--no-trunc", "--filter", label).stdout.split()
-
-
-def address(daemon: HostDaemon, container: str, network: str) -> str:
-    found = json.loads(daemon.docker("inspect", container).stdout)[0]
-    return str(found["NetworkSettings"]["Networks"][network]["IPAddress"])
-
-
-def fetched(daemon: HostDaemon, container: str, where: str) -> str:
-    """Which task answers a container there; "" for none."""
-    asked = f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 {where} 80 | tail -n 1"
-    return daemon.docker("exec", container, "sh", "-c", asked, check=False).stdout.strip()
-
-
-def resolved(daemon: HostDaemon, container: str, name: str) -> set[str]:
-    said = daemon.docker("exec", container, "nslookup", name, check=False).stdout
-    return {line.split()[1] for line in said.splitlines()[2:] if line.startswith("Address")}
-
-
-def published(daemon: HostDaemon, port: int) -> str:
-    """Which task answers behind a port of the host."""
-
-    def ask() -> str:
-        with urllib.request.urlopen(f"http://{daemon.where.address}:{port}/", timeout=2) as answer:
-            return str(answer.read().decode().strip())
-
-    try:
-        return daemon.where.inside(ask)
-    except OSError:
-        return ""
-
-
-def all_answer(ask: Callable[[], str], wanted: set[str]) -> bool:
-    """Do all that are wanted answer in turn, and nobody else?"""
-    return {ask() for _ in range(2 * len(wanted))} == wanted
-
-
-def overlays(daemon: HostDaemon) -> int:
-    return sum(name.startswith("vx-") for name in daemon.where.links())
 
 
 def test_a_service_over_both(daemons: list[HostDaemon]) -> None:
@@ -132,19 +96,6 @@ def in_use(daemon: HostDaemon, network: str) -> int:
     shown = daemon.http("GET", f"/v1.52/networks/{network}").json()
     (subnet,) = shown["Status"]["IPAM"]["Subnets"].values()
     return int(subnet["IPsInUse"])
-
-
-def sandbox(daemon: HostDaemon, container: str) -> Path:
-    found = json.loads(daemon.docker("inspect", container).stdout)[0]
-    return Path(found["NetworkSettings"]["SandboxKey"])
-
-
-def reaches(client: Callable[[Callable[[], socket.socket]], socket.socket], address: str, port: int = 80) -> bool:
-    try:
-        with Connection(client, address, port) as connection:
-            return connection.word == "far"
-    except (OSError, ValueError):
-        return False
 
 
 def test_a_worker_learns_nothing_of_networks_that_are_not_its_own(daemons: list[HostDaemon]) -> None:
@@ -246,10 +197,10 @@ def connected(daemons: list[HostDaemon]) -> Iterator[tuple[list[Connection], lis
     with ExitStack() as stack:
         server, client = (partial(namespaces.run_inside, sandbox(d, c)) for d, c in ((worker, far), (manager, near)))
         stack.enter_context(echo(server, 80, "far"))
-        until(lambda: reaches(client, virtual), "an answer behind the virtual address")
+        until(lambda: reaches(client, virtual, 80, "far"), "an answer behind the virtual address")
         ways: list[tuple[Any, str, int]] = [(client, virtual, 80), (client, address(worker, far, "n"), 80)]
         for daemon in daemons:
-            until(partial(reaches, daemon.where.inside, daemon.where.address, 8081), "an answer behind the port")
+            until(partial(reaches, daemon.where.inside, daemon.where.address, 8081, "far"), "an answer behind the port")
             ways.append((daemon.where.inside, daemon.where.address, 8081))
         yield [stack.enter_context(Connection(*way)) for way in ways], ways
         assert (tasks(manager, "near"), tasks(worker, "far")) == ([near], [far])
@@ -273,7 +224,7 @@ def test_connections_outlive_daemons(daemons: list[HostDaemon], connected: Conne
     until(lambda: not swarm_of(worker)["Error"], "the worker is heard")
     assert all(connection.says(b"c" * 100_000) for connection in connections)
     for way in ways:
-        until(partial(reaches, *way), "new connections on each way")
+        until(partial(reaches, *way, "far"), "new connections on each way")
 
 
 def swarm_of(daemon: HostDaemon) -> dict[str, Any]:
@@ -298,7 +249,7 @@ def test_connections_outlive_another_role(daemons: list[HostDaemon], connected: 
         # Managers ask one another, too.
         until(partial(lambda v: manager.docker("service", "logs", "--raw", v).stdout == f"{v}d\n", verb), "its log")
         for way in ways:
-            until(partial(reaches, *way), f"new connections on each way after {verb}")
+            until(partial(reaches, *way, "far"), f"new connections on each way after {verb}")
         assert all(connection.says(b"b" * 100_000) for connection in connections)
         manager.docker("service", "rm", verb)
 

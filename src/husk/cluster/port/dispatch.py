@@ -14,8 +14,8 @@ from contextlib import aclosing, suppress
 from typing import Annotated, Protocol
 
 from husk.cluster.port.crowding import Pauses
-from husk.cluster.port.faults import TooMany, from_wire
-from husk.cluster.port.managers import CALL, Managers
+from husk.cluster.port.faults import TooMany
+from husk.cluster.port.managers import CALL, Managers, answers
 from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
 from husk.errors import Conflict, InvalidParameter
@@ -130,14 +130,11 @@ class DispatchCalls:
         self._managers = managers
 
     async def assignments(self) -> AsyncGenerator[bytes]:
+        """What this node is to run, for as long as a manager is there."""
         stream = await self._managers.stream(ASSIGNMENTS)
-        try:
-            while (message := await stream.recv()) is not None:
-                yield message
-        except GrpcError as error:
-            raise from_wire(error) from None
-        finally:
-            stream.cancel()
+        async with aclosing(answers(stream)) as told:
+            async for body in told:
+                yield body
 
     async def report(self, body: bytes) -> bytes:
         return (await self._managers.unary(REPORT, Body(content=body), Body)).content

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.faults import from_wire
-from husk.cluster.port.managers import CONNECT, Managers
+from husk.cluster.port.managers import CONNECT, Managers, answers
 from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust.holders import MANAGER_NAME
@@ -86,7 +86,7 @@ class LogCalls:
     async def wanted(self) -> AsyncGenerator[bytes]:
         """What a manager asks for, for as long as it is there."""
         stream = await self._managers.stream(WANTED)
-        async with aclosing(_answers(stream)) as asked:
+        async with aclosing(answers(stream)) as asked:
             async for body in asked:
                 yield body
 
@@ -118,7 +118,7 @@ async def read(endpoint: Endpoint, identity: Identity, body: bytes) -> AsyncGene
         stream = await connection.call(READ)
         await stream.send(body)
         await stream.end()
-        async with aclosing(_answers(stream)) as pieces:
+        async with aclosing(answers(stream)) as pieces:
             async for piece in pieces:
                 yield piece
     except GrpcError as error:
@@ -130,16 +130,6 @@ async def read(endpoint: Endpoint, identity: Identity, body: bytes) -> AsyncGene
 async def _messages(stream: Stream) -> AsyncGenerator[bytes]:
     while (message := await stream.recv()) is not None:
         yield message
-
-
-async def _answers(stream: ClientStream) -> AsyncGenerator[bytes]:
-    try:
-        while (message := await stream.recv()) is not None:
-            yield message
-    except GrpcError as error:
-        raise from_wire(error) from None
-    finally:
-        stream.cancel()
 
 
 async def _bring(stream: ClientStream, name: bytes, pieces: AsyncIterator[bytes]) -> None:

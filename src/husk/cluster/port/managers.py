@@ -10,7 +10,7 @@ caller knows. What the manager says of `husk.errors` is raised here; `Unavailabl
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TypeVar
 
 from husk.cluster.endpoints import Endpoint
@@ -48,7 +48,7 @@ class Managers:
             raise from_wire(error) from None
 
     async def stream(self, method: str) -> ClientStream:
-        """Begin a call that goes on; its own errors are of gRPC, see `faults.from_wire`."""
+        """Begin a call that goes on; its own errors are of gRPC: `answers` reads it with ours."""
         connection = await self._reach()
         try:
             return await connection.call(method)
@@ -97,3 +97,14 @@ class Managers:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.1):
                 await connection.close()
+
+
+async def answers(stream: ClientStream) -> AsyncGenerator[bytes]:
+    """What the other side of a call says until it ends; whoever stops listening ends the call."""
+    try:
+        while (message := await stream.recv()) is not None:
+            yield message
+    except GrpcError as error:
+        raise from_wire(error) from None
+    finally:
+        stream.cancel()
