@@ -16,22 +16,20 @@ from husk.cluster.trust.tokens import WRONG_TOKEN, new_token
 from husk.config import AddressPool, ClusterStoreConfig
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import roots, settings
-from husk.engine.services.ids import new_id
+from husk.engine.services.autolock import Autolock
+from husk.engine.services.founding import Home, first_node, new_swarm
 from husk.engine.services.machine import Machine
-from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, NodeStatus, describe, manager_at
+from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, describe, manager_at
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
 from husk.engine.services.refusals import A_WORKER, ALREADY_ONE, HAS_ONE, LOCKED, NO_SWARM, NOT_A_MANAGER, UNREADABLE
-from husk.engine.services.settings import NodeSpec, SwarmSpec
+from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership, Swarm, former_node
-from husk.engine.services.unlock_keys import new_key, read_key, write_key
-from husk.errors import Conflict, HuskError, InvalidParameter, Unauthorized, Unavailable
+from husk.errors import Conflict, HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import Change, StateStore
 
 KIND = "swarm"
-# What the unlock key is sealed as, in the record.
-_UNLOCK = "the unlock key of the swarm"
 
 
 def store_of(state: StateStore) -> ClusterStoreConfig | None:
@@ -54,6 +52,7 @@ class Cluster:
         self._state = state
         self._store = store
         self._sealer = sealer
+        self._autolock = Autolock(sealer)
         self._changing = asyncio.Lock()
         self._engine_labels = engine_labels
         self._machine = machine
@@ -61,16 +60,12 @@ class Cluster:
         self.port_trouble = ""
         self._membership = state.records(MEMBERSHIP, Membership).get(SELF)
         if not store.shared and not self.unreadable:
-            self._settle_keys()
-
-    def _settle_keys(self) -> None:
-        swarm = self._store.swarm
-        self._sealer.settle(swarm is not None and swarm.autolock)
+            self._autolock.settle(store.swarm)
 
     async def open(self) -> None:
         """Bring old records into their present form, and tell the swarm what this host is now."""
         if self._store.shared:
-            await asyncio.to_thread(self._settle_keys)
+            await asyncio.to_thread(self._autolock.settle, self._store.swarm)
         elif self._store.swarm is not None and KEY not in self._store.swarms:
             await self._bring_up(self._store.swarm)
         elif self._store.swarm is not None and self._membership is None and len(self._store.nodes) == 1:
@@ -150,7 +145,7 @@ class Cluster:
 
     @property
     def locked(self) -> bool:
-        return self.active and self._sealer.locked
+        return self.active and self._autolock.locked
 
     @property
     def record(self) -> Swarm:
@@ -242,23 +237,9 @@ class Cluster:
         data_path_port: int,
     ) -> str:
         """Make this engine a swarm of one; the node's id."""
-        availability = settings.availability(availability)
-        settings.check(spec)
         now = rfc3339(now_ns())
-        swarm = Swarm(
-            id=new_id(),
-            version=NEW,
-            created_at=now,
-            updated_at=now,
-            spec=settings.initial(spec),
-            worker_token="",
-            manager_token="",
-            default_address_pool=pools or ["10.0.0.0/8"],
-            subnet_size=subnet_size or 24,
-            data_path_port=settings.data_path_port(data_path_port),
-        )
-        node = self._own_node(advertise, availability, advertise_port)
-        node.data_path = data_path
+        node = first_node(Home(advertise, advertise_port, data_path), availability, self.description(), now)
+        swarm = new_swarm(spec, pools, subnet_size, data_path_port, now)
         async with self._changing:
             self.check_alone()
             if self._store.swarm is not None:
@@ -271,7 +252,7 @@ class Cluster:
                 await self._save_locked(swarm, node, was=False)
             except HuskError:
                 await self._part()
-                await asyncio.to_thread(self._sealer.forget)
+                await self._autolock.forget()
                 raise
         return node.id
 
@@ -288,7 +269,7 @@ class Cluster:
 
     async def part(self) -> None:
         """Have none any more: neither a place in a swarm, nor what its keys open."""
-        await asyncio.to_thread(self._sealer.forget)
+        await self._autolock.forget()
         await self._part()
 
     @property
@@ -312,35 +293,12 @@ class Cluster:
     async def follow_lock(self) -> None:
         """Another manager may have locked the swarm, or unlocked it: what is on this host's disk is to be alike."""
         async with self._changing:
-            swarm = self._store.swarm
-            if swarm is None or not self.active or self._sealer.locked or (swarm.autolock and not swarm.unlock_key):
-                return
-            await asyncio.to_thread(self._follow_lock, swarm)
-
-    def _follow_lock(self, swarm: Swarm) -> None:
-        self._sealer.follow(self._unlock_key(swarm) if swarm.autolock else b"")
+            if (swarm := self._store.swarm) is not None and self.active:
+                await self._autolock.follow(swarm)
 
     def shared_keys(self) -> tuple[bytes, bytes]:
         """What a new manager is to have: the key of secrets, and what opens it after a start, if anything. Blocks."""
-        swarm = self.swarm
-        return self._sealer.key(), self._unlock_key(swarm) if swarm.autolock else b""
-
-    def _unlock_key(self, swarm: Swarm) -> bytes:
-        """Swarms of release 0.1 have it in the lock file alone."""
-        return self._sealer.unseal(swarm.unlock_key, _UNLOCK) if swarm.unlock_key else self._sealer.unlock_key()
-
-    def _own_node(self, advertise: str, availability: str, port: int = MANAGER_PORT) -> Node:
-        now = rfc3339(now_ns())
-        return Node(
-            id=new_id(),
-            version=NEW,
-            created_at=now,
-            updated_at=now,
-            spec=NodeSpec(availability=availability or "active"),
-            description=self.description(),
-            status=NodeStatus(state="ready", addr=advertise),
-            manager=manager_at(advertise, port),
-        )
+        return self._autolock.shared_keys(self.swarm)
 
     async def update(
         self, spec: SwarmSpec, version: int, *, worker_token: bool, manager_token: bool, unlock_key: bool
@@ -370,15 +328,14 @@ class Cluster:
     async def unlock_key(self) -> str:
         """What opens the swarm after a start of the daemon; empty where nothing is needed."""
         async with self._changing:
-            return write_key(await asyncio.to_thread(self._sealer.unlock_key)) if self.swarm.autolock else ""
+            return await self._autolock.told() if self.swarm.autolock else ""
 
     async def unlock(self, key: str) -> None:
         async with self._changing:
             if not self.locked:
                 _ = self.record
                 raise Conflict("swarm is not locked")
-            if not await asyncio.to_thread(self._sealer.unlock, read_key(key)):
-                raise Unauthorized("swarm could not be unlocked: invalid key provided")
+            await self._autolock.unlock(key)
         await self._trust()
 
     async def leave(self, force: bool) -> None:
@@ -401,7 +358,7 @@ class Cluster:
         """Nothing is left of the swarm here: neither what its keys open, nor a place in it."""
         if not self._store.shared:
             await self._store.delete(*self._store.nodes.values())
-        await asyncio.to_thread(self._sealer.forget)
+        await self._autolock.forget()
         await self._part()
 
     async def note_store(self, where: ClusterStoreConfig, others: dict[str, str] | None = None) -> None:
@@ -421,18 +378,10 @@ class Cluster:
         self._membership = membership
 
     async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:
-        """Save a record that may lock or unlock the swarm: the record decides, so each file is there before it."""
-        if swarm.autolock and (rotate or not was):
-            key = new_key()
-            old = await asyncio.to_thread(self._sealer.unlock_key) if was else b""
-            await asyncio.to_thread(self._sealer.lock, key, besides=old)
-            swarm.unlock_key = await asyncio.to_thread(self._sealer.seal, key, _UNLOCK)
-        elif was and not swarm.autolock:
-            await asyncio.to_thread(self._sealer.keep_open)
-            swarm.unlock_key = b""
-        with in_sequence():
-            await self._store.save(swarm, *others)
-        if swarm.autolock:
-            await asyncio.to_thread(self._sealer.keep_locked)
-        elif was:
-            await asyncio.to_thread(self._sealer.drop_lock)
+        """Save a record that may lock or unlock the swarm."""
+
+        async def write() -> None:
+            with in_sequence():
+                await self._store.save(swarm, *others)
+
+        await self._autolock.save(swarm, write, was=was, rotate=rotate)
