@@ -5,8 +5,8 @@
 
 Builds go by BuildKit's protocol as well, where the engine has it; BUILDX is the plugin's path, where it is not the one
 that scripts/setup --test has taken. `interrupted` is the time from ctrl-c at the client to the end of the step's last
-process. Five steps are told a second time without what the client does before it says the first word of a build
-(`bench.first_word`). Each build is told with the processor time of its client, which no engine can take away, and of
+process. With `apart` five steps are told a second time without what the client does before it says the first word of a
+build (`bench.first_word`). Each build is told with the processor time of its client, which no engine can take away, and of
 the engine: those count where the machine has other work. Memory is that of all processes of an engine before the first
 build and a while after the last, and that of its daemon at most.
 
@@ -181,7 +181,7 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
         keep(f"{what}: processor time of the client", of, _used_by_clients() - client)
         time.sleep(_SETTLE)
         keep(f"{what}: processor time of the engine", of, door.engine.cpu() - engine)
-        if apart:
+        if apart and "apart" in wanted:
             own, rest = door.build_apart(context, *options)
             keep(f"{what}: from the client's first word on", of, rest)
             keep(f"{what}: the client before it", of, own)
@@ -210,7 +210,7 @@ def main() -> None:
     sheet.option("rounds", 3, quick=1)
     sheet.option("scale", 1, quick=20, about="so many times less of everything")
     sheet.option("rest", 15, quick=1, about="seconds that an engine has to give memory back")
-    sheet.option("only", "cached,steps,stages,interrupted,files,touched,large", quick="cached,steps,interrupted")
+    sheet.option("only", "cached,steps,apart,stages,interrupted,files,touched,large", quick="cached,steps")
     sheet.parser.add_argument("--classic-only", default="podman", help="engines without BuildKit's door, as a,b")
     sheet.parser.add_argument("--doors", default="classic,buildkit")
     sheet.parser.add_argument("--directory", default="/tmp", help="where the engines have their files")

@@ -39,6 +39,7 @@ class Round:
         self.files = files
         self.scratch = scratch
         self.megabytes = 200 // scale
+        self.short = SHORT if scale < 10 else 1
         self.count = 24_000 // scale
         self.taken: Times = {}
 
@@ -64,16 +65,16 @@ class Round:
         self.time("commit", lambda: docker("commit", "writer", "committed"), of=large)
         docker("rmi", "committed")
         docker("run", "-d", "--name", "target", "--net", "none", self.image, "sleep", "1000")
-        for number in range(SHORT):
+        for number in range(self.short):
             self.time("cp in", lambda: docker("cp", str(files / "large"), "target:/large"), of=large)
             self.time("cp out", lambda: docker("cp", "target:/large", str(scratch / "large.out")), of=large)
-            if number < SHORT - 1:
+            if number < self.short - 1:
                 docker("exec", "target", "rm", "/large")
         self.time("cp in", lambda: docker("cp", str(files / "tree"), "target:/tree"), of=small)
         self.time("cp out", lambda: docker("cp", f"target:/{SMALL_FILES}", str(scratch / "tree.out")), of=small)
         docker("exec", "target", "rm", "/large")
         self.time("commit", lambda: docker("commit", "target", "committed"), of=small)
-        docker("rm", "-f", "writer", "target")
+        self.engine.remove("writer", "target")
         docker("rmi", "committed")
 
     def time(self, what: str, work: Callable[[], object], of: str = "") -> None:
@@ -114,7 +115,7 @@ def turn(name: str, scale: int) -> Iterator[tuple[Engine, Path]]:
 def main() -> None:
     sheet = Sheet("images", __doc__, engines="husk,dockerd-new,podman")
     sheet.option("rounds", 3, quick=1)
-    sheet.option("scale", 1, quick=20, about="so many times less of everything")
+    sheet.option("scale", 1, quick=100, about="so many times less of everything")
     options = sheet.read()
     with ExitStack() as stack:
         files = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="husk-bench-", dir="/var/tmp")))
