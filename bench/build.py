@@ -6,9 +6,9 @@
 Builds go by BuildKit's protocol as well, where the engine has it; BUILDX is the plugin's path, where it is not the one
 that scripts/setup --test has taken. `interrupted` is the time from ctrl-c at the client to the end of the step's last
 process. With `apart` five steps are told a second time without what the client does before it says the first word of a
-build (`bench.first_word`). Each build is told with the processor time of its client, which no engine can take away, and of
-the engine: those count where the machine has other work. Memory is that of all processes of an engine before the first
-build and a while after the last, and that of its daemon at most.
+build (`bench.first_word`). Each build is told with the processor time of its client, which no engine can take away,
+and of the engine: those count where the machine has other work. Memory is that of all processes of an engine before
+the first build and a while after the last, and that of its daemon at most.
 
 Each round deletes tens of thousands of files. ext4 without a journal makes new ones slowly for some minutes after that,
 whoever wants them: give such a machine a `--directory` on a file system of another kind.
