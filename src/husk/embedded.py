@@ -156,6 +156,10 @@ async def _taken(edge: Edge, theirs: socket.socket) -> None:
 
 
 def _config(config: EngineConfig | None, settings: Mapping[str, Any]) -> EngineConfig:
+    if config is not None and not isinstance(config, EngineConfig):
+        raise InvalidParameter(
+            f"Engine.open takes an EngineConfig, or settings by name as in data_root={str(config)!r}"
+        )
     try:
         return EngineConfig(**settings) if config is None else msgspec.structs.replace(config, **settings)
     except TypeError as error:

@@ -25,3 +25,9 @@ async def test_an_unknown_setting():
     with pytest.raises(InvalidParameter, match="datta_root"):
         async with Engine.open(datta_root="/x"):
             pass
+
+
+async def test_a_path_in_place_of_a_configuration():
+    with pytest.raises(InvalidParameter, match="data_root='/x'"):
+        async with Engine.open("/x"):  # type: ignore[arg-type]
+            pass
