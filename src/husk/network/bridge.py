@@ -10,9 +10,7 @@ A container on several networks has one sandbox, leased from one driver; the oth
 import asyncio
 import errno
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import Self, TypeGuard
 
@@ -24,12 +22,10 @@ from husk.network.firewall import Firewall
 from husk.network.provision import MOST_PORTS, BridgeFull
 from husk.network.sandbox import Lease, Wiring
 from husk.network.settings import BridgeSettings, Opening
+from husk.network.warm_pool import WarmPool
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
-
-# How long a pool that has enough for a few more waits until it is filled: the start that took from it goes first.
-_REFILL_DELAY = 0.1
 
 
 class BridgeDriver:
@@ -54,14 +50,17 @@ class BridgeDriver:
             subnet_of(state.gateway6, settings.ip_range6, self._gateway6),
             (*settings.reserved, *state.taken),
         )
-        self._pool: deque[Lease] = deque()
         self._tasks = Tasks()
+        self._pool = WarmPool(
+            self._tasks,
+            lambda: self._build(self._wiring(DEFAULTS)),
+            self.release,
+            size=settings.warm,
+            keep_for=settings.warm_for,
+        )
         self._announcing = Tasks()
-        self._filling: asyncio.Task[None] | None = None
-        self._wanted_now = asyncio.Event()
         self._retired: list[Lease] = []
         self._reaping: asyncio.Task[None] | None = None
-        self._cooling: asyncio.TimerHandle | None = None
         self._closing = False
 
     @classmethod
@@ -98,8 +97,7 @@ class BridgeDriver:
 
     def warm_up(self) -> None:
         """Begin to fill the pool of a network that keeps one at all times."""
-        if not self._settings.warm_for:
-            self._refill()
+        self._pool.warm_up()
 
     @property
     def interface(self) -> str:
@@ -153,16 +151,16 @@ class BridgeDriver:
             return await self._build_now(options)
         while True:
             try:
-                lease = self._pool.popleft() if self._pool else await self._build_now()
+                lease = self._pool.take() or await self._build_now()
             except Unavailable:
                 # The last address may belong to a sandbox in the making for the pool, or to one that is going away.
-                self._wanted_now.set()
-                under_way = [task for task in (self._filling, self._reaping) if _runs(task)]
+                self._pool.hurry()
+                under_way = [task for task in (self._pool.filling, self._reaping) if _runs(task)]
                 if not under_way:
                     raise
                 await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
             else:
-                self._refill()
+                self._pool.refill()
                 return lease
 
     async def attach(self, sandbox_path: str, options: EndpointOptions = DEFAULTS) -> Lease:
@@ -215,21 +213,17 @@ class BridgeDriver:
         """Drop the warm pool. `remove` says that no lease is in use: the bridge and its rules go too."""
         self._closing = True
         await self._announcing.cancel_all()
-        if self._cooling is not None:
-            self._cooling.cancel()
-        self._wanted_now.set()
+        self._pool.close()
         # Threads cannot be cancelled: what is being built gets ready, and is then dropped with the rest.
         await self._tasks.join()
-        self._drain()
+        self._pool.drain()
         await self._tasks.join()
         if remove:
             await asyncio.to_thread(provision.remove, self._settings, self._firewall)
 
     async def keep_cold(self) -> None:
         """From now on nothing is made ahead of need: addresses are others' to give."""
-        self._settings = self._settings._replace(warm=0)
-        await self._filled()
-        self._drain()
+        await self._pool.keep_none()
         if _runs(self._reaping):
             await asyncio.wait([self._reaping])
 
@@ -248,7 +242,7 @@ class BridgeDriver:
                 return
             log.warning("bridge %s was deleted: making it again", self._settings.interface)
             # What is being made for the old one is to be on the new one too.
-            await self._filled()
+            await self._pool.filled()
             leases = list(self._allocator.leases.values())
             self._state = await asyncio.to_thread(provision.mend, self._settings, self._state, leases, self._firewall)
             await asyncio.to_thread(self._mended)
@@ -265,7 +259,7 @@ class BridgeDriver:
         chosen = bool(options.address or options.address6)
         if not chosen and not self._allocator.exhausted:
             return
-        await self._filled()
+        await self._pool.filled()
         in_the_way = [lease for lease in self._pool if not chosen or options.fits(lease)]
         for lease in in_the_way if chosen else in_the_way[:1]:
             if lease not in self._pool:
@@ -282,14 +276,10 @@ class BridgeDriver:
         ):
             await asyncio.wait([self._reaping])
 
-    def _drain(self) -> None:
-        while self._pool:
-            self.release(self._pool.popleft())
-
     async def _build_now(self, options: EndpointOptions = DEFAULTS) -> Lease:
         # The addresses are taken now: whoever made room for the options did so for nobody else.
         building = self._build(self._wiring(options))
-        return await self._or_else(building, self._pool.append if options == DEFAULTS else self.release)
+        return await self._or_else(building, self._pool.put if options == DEFAULTS else self.release)
 
     async def _or_else(self, making: Coroutine[object, object, Lease], unwanted: Callable[[Lease], object]) -> Lease:
         """Threads cannot be cancelled: `unwanted` is called with what is made for somebody who has gone meanwhile."""
@@ -380,40 +370,6 @@ class BridgeDriver:
 
     def _free(self, lease: Lease) -> None:
         self._allocator.free(lease)
-
-    def _refill(self) -> None:
-        if self._settings.warm_for:
-            if self._cooling is not None:
-                self._cooling.cancel()
-            self._cooling = asyncio.get_running_loop().call_later(self._settings.warm_for, self._cool)
-        if 2 * len(self._pool) < self._settings.warm:
-            self._wanted_now.set()
-        if not _runs(self._filling) and not self._closing and len(self._pool) < self._settings.warm:
-            self._filling = self._tasks.spawn(self._fill(), "fill warm pool")
-
-    async def _filled(self) -> None:
-        """Wait for what is being made for the pool."""
-        if _runs(self._filling):
-            self._wanted_now.set()
-            await asyncio.wait([self._filling])
-
-    async def _fill(self) -> None:
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_REFILL_DELAY):
-                    await self._wanted_now.wait()
-            self._wanted_now.clear()
-            while not self._closing and len(self._pool) < self._settings.warm:
-                self._pool.append(await self._build(self._wiring(DEFAULTS)))
-        except Unavailable as error:
-            log.debug("the pool of warm networks stays smaller: %s", error)
-        except SystemFault as error:
-            # The next acquire tries again and tells its caller.
-            log.warning("the pool of warm networks cannot be filled: %s", error)
-
-    def _cool(self) -> None:
-        if not self._closing:
-            self._drain()
 
 
 def _runs(task: asyncio.Task[None] | None) -> TypeGuard[asyncio.Task[None]]:

@@ -185,7 +185,7 @@ async def test_room_that_is_made_for_an_address_is_for_nobody_else(settings, mon
 
     def free_and_fill(lease: Lease) -> None:
         free(lease)
-        driver._refill()  # as another one's acquire does, which may end at any moment
+        driver._pool.refill()  # as another one's acquire does, which may end at any moment
 
     monkeypatch.setattr(driver, "_free", free_and_fill)
     assert (await driver.acquire(EndpointOptions(address=wanted))).ip_address == wanted

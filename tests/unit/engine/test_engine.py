@@ -1,21 +1,17 @@
-"""The engine's own part, beside putting others together: late services, reloads, and leaving the host."""
+"""The engine's own part, beside its parts: late services and reloads."""
 
-import asyncio
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from husk.config import Config, RuntimeConfig
-from husk.engine.engine import Engine, _as_far_as_possible, _leave_host
+from husk.engine.engine import Engine
 from husk.engine.images.limiter import Limiter
 from husk.engine.model.events import Event, Events
-from husk.engine.networks.service import Networks
-from husk.errors import InvalidParameter, SystemFault
-from husk.tasks import Tasks
+from husk.engine.opening import OpenParts
+from husk.errors import InvalidParameter
 from husk.watch import Watch
-from tests.unit.engine.records import container
 
 
 class FakeRuntimes:
@@ -63,7 +59,7 @@ class House:
         others = ("container_pruner", "execs", "images", "volumes", "parts", "assembly", "host",
                   "image_store", "nursery", "publish")  # fmt: skip
         nobody: dict[str, Any] = {name: None for name in others}
-        self.engine = Engine(**parts, **nobody)
+        self.engine = Engine(OpenParts(**parts, **nobody))
 
     def note(self, who: str) -> Any:
         return lambda *given: self.told.update({who: given})
@@ -114,55 +110,3 @@ def test_a_reload_that_is_refused_has_not_begun(house: House) -> None:
     with pytest.raises(InvalidParameter):
         house.engine.reload(Config(labels=("a=1",)))
     assert (house.engine.config, house.told, house.happened) == (before, {}, [])
-
-
-async def test_what_cannot_be_done_at_a_start_keeps_the_daemon_from_nothing_else(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def fail(error: Exception) -> None:
-        raise error
-
-    await _as_far_as_possible(fail(SystemFault("the disk is full")), "what is left of images")
-    await _as_far_as_possible(fail(OSError(28, "No space left")), "note of this boot")
-    assert "what is left of images: the disk is full" in caplog.text and "note of this boot" in caplog.text
-    with pytest.raises(asyncio.CancelledError):
-        await _as_far_as_possible(fail(asyncio.CancelledError()), "x")  # type: ignore[arg-type]
-
-
-class FakeIndex(list[Any]):
-    aside: frozenset[str] = frozenset()
-
-
-@pytest.mark.parametrize(
-    ("status", "aside", "leaves"),
-    [("exited", (), True), ("running", (), False), ("paused", (), False), ("exited", ("odd",), False)],
-)
-async def test_the_host_is_left_when_no_container_needs_it(
-    monkeypatch: pytest.MonkeyPatch, status: Any, aside: tuple[str, ...], leaves: bool
-) -> None:
-    index = FakeIndex([SimpleNamespace(record=container(status=status))])
-    index.aside = frozenset(aside)
-    done: list[object] = []
-
-    async def close(remove: bool) -> None:
-        done.append(remove)
-
-    monkeypatch.setattr("husk.runtime.assembly.cgroup.remove", done.append)
-    config = Config(data_root=Path("/d"))
-
-    async def opened() -> Networks:
-        return cast(Networks, SimpleNamespace(close=close))
-
-    await _leave_host(config, Tasks().spawn(opened(), "open networks"), cast(Any, index))
-    assert done == ([True, config.cgroup_parent] if leaves else [False])
-
-
-async def test_networks_that_could_not_be_opened_are_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refused() -> Networks:
-        raise SystemFault("no bridges here")
-
-    done: list[object] = []
-    monkeypatch.setattr("husk.runtime.assembly.cgroup.remove", done.append)
-    opening = Tasks().spawn(refused(), "open networks", awaited=True)
-    await _leave_host(Config(data_root=Path("/d")), opening, cast(Any, FakeIndex([])))
-    assert done == [] and isinstance(opening.exception(), SystemFault)

@@ -8,11 +8,10 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import cast
 
-import msgspec
 import pytest
 
 from husk.errors import SystemFault
-from husk.network import bridge, overlay, provision, sandbox
+from husk.network import overlay, provision, sandbox
 from husk.network.bridge import BridgeDriver
 from husk.network.endpoint import DEFAULTS
 from husk.network.firewall import Firewall
@@ -62,42 +61,6 @@ async def test_what_else_the_host_refuses_is_told_in_its_words(
     monkeypatch.setattr(sandbox, "build", refuse)
     with pytest.raises(SystemFault, match=r"network on br-test cannot be set up: .*Cannot allocate memory"):
         await driver.acquire(DEFAULTS)
-    await driver.close(remove=False)
-
-
-class Made:
-    """Sandboxes that are only counted."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        monkeypatch.setattr(sandbox, "build", self.build)
-        monkeypatch.setattr(sandbox, "abandon_all", lambda paths: None)
-        monkeypatch.setattr(sandbox, "connected", lambda lease: False)
-        monkeypatch.setattr(sandbox, "cut_off", lambda *_: None)
-
-    def build(self, directory: Path, wiring: sandbox.Wiring) -> sandbox.Lease:
-        self.count += 1
-        address = str(wiring.address.ip) if wiring.address else ""
-        return msgspec.structs.replace(LEASE, host_interface=f"veth{self.count}", ip_address=address)
-
-
-async def test_a_pool_that_has_more_is_filled_when_the_start_has_gone_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(provision, "index_of", lambda interface: 7)
-    monkeypatch.setattr(bridge, "_REFILL_DELAY", 3600.0)
-    made = Made(monkeypatch)
-    settings = BridgeSettings("br-test", "a test", tmp_path, warm=4, announcements=0)
-    state = BridgeState(IPv4Interface("10.9.0.1/24"), 1500, bridge_index=7)
-    driver = BridgeDriver(settings, cast(Firewall, NoFirewall()), state, lambda: None)
-    driver.warm_up()
-    await until_async(lambda: driver.warm == 4, "a pool, at once")
-    for left in (3, 2):
-        await driver.acquire()
-        assert (driver.warm, made.count) == (left, 4)
-    await driver.acquire()
-    await until_async(lambda: driver.warm == 4, "that it is filled before it is empty")
-    await driver.acquire()
     await driver.close(remove=False)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from husk.config import AddressPool, Config
-from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
@@ -27,7 +27,7 @@ from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
-from husk.network.host import drop_address, machine_id
+from husk.network.host import machine_id
 from husk.network.ipam import special, unique_local
 from husk.network.ports import Ports
 from husk.network.relay import Relay
@@ -38,6 +38,7 @@ from husk.tasks import Tasks
 if TYPE_CHECKING:
     from husk.engine.networks.names import NameService
     from husk.engine.networks.presence import Presence
+    from husk.engine.networks.service_addresses import ServiceAddresses
     from husk.engine.networks.sharing import Sharing
     from husk.network.legacy_rules import Remembered
 
@@ -117,6 +118,13 @@ class Networks:
             changing=self._changing,
             mended=self._mended,
         )
+
+    @cached_property
+    def service_addresses(self) -> "ServiceAddresses":
+        """Loaded with the first service that is to have one on a network of this host."""
+        from husk.engine.networks.service_addresses import ServiceAddresses
+
+        return ServiceAddresses(self._roster, self._state, self._changing)
 
     def share(self, sharing: "Sharing | None") -> None:
         """From now on there are networks that hosts share, and this knows who has which address there; None: none."""
@@ -241,21 +249,9 @@ class Networks:
 
     async def prune(self, filters: Filters, needed: Callable[[Network], bool] = lambda _: False) -> list[str]:
         """Remove the networks that no running container is on and nobody else needs; their names."""
-        until = filters.until()
-        removed = []
-        for live in list(self._roster.by_name.values()):
-            network = live.record
-            if network.builtin or network.config_only or live.members or not filters.matches_labels(network.labels):
-                continue
-            if until is not None and parse_rfc3339(network.created) > until:
-                continue
-            try:
-                await self.remove(network.id, needed)
-                removed.append(network.name)
-            except (Conflict, NotFound):
-                continue  # somebody needs it, or has removed it
-            except HuskError as error:
-                log.warning("network %s is not pruned: %s", network.name, error.message)
+        from husk.engine.networks.prune import prune
+
+        removed = await prune(self._roster.by_name.values(), filters, lambda id: self.remove(id, needed))
         self._events.publish("network", "prune", "", {"reclaimed": "0"})
         return removed
 
@@ -298,31 +294,6 @@ class Networks:
     def described(self, record: Container) -> Connected:
         """What the files of a running container must say about its networks."""
         return self._connector.described(record)
-
-    # --- services
-
-    async def take_addresses(self, network: Network) -> list[str]:
-        """An address of each kind for a service, in the form 10.0.1.5/24; kept until they are given back."""
-        async with self._changing:
-            driver = self._roster.find(network.id).driver
-            found = []
-            for version, subnet in ((4, network.subnet), (6, network.subnet6)):
-                if address := driver.take_address(version):
-                    network.service_addresses.append(address)  # at once: what nobody turns out to use is given back
-                    found.append((address, subnet.partition("/")[2]))
-            await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
-        return [f"{address}/{prefix}" for address, prefix in found]
-
-    async def give_back_address(self, network: Network, address: str) -> None:
-        """Safe to call twice."""
-        async with self._changing:
-            if address in network.service_addresses:
-                network.service_addresses.remove(address)
-                await self._state.settle(Change(KIND, network.id, msgspec.json.encode(network)))
-                driver = self._roster.find(network.id).driver
-                # An earlier daemon may have put it there.
-                await asyncio.to_thread(drop_address, driver.interface, address)
-                driver.free_address(address)
 
     # --- life of the daemon
 

@@ -76,7 +76,7 @@ class Endpoints:
 
     async def _take(self, network: Network) -> list[str]:
         if not network.vni or self.shared is None:
-            return await self._networks.take_addresses(network)
+            return await self._networks.service_addresses.take(network)
         from husk.engine.networks.sharing import Occupant
 
         taken = await self.shared.take(network, Occupant("service"))
@@ -169,7 +169,7 @@ class Endpoints:
                 continue  # told by records, and given back there
             for address in [address for address in network.service_addresses if address not in used]:
                 try:
-                    await self._networks.give_back_address(network, address)
+                    await self._networks.service_addresses.give_back(network, address)
                 except NotFound:
                     break
 

@@ -301,7 +301,7 @@ async def test_members_and_addresses(networks: Networks) -> None:
     member(networks, "step", "lan").name = ""
     lan = networks.find("lan")
     assert [record.name for record in networks.members(lan)] == ["box"], "a build's step is not shown"
-    await networks.take_addresses(lan)
+    await networks.service_addresses.take(lan)
     assert networks.addresses(lan) == {"10.1.0.0/24": (1 + 2, 249)}
     assert networks.addresses(networks.find("host")) == {}
 
@@ -314,28 +314,6 @@ async def test_a_new_container_has_places_on_the_networks_that_are_there(network
     assert list(networks.endpoints("default", {})) == ["bridge"]
     assert networks.endpoints("lan", {}, ["db:database"])["lan"].request.links == ["db:database"]
     assert networks.new_endpoint(lan.id[:12], container("box"), EndpointRequest()).network_id == lan.id
-
-
-# --- addresses of services
-
-
-async def test_addresses_of_services_are_kept_in_the_record_until_they_go_back(
-    networks: Networks, house: House, host: FakeHost
-) -> None:
-    lan = await networks.create(NetworkRequest(name="lan"))
-    assert await networks.take_addresses(lan) == ["10.0.0.100/24"]
-    assert house.state.records("network", Network)[lan.id].service_addresses == ["10.0.0.100"]
-    await networks.give_back_address(lan, "10.0.0.100")
-    await networks.give_back_address(lan, "10.0.0.100")
-    assert (lan.service_addresses, host.bridges[lan.bridge_name].taken) == ([], [])
-
-
-async def test_of_two_kinds_the_one_that_was_there_is_not_lost(networks: Networks, host: FakeHost) -> None:
-    lan = await networks.create(NetworkRequest(name="lan"))
-    host.bridges[lan.bridge_name].full.add(6)
-    with pytest.raises(SystemFault):
-        await networks.take_addresses(lan)
-    assert lan.service_addresses == ["10.0.0.100"], "whoever settles the services gives it back"
 
 
 # --- the life of the daemon

@@ -1,6 +1,6 @@
 """A swarm on doubles of its networks and containers: what it declares is real and in a store of its own."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -69,6 +69,22 @@ class FakeBalancing:
         return True
 
 
+class FakeServiceAddresses:
+    def __init__(self, find: Callable[[str], Network]) -> None:
+        self._find = find
+
+    async def take(self, network: Network) -> list[str]:
+        prefix = network.subnet.removesuffix("0/24")
+        host = next(n for n in range(100, 200) if f"{prefix}{n}" not in network.service_addresses)
+        network.service_addresses.append(f"{prefix}{host}")
+        return [f"{prefix}{host}/24"]
+
+    async def give_back(self, network: Network, address: str) -> None:
+        self._find(network.id)
+        if address in network.service_addresses:
+            network.service_addresses.remove(address)
+
+
 class FakeNetworks:
     """Networks 10.n.0.0/24 without interfaces; the addresses of services begin at 100."""
 
@@ -76,6 +92,7 @@ class FakeNetworks:
         self.records: dict[str, Network] = {}
         self.on: dict[str, list[Container]] = {}
         self.balancing = FakeBalancing()
+        self.service_addresses = FakeServiceAddresses(self.find)
         self.fails: HuskError | None = None
         self.pools: list[Sequence[object]] = []
 
@@ -108,17 +125,6 @@ class FakeNetworks:
         if self.members(network):
             raise HuskError(f"network {network.name} has active endpoints")
         del self.records[network.name]
-
-    async def take_addresses(self, network: Network) -> list[str]:
-        prefix = network.subnet.removesuffix("0/24")
-        host = next(n for n in range(100, 200) if f"{prefix}{n}" not in network.service_addresses)
-        network.service_addresses.append(f"{prefix}{host}")
-        return [f"{prefix}{host}/24"]
-
-    async def give_back_address(self, network: Network, address: str) -> None:
-        self.find(network.id)
-        if address in network.service_addresses:
-            network.service_addresses.remove(address)
 
 
 class FakeContainers:
