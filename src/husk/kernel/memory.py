@@ -11,6 +11,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 # What comes out of a socket at once (250 KiB) is no such piece: new pages for each cost as much as to receive it.
 _LARGE = 512 * 1024
 _MOST_FREE = 1024 * 1024
+_LARGEST_KEPT = 8 << 20
+_MOST_KEPT = 16 << 20
 _MADV_POPULATE_WRITE = 23
 
 
@@ -21,6 +23,17 @@ def keep_little() -> None:
         return
     for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _MOST_FREE)):
         mallopt(parameter, value)
+
+
+def keep_much() -> None:
+    """For a process that ends with its work: what it has had once it keeps for the next piece of data.
+
+    By default each piece of a megabyte is new memory, which the kernel clears first.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
+        mallopt(_TRIM_THRESHOLD, _MOST_KEPT)
 
 
 def give_back() -> None:

@@ -1,23 +1,37 @@
 """What one file looks like, as a digest: its kind and mode, owner, group, device, content and attributes count for it,
 its name and times do not.
 
-Contents are hashed with BLAKE2b, which takes half of the time of SHA-256 where the processor has no instructions for
-that; nobody but the cache of builds sees these digests.
+Contents are hashed with BLAKE3, which takes a tenth of the time of SHA-256 where the processor has no instructions for
+that, and with BLAKE2b on hosts that lack the package; nobody but the cache of builds of this host sees these digests.
 """
 
 import hashlib
 from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
+
+try:
+    from blake3 import blake3
+except ImportError:  # there is none for this processor
+    blake3 = None  # type: ignore[assignment,misc]
 
 DIGEST_SIZE = 32
 
 _encoder = msgspec.msgpack.Encoder()
 
 
-def content_hash(data: bytes | memoryview = b"") -> "hashlib.blake2b":
+class ContentHash(Protocol):
+    def update(self, data: bytes | memoryview, /) -> object: ...
+
+    def digest(self) -> bytes: ...
+
+
+def content_hash(data: bytes | memoryview = b"") -> ContentHash:
     """What the content of a file is hashed with."""
-    return hashlib.blake2b(data, digest_size=DIGEST_SIZE, usedforsecurity=False)
+    if blake3 is None:
+        return hashlib.blake2b(data, digest_size=DIGEST_SIZE, usedforsecurity=False)
+    return blake3(data)
 
 
 def look_digest(

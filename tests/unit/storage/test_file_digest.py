@@ -2,6 +2,7 @@
 
 import stat
 
+from husk.storage import file_digest
 from husk.storage.file_digest import DIGEST_SIZE, content_hash, look_digest
 
 
@@ -25,3 +26,11 @@ def test_contents_are_hashed_in_pieces_or_at_once():
     pieces.update(b"con")
     pieces.update(memoryview(b"tent"))
     assert pieces.digest() == content_hash(b"content").digest() == content_hash(memoryview(b"content")).digest()
+
+
+def test_a_host_without_the_package_has_another_hash(monkeypatch):
+    usual = content_hash(b"content").digest()
+    monkeypatch.setattr(file_digest, "blake3", None)
+    other = content_hash(b"content").digest()
+    assert other != usual
+    assert len(other) == len(usual) == DIGEST_SIZE

@@ -102,7 +102,7 @@ def read_packet(message: bytes) -> Packet:
     return Packet(kind, stat, number & 0xFFFFFFFF, data)
 
 
-def read_data(message: bytes) -> tuple[int, int] | None:
+def read_data(message: bytes | memoryview) -> tuple[int, int] | None:
     """The number of the file that a message has data for, and where in it the data begins; None if it is another one.
 
     Two of three messages are of this form, as senders write them; `read_packet` reads all forms.
@@ -198,7 +198,7 @@ def _read_xattr(message: bytes) -> tuple[bytes, bytes]:
     return name, value
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def _varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
     try:
         while True:

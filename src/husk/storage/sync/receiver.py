@@ -22,6 +22,8 @@ from husk.storage.tar.whiteouts import is_overlay_xattr
 _LONGEST_PATH = 4096
 # What is no file's name.
 _NO_NAMES = frozenset((b"", b".", b".."))
+# A message from here on is not cut out of what has come: that would be a copy.
+_LARGE = 1 << 14
 # Of all that a client tells of its files; a million files are about a tenth of it.
 _MOST_STATS = 1 << 30
 
@@ -48,7 +50,10 @@ class Tree(Protocol):
         ...
 
     def data(self, number: int, data: memoryview) -> int | None:
-        """Take data; none is the end of the file, whose length is returned. KeyError if it is not expected."""
+        """Take data, of which nothing is kept; none is the end of the file, whose length is returned.
+
+        KeyError if it is not expected.
+        """
         ...
 
     def digest(self, number: int) -> bytes:
@@ -92,13 +97,15 @@ class Receiver:
 
     def feed(self, data: bytes) -> None:
         position, end = self._complete(data) if self._rest else 0, len(data)
+        view = memoryview(data)
         while end - position >= HEAD_SIZE:
             start = position + HEAD_SIZE
             stop = start + packets.read_head(data, position)
             if stop > end:
                 break
             position = stop
-            self._packet(data[start:stop])
+            if stop - start < _LARGE or not self._take_data(view[start:stop]):
+                self._packet(data[start:stop])
         if position < end:
             self._rest = data[position:]
 
@@ -142,8 +149,7 @@ class Receiver:
         if self._next < len(self._old.messages) and message == self._old.messages[self._next] and not self._stats_ended:
             self._unchanged(message)
             return
-        if (found := packets.read_data(message)) is not None:
-            self._data(found[0], memoryview(message)[found[1] :])
+        if self._take_data(message):
             return
         packet = packets.read_packet(message)
         if packet.kind == DATA:
@@ -271,6 +277,13 @@ class Receiver:
         self._remove(self._next, len(self._old))
 
     # --- data --------------------------------------------------------------------------------------------------------
+
+    def _take_data(self, message: bytes | memoryview) -> bool:
+        """Take a message that is data in the usual form; False if it is another one."""
+        if self._ended or (found := packets.read_data(message)) is None:
+            return False
+        self._data(found[0], memoryview(message)[found[1] :])
+        return True
 
     def _data(self, number: int, data: memoryview) -> None:
         try:

@@ -4,12 +4,11 @@ A small file, which is most of them, is made when all of its data is here, by fo
 """
 
 import errno
-import hashlib
 import os
 import stat as modes
 from collections.abc import Callable, Sequence
 
-from husk.storage.file_digest import content_hash
+from husk.storage.file_digest import ContentHash, content_hash
 from husk.storage.sync import packets
 from husk.storage.sync.modes import device, permissions, special_kind
 from husk.storage.sync.packets import Stat, SyncError
@@ -29,12 +28,12 @@ class _File:
 
     def __init__(self, stat: Stat) -> None:
         self.stat = stat
-        self.chunks: list[bytes | memoryview] = []
+        self.chunks: list[bytes] = []
         self.waiting = 0
         self.length = 0
         self.descriptor = -1
         # The hash of what is on the disk already, of a file that did not come at once.
-        self.written: hashlib.blake2b | None = None
+        self.written: ContentHash | None = None
 
 
 class TreeWriter:
@@ -105,8 +104,11 @@ class TreeWriter:
             del self._files[number]
             self.written += file.length
             return file.length
-        file.chunks.append(data)
         file.length += size
+        if file.written is not None:
+            self._put(file, file.written, [data])
+            return None
+        file.chunks.append(bytes(data))
         file.waiting += size
         self._waiting += size
         if file.waiting > _SMALL:
@@ -134,7 +136,6 @@ class TreeWriter:
             digest = content_hash(content).digest()
             descriptor = os.open(stat.path, _CREATE, permissions(stat.mode))
         else:
-            self._write_out(file)
             content, digest, descriptor = b"", file.written.digest(), file.descriptor
         try:
             if content and (written := os.write(descriptor, content)) < len(content):
@@ -150,18 +151,21 @@ class TreeWriter:
         return digest
 
     def _write_out(self, file: _File) -> None:
-        """Put what has come of a file on the disk."""
+        """Put what has come of a file on the disk, as all will be that comes now."""
         if not file.chunks:
             return
-        if file.written is None:
-            file.descriptor = os.open(file.stat.path, _CREATE, permissions(file.stat.mode))
-            file.written = content_hash()
+        file.descriptor = os.open(file.stat.path, _CREATE, permissions(file.stat.mode))
+        file.written = content_hash()
         self._waiting -= file.waiting
         file.waiting = 0
-        for chunk in file.chunks:
-            file.written.update(chunk)
-        _write_all(file.descriptor, file.chunks)
+        self._put(file, file.written, file.chunks)
         file.chunks = []
+
+    @staticmethod
+    def _put(file: _File, digest: ContentHash, chunks: Sequence[bytes | memoryview]) -> None:
+        for chunk in chunks:
+            digest.update(chunk)
+        _write_all(file.descriptor, chunks)
 
     def _link(self, stat: Stat) -> None:
         self._touch(stat.path)

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
-from husk.kernel.memory import own_pages
+from husk.kernel.memory import keep_much, own_pages
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.messages import (
     LARGEST_JOB,
@@ -73,6 +73,7 @@ _WORK_COMES_WITHIN = 0.01
 
 
 def main() -> None:
+    keep_much()  # a worker lives for one job
     mains = {job: importlib.import_module(module).main for job, module in _MODULES.items()}
     # To decode the first one takes ten times as long as any other: not in every worker again.
     decode_job(encode(DiffJob("")))

@@ -97,3 +97,19 @@ def test_a_hard_link_needs_a_file(here, target):
 def test_a_symbolic_link_needs_a_target(here):
     with pytest.raises(SyncError, match="nowhere"):
         tree().special(Stat(b"x", packets.MODE_SYMLINK))
+
+
+def test_what_is_told_may_be_overwritten_afterwards(here, monkeypatch):
+    """Data is a view of what was received: nothing of it is kept, of small files nor of large ones."""
+    monkeypatch.setattr(writer, "_SMALL", 8)
+    made = tree()
+    for number, name in enumerate((b"small", b"large")):
+        made.expect(number, entry(name))
+    received = bytearray(b"123456")
+    for number in (0, 1, 1, 1):
+        made.data(number, memoryview(received))
+    received[:] = b"xxxxxx"
+    assert (made.data(0, memoryview(b"")), made.data(1, memoryview(b""))) == (6, 18)
+    assert (here / "small").read_bytes() == b"123456"
+    assert (here / "large").read_bytes() == b"123456" * 3
+    assert made.digest(1) == content_hash(b"123456" * 3).digest()
