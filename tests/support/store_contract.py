@@ -93,6 +93,23 @@ class StoreContract:
         await store.commit(Put("node", "a", body("1")), Put("nodes", "b", body("2")), Put("node", "x/y", body("3")))
         assert [record.key for record in (await store.listing("node")).records] == ["a", "x/y"]
 
+    async def test_a_snapshot_has_all_kinds_that_are_wanted_at_one_revision(self, store: ClusterStore):
+        for number in range(20):
+            text = body(str(number))
+            await store.commit(Put("service", "a", text), Put("task", "t/1", text), Put("other", "o", text))
+
+        async def write() -> None:
+            for number in range(20, 60):
+                await store.commit(Put("service", "a", body(str(number))), Put("task", "t/1", body(str(number))))
+
+        writing = asyncio.get_running_loop().create_task(write())
+        while not writing.done():
+            taken = await store.snapshot(("task", "service"))
+            assert [record.name for record in taken.records] == [("service", "a"), ("task", "t/1")]
+            assert len({text_of(record) for record in taken.records}) == 1, "both are of one transaction"
+            assert {record.version for record in taken.records} == {taken.revision}
+        await writing
+
     async def test_a_transaction_with_one_wrong_version_changes_nothing(self, store: ClusterStore):
         version = await store.commit(Put("service", "a", body("1"), NEW))
         wrong: list[Step] = [

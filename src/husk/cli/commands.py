@@ -69,6 +69,7 @@ _OWN = {
         "Bring images, volumes, networks and containers of a docker or podman on this host over.",
     ),
     "serve": ("husk.cli.serve:serve", "Run the daemon in the foreground."),
+    "swarm": ("husk.cli.commands:swarm", "Back up a swarm, or bring one back."),
     "system": ("husk.cli.commands:system", ""),
     "uninstall": (
         "husk.cli.install.command:uninstall",
@@ -111,4 +112,12 @@ system = LazyGroup(
     places={**_SYSTEM, "dial-stdio": ("husk.cli.system.dial:dial_stdio", "")},
     help="Manage the engine: the same commands under docker's longer names.",
     hidden=True,
+)
+swarm = LazyGroup(
+    "swarm",
+    places={
+        "backup": ("husk.cli.swarm.backup:backup", "Write all of the swarm into one file, while it runs."),
+        "restore": ("husk.cli.swarm.backup:restore", "Go on with the swarm of a backup, as its only manager."),
+    },
+    help="Back up a swarm, or bring one back. All else about swarms is `docker swarm`.",
 )

@@ -1,5 +1,7 @@
 """The swarm that an engine is part of, and its nodes."""
 
+import base64
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -127,6 +129,33 @@ class Swarm:
         """Let a manager that was restarted go on."""
         await self._calls.post("/swarm/unlock", {"UnlockKey": key})
 
+    async def backup(self, passphrase: str = "") -> bytes:
+        """All of it in one file: services, secrets, configs, networks, nodes, tokens and the CA's key, sealed with the
+        passphrase. One with autolock takes none: its unlock key opens the file. A Husk alone can do this."""
+        async with self._calls.answer("POST", "/swarm/backup", headers=_opened_by(passphrase)) as response:
+            return await response.read()
+
+    async def restore(
+        self,
+        backup: bytes,
+        passphrase: str = "",
+        *,
+        advertise_addr: str = "",
+        listen_addr: str = "",
+        data_path_addr: str = "",
+    ) -> str:
+        """Make this engine, which is in none, the only manager of the swarm of a backup: the id of its node.
+
+        Without an address it has that of the manager that made the backup."""
+        query = {
+            "advertiseAddr": advertise_addr or None,
+            "listenAddr": listen_addr or None,
+            "dataPathAddr": data_path_addr or None,
+        }
+        headers = {"Content-Type": "application/octet-stream", **_opened_by(passphrase)}
+        async with self._calls.answer("POST", "/swarm/restore", query, backup, headers) as response:
+            return str(json.loads(await response.read()))
+
 
 class Node(Declared):
     """A node of a swarm.
@@ -189,6 +218,10 @@ class Nodes:
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Node]:
         """All, or those that the filters let through."""
         return [Node(self._calls, each) for each in await self._calls.get("/nodes", {"filters": filters_of(filters)})]
+
+
+def _opened_by(passphrase: str) -> dict[str, str]:
+    return {"X-Husk-Passphrase": base64.urlsafe_b64encode(passphrase.encode()).decode()}
 
 
 def _spec(

@@ -22,6 +22,17 @@ def of_interface(name: str) -> list[IPv4Address | IPv6Address] | None:
     return [one.interface.ip for one in found if one.index == index and not one.interface.ip.is_link_local]
 
 
+def is_own(address: str) -> bool:
+    """Has this host the address?"""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
 def outgoing() -> str:
     """The address that leads out of this host; that of the host itself where nothing leads out."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -31,7 +31,14 @@ def test_what_the_page_calls_missing_is_what_answers_501() -> None:
 
 
 # What clients of builds and our own library use, and no description of the API has.
-UNDOCUMENTED = {("POST", "/grpc"), ("POST", "/build/cancel"), ("DELETE", "/exec/{id}"), ("POST", "/containers/run")}
+UNDOCUMENTED = {
+    ("POST", "/grpc"),
+    ("POST", "/build/cancel"),
+    ("DELETE", "/exec/{id}"),
+    ("POST", "/containers/run"),
+    ("POST", "/swarm/backup"),
+    ("POST", "/swarm/restore"),
+}
 
 
 def test_what_the_page_calls_working_has_a_handler() -> None:

@@ -183,6 +183,8 @@ METHODS: dict[str, Callable[[Things], Awaitable[Any]]] = {
     "GET /services/{id}/logs": lambda x: all_of(x.service.logs()),
     "POST /services/{id}/update": lambda x: x.service.scale(2),
     "GET /swarm": lambda x: x.engine.swarm.inspect(),
+    "POST /swarm/backup": lambda x: x.engine.swarm.backup("x"),
+    "POST /swarm/restore": lambda x: x.engine.swarm.restore(b"x", "x"),
     "POST /swarm/init": lambda x: x.engine.swarm.init(),
     "POST /swarm/join": lambda x: x.engine.swarm.join(["x"], "x"),
     "POST /swarm/leave": lambda x: x.engine.swarm.leave(),

@@ -12,3 +12,8 @@ def test_the_addresses_of_an_interface() -> None:
 
 def test_the_address_that_leads_out() -> None:
     assert ip_address(own_addresses.outgoing())
+
+
+def test_which_addresses_are_this_hosts() -> None:
+    assert own_addresses.is_own("127.0.0.1") and own_addresses.is_own("0.0.0.0")
+    assert not own_addresses.is_own("192.0.2.77") and not own_addresses.is_own("2001:db8::77")

@@ -1,9 +1,10 @@
 """The swarm that this engine is part of, and its nodes."""
 
+import base64
 import ipaddress
 
 from husk.api.call import Call
-from husk.api.http.response import Answer
+from husk.api.http.response import Answer, Response, fields
 from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, NodeUpdate, UnlockKey
 from husk.api.views import services as views
@@ -19,6 +20,9 @@ from husk.gojson import Reader
 DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29
 # Where the cluster port is, unless somebody says otherwise.
 USUAL_LISTEN = f"0.0.0.0:{MANAGER_PORT}"
+
+OCTETS = "application/octet-stream"
+PASSPHRASE = "X-Husk-Passphrase"
 
 _init = Reader(InitRequest)
 _join = Reader(JoinRequest)
@@ -92,6 +96,43 @@ async def leave(call: Call) -> Answer:
     return call.empty(200)
 
 
+async def backup(call: Call) -> Answer:
+    """Husk's own: all of the swarm in one file, which the client's passphrase opens."""
+    data = await call.engine.services.backups().make(_passphrase(call))
+    return Response(200, data, fields({"Content-Type": OCTETS}) + call.common.fields)
+
+
+async def restore(call: Call) -> Answer:
+    """Husk's own: go on with the swarm of such a file."""
+    from husk.engine.services.backup_file import LARGEST
+    from husk.engine.services.backups import Where
+
+    services = call.engine.services
+    services.cluster.check_alone()
+    secret, advertise, listen = _passphrase(call), call.text("advertiseAddr"), call.text("listenAddr")
+    where = Where(
+        advertise=await addresses.advertised(advertise) if advertise else None,
+        listen=await addresses.listening(listen) if listen else None,
+        data_path=await addresses.data_path(call.text("dataPathAddr")),
+    )
+    data = bytearray()
+    async for piece in call.upload(1 << 20):
+        data += piece
+        if len(data) > LARGEST:
+            raise InvalidParameter(f"a backup of a swarm has {LARGEST} bytes at most")
+    node_id = await services.backups().restore(bytes(data), secret, where)
+    await services.started()
+    return call.json(node_id)
+
+
+def _passphrase(call: Call) -> str:
+    """What a header carries in base64, as credentials of registries are."""
+    try:
+        return base64.urlsafe_b64decode(call.request.header(PASSPHRASE.lower())).decode()
+    except ValueError:
+        raise InvalidParameter(f"the header {PASSPHRASE} is not base64 of a text") from None
+
+
 async def update(call: Call) -> Answer:
     services = call.engine.services
     await services.cluster.update(
@@ -157,6 +198,8 @@ ROUTES = (
     change("POST", "/swarm/join", join),
     change("POST", "/swarm/leave", leave),
     change("POST", "/swarm/update", update),
+    change("POST", "/swarm/backup", backup),
+    change("POST", "/swarm/restore", restore),
     read("/swarm/unlockkey", unlock_key),
     change("POST", "/swarm/unlock", unlock),
     read("/nodes", nodes),

@@ -9,7 +9,7 @@ where it had been done the first time, that is seen by what is there.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Self
 
 from husk.cluster.etcd.address import Certificates, Endpoint, read_address, tls_context
@@ -81,6 +81,10 @@ class EtcdStore:
                 # Compacted between two pages: what is there now will do as well.
                 continue
             return Listing(tuple(map(record_of, pairs)), revision)
+
+    async def snapshot(self, kinds: Collection[str]) -> Listing:
+        found = await self.listing("")
+        return Listing(tuple(record for record in found.records if record.kind in kinds), found.revision)
 
     async def _all(self, kind: str) -> tuple[list[KeyValue], int]:
         """Page by page, all as they were with the first."""

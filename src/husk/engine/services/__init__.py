@@ -22,7 +22,8 @@ node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by servic
 `assignment_messages`, `remote_assignments` (a worker's end), `heartbeats` and `liveness` (which nodes live), `workers`
 (a manager's side of them), `worker` (this host as one), `joining` (how it asks to be one), `enrolment` (its place in a
 swarm, and how it gets another), `council` (the etcd that managers run), `attending` (what a manager does when records
-of managers change), `moving` (from one store to another), `network_sharing`, `agent`,
+of managers change), `moving` (from one store to another), `backups` with `backup_file` and
+`restored` (pure), `network_sharing`, `agent`,
 `runner` (work on single tasks that takes time), `containers` (task → container configuration), `endpoints` (virtual
 addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
 `networks` (ingress, who needs which), `shared_networks` (networks and addresses that hosts share), `overlay_feed` (what

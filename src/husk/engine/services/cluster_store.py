@@ -10,7 +10,7 @@ file, for one host, and `husk.cluster.etcd.store`, which several hosts share.
         await store.commit(Put("leader", "planner", me, version=NEW, lease=lease.id))
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -52,6 +52,10 @@ class ClusterStore(Protocol):
 
     async def listing(self, kind: str) -> Listing:
         """All records of a kind, in the order of their keys."""
+        ...
+
+    async def snapshot(self, kinds: Collection[str]) -> Listing:
+        """All records of these kinds as they were at one revision, in the order of kinds and keys."""
         ...
 
     async def commit(

@@ -9,7 +9,7 @@ restart, or when its reader is slow, it starts over.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from typing import Self, TypeVar
 
 import msgspec
@@ -71,6 +71,20 @@ class EmbeddedStore:
         found = {key: Record(kind, key, body, _version(body)) for key, body in stored.items()}
         found |= {record.key: record for record in self._leased.values() if record.kind == kind}
         return Listing(tuple(found[key] for key in sorted(found)), revision)
+
+    async def snapshot(self, kinds: Collection[str]) -> Listing:
+        for kind in kinds:
+            self._remember(kind)
+        revision = self._revision
+        leased = [record for record in self._leased.values() if record.kind in kinds]
+        stored = await self._state.fetch_several(kinds)
+        found = {
+            (kind, key): Record(kind, key, body, _version(body))
+            for kind in stored
+            for key, body in stored[kind].items()
+        }
+        found |= {record.name: record for record in leased}
+        return Listing(tuple(found[name] for name in sorted(found)), revision)
 
     async def commit(
         self, *steps: Step, applied: Callable[[int], None] | None = None, happened: bool = False, lazy: bool = False

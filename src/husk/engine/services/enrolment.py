@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.records import News
 from husk.config import ClusterStoreConfig
 from husk.engine.services import joining
 from husk.engine.services.attending import Attending
@@ -265,6 +266,13 @@ class Enrolment:
         await shared.close()
         self._sharing.end()
         self._store.alone(self._embedded())
+
+    def share_networks(self, there: News | None) -> None:
+        """The store holds these records from now on; None: nothing any more."""
+        if there is not None:
+            self._sharing.switched(there)
+        elif self.shared is None:
+            self._sharing.end()
 
     # --- promotion and demotion
 

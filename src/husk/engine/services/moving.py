@@ -7,6 +7,7 @@ Tasks run on meanwhile; whoever wants to write a record waits.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import KEY, read_swarm
 from husk.errors import Conflict, HuskError
 
+R = TypeVar("R", Record, Put)
 SWARM = "swarm"
 # Networks that hosts share, and addresses on them, are known by `SharedNetworks` alone.
 KINDS = (*READERS, "overlay", "address")
@@ -92,7 +94,7 @@ async def copy(source: ClusterStore, target: ClusterStore) -> int:
     count = 1
     for kind in KINDS:
         found = (await source.listing(kind)).records if kind != SWARM else ()
-        for some in _batches(record for record in found if _readable(record)):
+        for some in batches(record for record in found if _readable(record)):
             await target.commit(*(Put(record.kind, record.key, record.body, NEW) for record in some))
             count += len(some)
     await target.commit(Put(SWARM, KEY, swarm.body, NEW))
@@ -102,7 +104,7 @@ async def copy(source: ClusterStore, target: ClusterStore) -> int:
 async def drop(store: ClusterStore) -> None:
     """Remove the records of the swarm from a store; safe to call twice."""
     for kind in sorted(KINDS, key=lambda kind: kind != SWARM):
-        for some in _batches(record for record in (await store.listing(kind)).records if _readable(record)):
+        for some in batches(record for record in (await store.listing(kind)).records if _readable(record)):
             await store.commit(*(Delete(record.kind, record.key) for record in some), happened=True)
 
 
@@ -113,9 +115,9 @@ async def everything(store: ClusterStore) -> News:
     return News(max(listing.revision for listing in listings), True, records)
 
 
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+def batches(records: Iterable[R]) -> Iterator[list[R]]:
     """As many records as one transaction takes."""
-    some: list[Record] = []
+    some: list[R] = []
     size = 0
     for record in records:
         if some and (len(some) == MOST_STEPS or size + len(record.body) > MOST_BYTES):

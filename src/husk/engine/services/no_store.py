@@ -1,6 +1,6 @@
 """The store of a host that has none: a worker has of the swarm's records what a manager tells it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import NoReturn
 
 from husk.cluster.records import Listing, News, Record, Step
@@ -16,6 +16,9 @@ class NoStore:
         _refuse()
 
     async def listing(self, kind: str) -> Listing:
+        _refuse()
+
+    async def snapshot(self, kinds: Collection[str]) -> Listing:
         _refuse()
 
     async def commit(

@@ -47,6 +47,7 @@ from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
     from husk.cluster.port.server import ClusterPort
+    from husk.engine.services.backups import Backups
     from husk.engine.services.dispatcher import Dispatcher
     from husk.engine.services.liveness import Liveness
     from husk.engine.services.log_broker import LogBroker
@@ -187,6 +188,20 @@ def _build(
 
         return open_broker(store.nodes, cluster, certificates, containers, assignments)
 
+    @functools.cache
+    def backups() -> "Backups":
+        from husk.engine.services.backups import Backups
+
+        return Backups(
+            store=store,
+            cluster=cluster,
+            sealer=sealer,
+            certificates=certificates,
+            networks=networks,
+            gateway=gateway,
+            enrolment=enrolment,
+        )
+
     async def worker(membership: Membership) -> "Worker":
         from husk.engine.services.worker import Worker
 
@@ -301,6 +316,7 @@ def _build(
         nodes=nodes,
         workers=workers,
         enrolment=enrolment,
+        backups=backups,
         certificates=certificates,
         gateway=gateway,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),

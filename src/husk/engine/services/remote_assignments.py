@@ -151,6 +151,9 @@ class RemoteAssignments:
         if (known := self._given.get(task.id)) is not None:
             # Whoever works for the task has it in hand; how far it came is known best here, until it is given up.
             status = task.status if task.status.state == "orphaned" else known.task.status
+            if self._coming is not None and waiting is None and status.state != task.status.state:
+                # A manager whose records come out of a backup has not heard it.
+                self._say(Report(task_id=task.id, status=status))
             for name in task.__struct_fields__:
                 setattr(known.task, name, getattr(task, name))
             known.task.status = status

@@ -2,7 +2,8 @@
 
 import contextlib
 import logging
-from typing import get_args
+from collections.abc import Callable
+from typing import TYPE_CHECKING, get_args
 
 from husk.cluster.records import StoreUnavailable
 from husk.engine.containers.service import Containers
@@ -44,6 +45,9 @@ from husk.engine.services.workers import Workers
 from husk.errors import Conflict, HuskError, InvalidParameter
 from husk.registry.auth import Credentials
 
+if TYPE_CHECKING:
+    from husk.engine.services.backups import Backups
+
 log = logging.getLogger(__name__)
 
 
@@ -69,8 +73,10 @@ class Services:
         events: Events,
         workers: Workers,
         enrolment: Enrolment,
+        backups: Callable[[], "Backups"],
     ) -> None:
         self.cluster = cluster
+        self.backups = backups
         self.enrolment = enrolment
         enrolment.started = self.started
         self._workers = workers
@@ -218,6 +224,8 @@ class Services:
         if self.cluster.unreadable:
             return
         await self.cluster.open()
+        if (place := self.cluster.membership) is not None and place.restoring:
+            await self.backups().go_on()
         if (membership := self.cluster.worker) is not None:
             try:
                 await self.enrolment.work(membership)

@@ -91,6 +91,8 @@ class Membership(Struct, kw_only=True):
     store_files: list[str] = []
     # Where this host runs a member of the swarm's own etcd: those that were there before it, by name, HOST:PORT.
     others: dict[str, str] | None = None
+    # The swarm whose records a backup brings here in this moment: what a crash leaves of them goes at the next start.
+    restoring: str = ""
 
     @property
     def known_managers(self) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
@@ -151,6 +151,14 @@ class StateStore:
     async def fetch(self, kind: str) -> dict[str, bytes]:
         """The same at any time: with all that was begun to be written before."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self.load, kind)
+
+    async def fetch_several(self, kinds: Iterable[str]) -> dict[str, dict[str, bytes]]:
+        """The same for several kinds, as they were at one moment."""
+
+        def load() -> dict[str, dict[str, bytes]]:
+            return {kind: self.load(kind) for kind in kinds}
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, load)
 
     def has(self, *kinds: str) -> bool:
         """Whether there is a record of one of these kinds."""

@@ -186,3 +186,37 @@ async def test_leaving_takes_force_while_one_is_its_manager(client: ClientSessio
     assert (await client.post("/swarm/leave")).status == 503
     assert (await client.post("/swarm/leave?force=1")).status == 200
     assert not room.cluster.active and room.networks.listing() == []
+
+
+def opened_by(word: str) -> dict[str, str]:
+    return {"X-Husk-Passphrase": base64.urlsafe_b64encode(word.encode()).decode()}
+
+
+async def test_a_swarm_is_backed_up_and_brought_back(client: ClientSession, room: SwarmRoom) -> None:
+    word = opened_by("correct horse")
+    assert (await client.post("/swarm/backup", headers=word)).status == 503
+    node = await init(client, AdvertiseAddr="127.0.0.1")
+    assert (await client.post("/swarm/backup")).status == 400
+    assert (await client.post("/swarm/backup", headers={"X-Husk-Passphrase": "\u00e9"})).status == 400
+    answer = await client.post("/swarm/backup", headers=word)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/octet-stream")
+    data = await answer.read()
+    refused = await client.post("/swarm/restore", headers=word, data=data)
+    assert refused.status == 503 and "already part of a swarm" in (await refused.json())["message"]
+    assert (await client.post("/swarm/leave?force=1")).status == 200
+    wrong = await client.post("/swarm/restore", headers=opened_by("wrong"), data=data)
+    assert wrong.status == 401 and "not its passphrase" in (await wrong.json())["message"]
+    for query, content in (("", b""), ("", data[:-9]), ("?advertiseAddr=nowhere", data)):
+        assert (await client.post(f"/swarm/restore{query}", headers=word, data=content)).status == 400
+    assert not room.cluster.active
+    done = await client.post("/swarm/restore", headers=word, data=data)
+    assert (done.status, await done.json()) == (200, node)
+    assert room.cluster.active
+
+
+async def test_a_file_that_is_too_large_is_no_backup(
+    client: ClientSession, room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("husk.engine.services.backup_file.LARGEST", 100)
+    answer = await client.post("/swarm/restore", data=bytes(101))
+    assert answer.status == 400 and "at most" in (await answer.json())["message"]

@@ -1,9 +1,11 @@
 """A swarm on doubles of its networks and containers: what it declares is real and in a store of its own."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+
+import msgspec
 
 from husk.cluster.endpoints import Endpoint as Endpoint_
 from husk.engine.containers.service import Containers
@@ -13,6 +15,7 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
+from husk.engine.services.backups import Backups
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.council import Council
@@ -85,6 +88,21 @@ class FakeServiceAddresses:
             network.service_addresses.remove(address)
 
 
+class FakePresence:
+    """All of the swarm's networks are this host's alone."""
+
+    def __init__(self, networks: "FakeNetworks") -> None:
+        self._networks = networks
+
+    @property
+    def alone(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(record=network) for network in self._networks.listing() if network.driver == "overlay"]
+
+    def numbered(self, live: SimpleNamespace, others: Collection[int]) -> Network:
+        number = next(number for number in range(4097, 1 << 24) if number not in others)
+        return msgspec.structs.replace(live.record, vni=number, service_addresses=[])
+
+
 class FakeNetworks:
     """Networks 10.n.0.0/24 without interfaces; the addresses of services begin at 100."""
 
@@ -95,6 +113,7 @@ class FakeNetworks:
         self.service_addresses = FakeServiceAddresses(self.find)
         self.fails: HuskError | None = None
         self.pools: list[Sequence[object]] = []
+        self.presence = FakePresence(self)
 
     def add(self, name: str, **fields: Any) -> Network:
         number = len(self.records)
@@ -272,6 +291,16 @@ class SwarmRoom:
             logs=TaskLogs(cast(Containers, self.containers), self.cluster, self.store.nodes, lambda: self.broker),
             events=self.events,
             workers=cast(Workers, self.workers),
+            enrolment=self.enrolment,
+            backups=lambda: self.backups,
+        )
+        self.backups = Backups(
+            store=self.store,
+            cluster=self.cluster,
+            sealer=self.sealer,
+            certificates=self.certificates,
+            networks=networks,
+            gateway=cast(Gateway, self.gateway),
             enrolment=self.enrolment,
         )
 

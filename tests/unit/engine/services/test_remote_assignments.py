@@ -171,3 +171,20 @@ async def test_a_report_that_was_not_heard_counts_when_all_is_told_again(worker:
     worker.tell(given(state="running"), all=True)
     again = worker.assignments.task("t")
     assert again is not None and again.status.state == "failed"
+
+
+async def test_a_manager_that_knows_less_than_it_was_told_hears_it_again(worker: Worker) -> None:
+    """Its records may come out of a backup."""
+    worker.tell(given("t"), given("u"), all=True, complete=True)
+    worker.assignments.start()
+    for name, state in (("t", "failed"), ("u", "running")):
+        task = worker.assignments.task(name)
+        assert task is not None
+        await worker.assignments.report(task, status(state))  # type: ignore[arg-type]
+    await worker.until(lambda: len(worker.manager.heard) == 2)
+    worker.manager.heard.clear()
+    worker.tell(given("t", "running"), given("u", "running"), all=True, complete=True)
+    await worker.until(lambda: worker.manager.heard)
+    assert [(report.task_id, report.status and report.status.state) for report in worker.manager.heard] == [
+        ("t", "failed")
+    ]

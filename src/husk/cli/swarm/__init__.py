@@ -1,0 +1,1 @@
+"""`husk swarm`: what docker's own `docker swarm` has no word for."""

@@ -1,0 +1,233 @@
+"""Backup and restore of the whole swarm: all of its records as of one revision, with the keys that open them.
+
+A backup is made by any manager while everything runs. It is brought back by a daemon that is in no swarm, which is the
+only manager then (`restored`). The host's place is written first, with a mark; then the keys, then the records, that of
+the swarm last. So whatever a crash leaves, the next start has all of it, or removes what there is (`go_on`).
+"""
+
+import asyncio
+import logging
+from typing import NamedTuple
+
+import msgspec
+
+from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.records import News, Put
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.networks.service import Networks
+from husk.engine.services import backup_file
+from husk.engine.services.certificates import Certificates
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.cluster_store import ClusterStore
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.enrolment import Enrolment
+from husk.engine.services.gateway import Gateway
+from husk.engine.services.moving import KINDS, batches, drop, everything
+from husk.engine.services.node import MANAGER_PORT, ManagerStatus
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.refusals import HAS_ONE
+from husk.engine.services.restored import own_node, restored
+from husk.engine.services.swarm import Membership
+from husk.engine.services.unlock_keys import KEY_PREFIX, read_key
+from husk.errors import HuskError, InvalidParameter, NotImplementedYet, Unavailable
+from husk.network import own_addresses
+from husk.storage.secrets.sealing import Sealer
+
+log = logging.getLogger(__name__)
+
+SHORTEST = 8
+"""Of a passphrase."""
+OVERLAY = "overlay"
+_LATEST = 1 << 62
+
+
+class Where(NamedTuple):
+    """Where the restored manager is to be; what is empty is as it was."""
+
+    advertise: Endpoint | None = None
+    listen: Endpoint | None = None
+    data_path: str = ""
+
+
+class Backups:
+    def __init__(
+        self,
+        *,
+        store: SwarmRecords,
+        cluster: Cluster,
+        sealer: Sealer,
+        certificates: Certificates,
+        networks: Networks,
+        gateway: Gateway,
+        enrolment: Enrolment,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._sealer = sealer
+        self._certificates = certificates
+        self._networks = networks
+        self._gateway = gateway
+        self._enrolment = enrolment
+
+    # --- backup
+
+    async def make(self, passphrase: str) -> bytes:
+        """The file. A swarm with autolock needs no passphrase: what unlocks it opens the backup, too."""
+        swarm = self._cluster.swarm
+        if swarm.autolock and passphrase:
+            raise InvalidParameter("this swarm has autolock: its unlock key opens the backup, and no passphrase does")
+        if not swarm.autolock and len(passphrase) < SHORTEST:
+            raise InvalidParameter(f"a backup holds all keys of the swarm: it needs a passphrase, {SHORTEST} at least")
+        taken = await self._store.store.snapshot(KINDS)
+        key, unlock_key = await asyncio.to_thread(self._cluster.shared_keys)
+        kept = [backup_file.Kept(record.kind, record.key, msgspec.Raw(record.body)) for record in taken.records]
+        membership = self._cluster.membership
+        content = backup_file.Content(
+            swarm=swarm.id,
+            node=self._cluster.node_id,
+            listen_address=membership.listen_address if membership is not None else "",
+            key=key,
+            unlock_key=unlock_key,
+            records=[*kept, *self._own_networks(kept)],
+        )
+        secret = unlock_key if swarm.autolock else passphrase.encode()
+        return await asyncio.to_thread(backup_file.write, content, secret, rfc3339(now_ns()))
+
+    def _own_networks(self, kept: list[backup_file.Kept]) -> list[backup_file.Kept]:
+        """The swarm's networks that are this host's alone, as they are where hosts share them."""
+        known = {record.key for record in kept if record.kind == OVERLAY}
+        numbers = {_vni(record) for record in kept if record.kind == OVERLAY}
+        found = []
+        for live in self._networks.presence.alone:
+            if live.record.id not in known:
+                network = self._networks.presence.numbered(live, numbers)
+                numbers.add(network.vni)
+                known.add(network.id)
+                found.append(backup_file.Kept(OVERLAY, network.id, msgspec.Raw(msgspec.json.encode(network))))
+        for network in self._networks.listing():
+            if network.scope == "swarm" and network.id not in known:
+                raise NotImplementedYet(
+                    f"network {network.name} is of a kind that hosts of a swarm do not share yet (an encrypted one, or "
+                    "of another driver): a backup cannot hold it"
+                )
+        return found
+
+    # --- restore
+
+    async def restore(self, data: bytes, secret: str, where: Where) -> str:
+        """Go on with the swarm of a backup, as its only manager; the node's id. Where it fails nothing is changed."""
+        content = await asyncio.to_thread(backup_file.read, data, _secret(data, secret))
+        async with self._enrolment.changing:
+            self._cluster.check_alone()
+            if self._store.swarm is not None:
+                raise Unavailable(HAS_ONE)
+            membership, records = await self._planned(content, where)
+            if membership.listen_address:
+                await self._gateway.probe(read_endpoint(membership.listen_address, MANAGER_PORT))
+            try:
+                await self._bring(membership, content, records)
+            except BaseException:
+                await self._undo()
+                raise
+            await self.go_on()
+            await self._cluster.describe_self()
+        log.info("this node goes on with swarm %s, from a backup", content.swarm)
+        return membership.node_id
+
+    async def _planned(self, content: backup_file.Content, where: Where) -> tuple[Membership, list[Put]]:
+        former = own_node(content)
+        advertise = where.advertise or Endpoint(former.status.addr, 0)
+        if where.advertise is None and not await asyncio.to_thread(own_addresses.is_own, advertise.host):
+            raise InvalidParameter(
+                f"the manager that made the backup had the address {advertise.host}, which this host has not: use "
+                "--advertise-addr; workers come back by themselves to addresses of former managers only"
+            )
+        listen = str(where.listen or "") or content.listen_address
+        if where.listen is None and listen and not await asyncio.to_thread(_can_listen, listen):
+            listen = ""
+        data_path = where.data_path or former.data_path
+        if data_path and not await asyncio.to_thread(own_addresses.is_own, data_path):
+            data_path = ""
+        port = advertise.port or (where.listen.port if where.listen is not None else _port_of(former.manager))
+        records = await asyncio.to_thread(restored, content, advertise.host, port, data_path, now_ns())
+        membership = Membership(
+            node_id=content.node,
+            advertise_address=advertise.host,
+            listen_address=listen,
+            restoring=content.swarm,
+        )
+        return membership, records
+
+    async def _bring(self, membership: Membership, content: backup_file.Content, records: list[Put]) -> None:
+        # What a former try has left.
+        await drop(self._store.store)
+        await self._cluster.enrol(membership)
+        await asyncio.to_thread(self._sealer.adopt, content.key, content.unlock_key)
+        await write(self._store.store, records)
+        there = await everything(self._store.store)
+        self._store.take_in(there)
+        self._enrolment.share_networks(there)
+
+    async def _undo(self) -> None:
+        try:
+            await drop(self._store.store)
+        except HuskError as error:
+            # The mark in the host's place stays, so that the next start tries again.
+            log.error("what was restored cannot be removed before the next start: %s", error.message)
+            return
+        self._store.take_in(News(_LATEST, True, ()))
+        self._enrolment.share_networks(None)
+        await self._certificates.forget()
+        await self._cluster.part()
+
+    async def go_on(self) -> None:
+        """At a start, and at the end of a restore: all is there, or what is there goes."""
+        membership = self._cluster.membership
+        if membership is None or not membership.restoring:
+            return
+        swarm = self._store.swarm
+        if swarm is not None and swarm.id == membership.restoring:
+            await self._cluster.enrol(msgspec.structs.replace(membership, restoring=""))
+            return
+        log.warning("a restore of a swarm was cut off: nothing is left of it, and this node is in no swarm")
+        if swarm is None:
+            await self._undo()
+        else:
+            # Others have made one in the store meanwhile.
+            await self._cluster.part()
+
+
+async def write(store: ClusterStore, records: list[Put]) -> None:
+    """In one transaction where the store can do that; else the record of the swarm is the last."""
+    if isinstance(store, EmbeddedStore):
+        await store.commit(*records)
+        return
+    *others, swarm = records
+    for some in batches(others):
+        await store.commit(*some)
+    await store.commit(swarm)
+
+
+def _secret(data: bytes, secret: str) -> bytes:
+    head, _ = backup_file.read_head(data)
+    if head.opened_by == "passphrase":
+        return secret.encode()
+    if not secret.strip().startswith(KEY_PREFIX):
+        raise InvalidParameter("the swarm of this backup has autolock: its unlock key opens it (SWMKEY-1-…)")
+    return read_key(secret)
+
+
+def _vni(record: backup_file.Kept) -> int:
+    return msgspec.json.decode(record.body, type=_Numbered).vni
+
+
+class _Numbered(msgspec.Struct):
+    vni: int = 0
+
+
+def _can_listen(text: str) -> bool:
+    return own_addresses.is_own(read_endpoint(text, MANAGER_PORT).host)
+
+
+def _port_of(manager: ManagerStatus | None) -> int:
+    return read_endpoint(manager.addr, MANAGER_PORT).port if manager is not None and manager.addr else MANAGER_PORT
