@@ -40,8 +40,11 @@ def available(name: str) -> bool:
     return name in _HUSKS or shutil.which(name.removesuffix("-new"), path=_search_path(name)) is not None
 
 
-def command(name: str, home: Path, network: bool) -> tuple[list[str], dict[str, str]]:
-    """The command line and environment of an engine that keeps everything below `home` and listens on `home/s`."""
+def command(name: str, home: Path, network: bool, bridge: str = "") -> tuple[list[str], dict[str, str]]:
+    """The command line and environment of an engine that keeps everything below `home` and listens on `home/s`.
+
+    With `bridge` a dockerd is for a network namespace that the caller brings: it has a bridge with this address.
+    """
     host = f"unix://{home}/s"
     directories = ["--data-root", f"{home}/d", "--exec-root", f"{home}/r"]
     settings = home / "daemon.json"
@@ -58,7 +61,8 @@ def command(name: str, home: Path, network: bool) -> tuple[list[str], dict[str, 
     environment = {"PATH": _search_path(name), "HOME": str(home), "TMPDIR": str(temporary)}
     if name.startswith("dockerd"):
         daemon = ["dockerd", "-H", host, "--pidfile", f"{home}/pid", "--config-file", str(settings), *directories]
-        daemon += ["--bip", "10.232.0.1/16"] if network else ["--bridge=none", "--iptables=false", "--ip6tables=false"]
+        bridge = "10.232.0.1/16" if network else bridge
+        daemon += ["--bip", bridge] if bridge else ["--bridge=none", "--iptables=false", "--ip6tables=false"]
         return _apart(daemon, network), environment
     stores = ["--root", f"{home}/d", "--runroot", f"{home}/r", "--tmpdir", f"{home}/t"]
     return (

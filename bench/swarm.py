@@ -1,77 +1,71 @@
 """How long does a swarm take to run many tasks, and to run them again when a node is lost? What does it cost at rest?
 
-    sudo .venv/bin/python -m bench.swarm [--managers 3] [--workers 2] [--tasks 200] [--rest 20]
+    sudo .venv/bin/python -m bench.swarm [--managers 3] [--workers 2] [--tasks 200] [--engines husk,dockerd-new]
 
-Hosts are network namespaces of this machine, each with a daemon of its own; managers run an etcd, all on the same
-disk and processors. The node that is lost is a worker: it is cut off from all others, and its tasks run on there until
-it hears of the swarm again. Memory is PSS. What is on the wire at rest is all that a host sends and gets, etcd's
-members among themselves included.
+Hosts are network namespaces of this machine, each with an engine of its own; Husk's managers run an etcd, all on the
+same disk and processors. The node that is lost is a worker: it is cut off from all others, and its tasks run on there
+until it hears of the swarm again. With three managers or more, the one that plans is killed at the end (kill -9, with
+its etcd), until another says that it plans. Memory is PSS. What is on the wire at rest is all that a host sends and
+gets, whole frames; a manager's is taken apart by port, that of the one with the most.
 """
 
 import json
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
 from bench.sheet import Sheet
-from husk.cluster.etcd.member import mark_of
-from husk.engine.services.wanted import MEMBER
-from husk.kernel import process
-from tests.support.hosts import UPLINK, HostDaemon, Hosts
+from bench.swarm_nodes import PORTS, Node, ask, memory, nodes_of
+from bench.wire import Wire, kib_per_second
+from tests.support.hosts import Hosts
 
 SERVICE = ("--detach", "--no-resolve-image", "--stop-grace-period", "0s", "--restart-delay", "0s")
 PATIENCE = 300.0
+# The programs that are the engine itself; the others run one container each, or keep the swarm's records.
+DAEMON = {"husk": (Path(sys.executable).resolve().name,), "dockerd-new": ("dockerd", "containerd")}
 
 
-class Nodes:
+class Swarm:
     """The nodes of a swarm; the first one is asked."""
 
-    def __init__(self, hosts: Hosts, managers: int) -> None:
-        self.daemons: list[HostDaemon] = [host.daemon() for host in hosts]
-        self.first = self.daemons[0]
+    def __init__(self, engine: str, nodes: Sequence[Node], managers: int) -> None:
+        self.engine, self.nodes, self.managers = engine, nodes, managers
+        self.first = nodes[0]
         self.first.docker("swarm", "init", "--advertise-addr", self.first.where.address)
-        for number, daemon in enumerate(self.daemons[1:], 1):
-            role = "manager" if number < managers else "worker"
-            token = self.first.docker("swarm", "join-token", "-q", role).stdout.strip()
-            daemon.docker("swarm", "join", "--token", token, f"{self.first.where.address}:2377")
-        until(lambda: self.states() == ["ready"] * len(hosts))
+        for number, node in enumerate(nodes[1:], 1):
+            token = ask(self.first, "/swarm")["JoinTokens"]["Manager" if number < managers else "Worker"]
+            node.docker("swarm", "join", "--token", token, f"{self.first.where.address}:2377")
+        until(self.all_ready)
 
-    def states(self) -> list[str]:
-        return sorted(node["Status"]["State"] for node in self.first.http("GET", "/nodes").json())
+    def all_ready(self) -> bool:
+        found = ask(self.first, "/nodes") or []
+        return [node["Status"]["State"] for node in found] == ["ready"] * len(self.nodes)
 
     def running(self) -> list[str]:
         """The nodes of the tasks that run and are wanted."""
         filters = quote(json.dumps({"desired-state": ["running"]}))
-        tasks = self.first.http("GET", f"/tasks?filters={filters}").json()
+        tasks = ask(self.first, f"/tasks?filters={filters}") or []
         return [task["NodeID"] for task in tasks if task["Status"]["State"] == "running"]
 
-    def id_of(self, daemon: HostDaemon) -> str:
-        return str(daemon.http("GET", "/info").json()["Swarm"]["NodeID"])
+    def leader(self, asked: Node) -> str:
+        """The address of the manager that plans, as this one knows it; empty while it knows none."""
+        for node in ask(asked, "/nodes") or []:
+            if (node.get("ManagerStatus") or {}).get("Leader"):
+                return str(node["Status"]["Addr"])
+        return ""
 
-    def memory(self) -> tuple[list[float], list[float]]:
-        """MiB of each daemon, and of each etcd."""
-        daemons = [pss(daemon.process.pid) for daemon in self.daemons if daemon.process is not None]
-        marks = [mark_of(daemon.config.data_root / MEMBER) for daemon in self.daemons]
-        return daemons, [pss(pid) for mark in marks for pid in process.given([mark])]
-
-    def traffic(self, seconds: float) -> list[float]:
-        """KiB a second that each host sends and gets."""
-        before = [_bytes(daemon) for daemon in self.daemons]
-        time.sleep(seconds)
-        return [(_bytes(daemon) - old) / seconds / 1024 for daemon, old in zip(self.daemons, before, strict=True)]
-
-
-def _bytes(daemon: HostDaemon) -> int:
-    lines = daemon.where.run("cat", "/proc/net/dev").splitlines()
-    [fields] = [line.split(":")[1].split() for line in lines if line.strip().startswith(f"{UPLINK}:")]
-    return int(fields[0]) + int(fields[8])
-
-
-def pss(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    def traffic(self, seconds: float) -> list[dict[str, float]]:
+        """KiB a second that each host sends and gets, by port."""
+        with ExitStack() as stack:
+            wires = [stack.enter_context(Wire(node.where.enter, PORTS[self.engine])) for node in self.nodes]
+            before = [wire.read() for wire in wires]
+            time.sleep(seconds)
+            after = [wire.read() for wire in wires]
+        return [kib_per_second(*both, seconds) for both in zip(before, after, strict=True)]
 
 
 def until(condition: Callable[[], bool]) -> float:
@@ -84,59 +78,90 @@ def until(condition: Callable[[], bool]) -> float:
     return time.perf_counter() - begun
 
 
-def measure(sheet: Sheet, nodes: Nodes, hosts: Hosts) -> None:
-    options = sheet.options
+def measure(sheet: Sheet, swarm: Swarm, hosts: Hosts) -> None:
+    options, engine = sheet.options, swarm.engine
     of = f"{options.managers} managers, {options.workers} workers, {options.tasks} tasks"
-    empty = [round(figure, 1) for figure in nodes.traffic(options.rest)]
-    sheet.say("service create")
+    time.sleep(options.settle)
+    _at_rest(sheet, swarm, of="no tasks")
+    sheet.say(f"{engine}: service create")
     before = time.perf_counter()
-    nodes.first.docker(
+    swarm.first.docker(
         "service", "create", *SERVICE, "--name", "web", "--replicas", str(options.tasks), "busybox", "sleep", "86400"
     )
-    until(lambda: len(nodes.running()) == options.tasks)
-    sheet.add("husk", "from service create until all run", "s", time.perf_counter() - before, of=of)
-    sheet.say("at rest")
-    time.sleep(5)
-    daemons, members = nodes.memory()
-    sheet.add("husk", "memory of a daemon", "MiB", statistics.median(daemons), of=of)
-    if members:
-        sheet.add("husk", "memory of an etcd", "MiB", statistics.median(members), of=of)
-    busy = nodes.traffic(options.rest)
-    for role, some, none in (
-        ("manager", busy[: options.managers], empty[: options.managers]),
-        ("worker", busy[options.managers :], empty[options.managers :]),
-    ):
-        if some:
-            sheet.add("husk", f"on the wire of a {role} at rest", "KiB/s", statistics.median(some), of=of)
-            sheet.add("husk", f"on the wire of a {role} at rest", "KiB/s", statistics.median(none), of="no tasks")
-    sheet.say("loss of a node")
-    lost = nodes.daemons[-1]
-    gone = nodes.id_of(lost)
+    until(lambda: len(swarm.running()) == options.tasks)
+    sheet.add(engine, "from service create until all run", "s", time.perf_counter() - before, of=of)
+    time.sleep(options.settle)
+    _memory(sheet, swarm, of)
+    _at_rest(sheet, swarm, of=of)
+    sheet.say(f"{engine}: loss of a node")
+    lost = swarm.nodes[-1]
+    gone = str(ask(lost, "/info")["Swarm"]["NodeID"])
     before = time.perf_counter()
     hosts.isolate(lost.where)
-    until(lambda: len(found := nodes.running()) == options.tasks and gone not in found)
-    sheet.add("husk", "from the loss of a node until all run elsewhere", "s", time.perf_counter() - before, of=of)
+    until(lambda: len(found := swarm.running()) == options.tasks and gone not in found)
+    sheet.add(engine, "from the loss of a node until all run elsewhere", "s", time.perf_counter() - before, of=of)
     hosts.mend()
-    until(lambda: nodes.states() == ["ready"] * len(nodes.daemons))
-    nodes.first.docker("service", "rm", "web")
-    until(lambda: not nodes.first.http("GET", "/tasks").json())
+    until(swarm.all_ready)
+    swarm.first.docker("service", "rm", "web")
+    until(lambda: ask(swarm.first, "/tasks") == [])
+    if options.managers >= 3:
+        _take_over(sheet, swarm, of)
+
+
+def _memory(sheet: Sheet, swarm: Swarm, of: str) -> None:
+    found = [memory(node.directory) for node in swarm.nodes]
+    daemons = [sum(sizes.get(name, 0.0) for name in DAEMON[swarm.engine]) for sizes in found]
+    sheet.add(swarm.engine, "memory of a daemon", "MiB", statistics.median(daemons), of=of)
+    if members := [sizes["etcd"] for sizes in found if "etcd" in sizes]:
+        sheet.add(swarm.engine, "memory of an etcd", "MiB", statistics.median(members), of=of)
+    whole = [sum(sizes.values()) for sizes in found]
+    sheet.add(swarm.engine, "memory of all that runs containers on a node", "MiB", statistics.median(whole), of=of)
+
+
+def _at_rest(sheet: Sheet, swarm: Swarm, of: str) -> None:
+    sheet.say(f"{swarm.engine}: at rest, {of}")
+    found = swarm.traffic(sheet.options.rest)
+    for role, some in (("manager", found[: swarm.managers]), ("worker", found[swarm.managers :])):
+        if some:
+            whole = [sum(parts.values()) for parts in some]
+            name = f"on the wire of a {role} at rest"
+            sheet.add(swarm.engine, name, "KiB/s", statistics.median(whole), of=of)
+            if role == "manager":
+                sheet.add(swarm.engine, f"{name}: the one with most", "KiB/s", max(whole), of=of)
+                for part, rate in max(some, key=lambda parts: sum(parts.values())).items():
+                    sheet.add(swarm.engine, f"{name}: {part}", "KiB/s", rate, of=of)
+
+
+def _take_over(sheet: Sheet, swarm: Swarm, of: str) -> None:
+    sheet.say(f"{swarm.engine}: the manager that plans is killed")
+    until(lambda: swarm.leader(swarm.first) != "")
+    address = swarm.leader(swarm.first)
+    planner = next(node for node in swarm.nodes if node.where.address == address)
+    other = next(node for node in swarm.nodes[: swarm.managers] if node is not planner)
+    before = time.perf_counter()
+    planner.kill()
+    until(lambda: swarm.leader(other) not in ("", address))
+    taken = time.perf_counter() - before
+    sheet.add(swarm.engine, "from kill -9 of the manager that plans until another does", "s", taken, of=of)
+    planner.start()
+    until(swarm.all_ready)
 
 
 def main() -> None:
-    sheet = Sheet("swarm", __doc__)
+    sheet = Sheet("swarm", __doc__, engines="husk,dockerd-new")
     sheet.option("managers", 3, quick=1)
     sheet.option("workers", 2, quick=1)
     sheet.option("tasks", 200, quick=10)
-    sheet.option("rest", 20.0, quick=2.0, about="seconds")
+    sheet.option("rest", 20.0, quick=2.0, about="seconds that traffic is counted for")
+    sheet.option("settle", 8.0, quick=1.0, about="seconds before that")
     options = sheet.read()
-    sheet.title("husk", "husk")
-    with Hosts(options.managers + options.workers) as hosts:
-        nodes = Nodes(hosts, options.managers)
-        try:
-            measure(sheet, nodes, hosts)
-        finally:
-            for daemon in reversed(nodes.daemons):
-                daemon.docker("swarm", "leave", "--force", check=False)
+    for engine in sheet.wanted:
+        if engine not in PORTS:
+            raise SystemExit(f"{engine} has no swarm that could be measured: {', '.join(PORTS)} have")
+        with nodes_of(engine, options.managers + options.workers) as (hosts, nodes):
+            version = str(ask(nodes[0], "/version")["Version"])
+            sheet.title(engine, f"{engine.removesuffix('-new')} {version.split('+')[0]}")
+            measure(sheet, Swarm(engine, nodes, options.managers), hosts)
     sheet.finish()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.wire import Passed, Wire
 from husk.kernel import namespaces
 from tests.support.hosts import Host, HostDaemon, Hosts
 from tests.support.lifecycle import inspect
@@ -53,3 +54,15 @@ def test_what_a_daemon_leaves_on_its_host_is_told() -> None:
         hosts[0].daemon()
         hosts[0].run("ip", "link", "add", "left0", "type", "bridge")
     assert len(hosts) == 0
+
+
+def test_what_a_host_sends_is_counted_by_port_and_nothing_stays() -> None:
+    with Hosts(2) as hosts:
+        first, second = hosts
+        with Wire(first.enter, {"gossip": 7946, "none": 1}) as wire:
+            before = wire.read()
+            first.run("bash", "-c", f"echo -n 12345 >/dev/udp/{second.address}/7946")
+            after = wire.read()
+        assert after["gossip"].packets == before["gossip"].packets + 1 and after["none"] == Passed(0, 0)
+        assert after["gossip"].bytes == before["gossip"].bytes + 14 + 20 + 8 + 5, "the frame, with its heads"
+        assert first.left() == []

@@ -18,9 +18,16 @@ from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# How often within its time a lease is renewed; how long its end may take, in seconds.
+# How often within its time a lease is renewed. In seconds: the shortest pause before that, where the last renewal came
+# late, and how long its end may take.
 _TIMES = 3
+_SOONEST = 0.1
 _FAREWELL = 2.0
+
+
+def pause(seconds: float, left: float) -> float:
+    """How long to wait before a lease of so many seconds is renewed. After an answer that came late little is left."""
+    return min(seconds / _TIMES, max(left / 2, _SOONEST))
 
 
 class EtcdLease:
@@ -63,7 +70,7 @@ class EtcdLease:
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
         while not self._lost.is_set():
-            await asyncio.sleep(self._seconds / _TIMES)
+            await asyncio.sleep(pause(self._seconds, self._until - loop.time()))
             asked = loop.time()
             try:
                 answer, _ = await self._channel.unary(KEEP_ALIVE, LeaseRequest(id=self.id).encode(), self._seconds)

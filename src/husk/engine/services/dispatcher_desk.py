@@ -14,7 +14,7 @@ from typing import Protocol
 from husk.cluster.port.faults import TooMany
 from husk.engine.services.assignment_messages import Beat, Heard, Report, Reports, Told, decoded, encoded
 from husk.engine.services.dispatcher import Dispatcher
-from husk.engine.services.heartbeats import PERIOD
+from husk.engine.services.heartbeats import PERIOD, period_of
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import NodeDescription
 from husk.errors import Forbidden, HuskError
@@ -101,6 +101,8 @@ class Pulse:
         self._description = description
         # What the last answer was: empty where a manager has heard.
         self.trouble = ""
+        # As a manager said last.
+        self._period = PERIOD
         # The swarm does not know this node any more.
         self.removed = False
         self._tasks = Tasks()
@@ -124,7 +126,7 @@ class Pulse:
                     await self._calls.describe(encoded(self._description))
                     self._description = None
             # Shorter than what makes a node lost: the next manager may still hear in time.
-            beat = decoded(await self._calls.heartbeat(PERIOD / SECOND), Beat)
+            beat = decoded(await self._calls.heartbeat(self._period / SECOND), Beat)
         except HuskError as error:
             if error.message != self.trouble:
                 log.info("no manager hears that this node lives: %s", error.message)
@@ -134,4 +136,5 @@ class Pulse:
                 self._when_removed()
             return PERIOD if self.removed else SECOND
         self.trouble, self.removed = "", False
-        return beat.period_ns or PERIOD
+        self._period = period_of(beat.period_ns)
+        return self._period

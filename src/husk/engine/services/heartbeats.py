@@ -11,42 +11,49 @@ from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node, NodeState
 
 PERIOD = 5 * SECOND
+# What is asked for may be shorter, a lease of etcd cannot.
+SHORTEST = SECOND
 MISSED = 3
 GRACE = PERIOD * MISSED
 FAILURE = "heartbeat failure"
 
 
+def period_of(wanted: int) -> int:
+    """How often nodes are to be heard where a swarm is set to this (`Dispatcher.HeartbeatPeriod`); 0 says nothing."""
+    return max(wanted, SHORTEST) if wanted else PERIOD
+
+
 class Heartbeats:
-    """When this manager last heard of which node; times are those of a clock that only goes on."""
+    """When this manager last heard of which node, and in which time it was told to be heard again; times are those of a
+    clock that only goes on."""
 
-    def __init__(self, period: int = PERIOD) -> None:
-        self.period = period
-        self._heard: dict[str, int] = {}
+    def __init__(self) -> None:
+        # By node: when it has missed too often.
+        self._lost: dict[str, int] = {}
 
-    def beat(self, node_id: str, now: int) -> bool:
+    def beat(self, node_id: str, now: int, period: int = PERIOD) -> bool:
         """A node lives. Whether that is news."""
-        fresh = node_id not in self._heard
-        self._heard[node_id] = now
+        fresh = node_id not in self._lost
+        self._lost[node_id] = now + period * MISSED
         return fresh
 
     def silent(self, now: int) -> list[str]:
         """Those that have missed too often; they are forgotten until they are heard again."""
-        found = [node_id for node_id, heard in self._heard.items() if now - heard >= self.period * MISSED]
+        found = [node_id for node_id, lost in self._lost.items() if now >= lost]
         for node_id in found:
-            del self._heard[node_id]
+            del self._lost[node_id]
         return found
 
     def next_alarm(self) -> int | None:
         """When the next one would have missed too often."""
-        heard = min(self._heard.values(), default=None)
-        return None if heard is None else heard + self.period * MISSED
+        return min(self._lost.values(), default=None)
 
     def forget(self, node_id: str) -> None:
-        self._heard.pop(node_id, None)
+        self._lost.pop(node_id, None)
 
     @property
     def known(self) -> Collection[str]:
-        return self._heard.keys()
+        return self._lost.keys()
 
 
 class Verdict(NamedTuple):
@@ -55,16 +62,19 @@ class Verdict(NamedTuple):
     message: str = ""
 
 
-def verdicts(nodes: Iterable[Node], alive: Mapping[str, int] | Collection[str], watched_for: int) -> list[Verdict]:
+def verdicts(
+    nodes: Iterable[Node], alive: Mapping[str, int] | Collection[str], watched_for: int, grace: int = GRACE
+) -> list[Verdict]:
     """The nodes whose records do not say how they are. `alive` are those that some manager hears.
 
-    `watched_for` says how long the leader has known who lives: nobody is down before it had time to say that it is not.
+    `watched_for` says how long the leader has known who lives: nobody is down before it had time, `grace`, to say that
+    it is not.
     """
     found = []
     for node in nodes:
         if node.id in alive:
             if node.status.state != "ready":
                 found.append(Verdict(node.id, "ready"))
-        elif node.status.state in ("ready", "disconnected", "unknown") and watched_for >= GRACE:
+        elif node.status.state in ("ready", "disconnected", "unknown") and watched_for >= grace:
             found.append(Verdict(node.id, "down", FAILURE))
     return found

@@ -22,9 +22,12 @@ log = logging.getLogger(__name__)
 
 LEADER, PLANNER = "leader", "planner"
 # How long a manager is believed to be there when nothing is heard of it, in seconds: a whole number for etcd.
-LEASE = 5
-# When to try again: after an error, and where no news of the leader's end came.
-PAUSE, LOOK = 1.0, 2.0
+# When a leader dies with the etcd member that led, its record goes after the members' election (3 s at most), half of
+# that again, and this: with 10 s in all another one is to lead.
+LEASE = 4
+# When to try again: after an error, and where no news of the leader's end came. A try is a write on all members' disks;
+# that a member hangs is seen by renewals of the lease, not by this.
+PAUSE, LOOK = 1.0, 10.0
 # No record has this version: one that does not lead must not plan.
 _NEVER = 1 << 62
 

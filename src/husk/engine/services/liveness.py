@@ -16,7 +16,7 @@ import msgspec
 
 from husk.cluster.records import Delete, News, Put, Stale
 from husk.engine.services.cluster_store import ClusterStore, Lease
-from husk.engine.services.heartbeats import GRACE, Heartbeats, verdicts
+from husk.engine.services.heartbeats import MISSED, PERIOD, Heartbeats, verdicts
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node, NodeState
 from husk.errors import HuskError
@@ -27,16 +27,31 @@ log = logging.getLogger(__name__)
 ALIVE = "alive"
 # In seconds: when the store cannot be asked; between two looks at the nodes when nothing is heard.
 PAUSE, LOOK = 1.0, 2.0
+Period = Callable[[], int]
+
+
+def usual() -> int:
+    return PERIOD
 
 
 class Hearing:
-    def __init__(self, store: ClusterStore, node_id: str, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        """`node_id` is the manager's own."""
+    def __init__(
+        self,
+        store: ClusterStore,
+        node_id: str,
+        clock: Callable[[], int] = time.monotonic_ns,
+        period: Period = usual,
+    ) -> None:
+        """`node_id` is the manager's own; `period` says in which time nodes are to be heard, and may change."""
+        self._period = period
         self._store = store
         self._node_id = node_id
         self._clock = clock
         self._beats = Heartbeats()
         self._lease: Lease | None = None
+        self._lease_seconds = 0
+        # Those before it, until all is written under this one.
+        self._former: list[Lease] = []
         # Those that have a record under the lease.
         self._written: set[str] = set()
         self._tasks = Tasks()
@@ -49,18 +64,20 @@ class Hearing:
         """Hear no more. The records stay for as long as the lease does, so that a daemon which starts again at once was
         never away; `for_good` they go now."""
         await self._tasks.cancel_all()
-        if self._lease is not None and not self._lease.lost:
-            if for_good:
-                with contextlib.suppress(HuskError):
-                    await self._lease.close()
-            else:
-                self._lease.abandon()
+        for lease in (*self._former, self._lease):
+            if lease is not None and not lease.lost:
+                if for_good:
+                    with contextlib.suppress(HuskError):
+                        await lease.close()
+                else:
+                    lease.abandon()
 
     def beat(self, node_id: str) -> int:
         """A node lives; in which time it should say so again."""
-        if self._beats.beat(node_id, self._clock()):
+        period = self._period()
+        if self._beats.beat(node_id, self._clock(), period):
             self._changed.set()
-        return self._beats.period
+        return period
 
     def forget(self, node_id: str) -> None:
         """A node has left."""
@@ -77,19 +94,32 @@ class Hearing:
 
     async def _look(self) -> None:
         self._changed.clear()
-        if self._lease is None or self._lease.lost:
-            self._written = set()
-            self._lease = await self._store.lease(GRACE // SECOND)
+        lease = await self._held()
         self._beats.silent(self._clock())
         wanted = {self._node_id, *self._beats.known}
         for node_id in wanted - self._written:
             body = msgspec.json.encode({"manager": self._node_id})
-            await self._store.commit(Put(ALIVE, node_id, body, lease=self._lease.id))
+            await self._store.commit(Put(ALIVE, node_id, body, lease=lease.id))
             self._written.add(node_id)
         for node_id in self._written - wanted:
             await self._remove(node_id)
             self._written.discard(node_id)
-        await self._wait(self._lease)
+        while self._former:
+            # All are under the new one by now: nobody was away.
+            await self._former[-1].close()
+            self._former.pop()
+        await self._wait(lease)
+
+    async def _held(self) -> Lease:
+        """The lease to write under: another one when nodes are to be heard in another time."""
+        former, seconds = self._lease, -(-self._period() * MISSED // SECOND)
+        if former is not None and not former.lost and seconds == self._lease_seconds:
+            return former
+        self._lease, self._lease_seconds = await self._store.lease(seconds), seconds
+        self._written = set()
+        if former is not None:
+            self._former.append(former)
+        return self._lease
 
     async def _remove(self, node_id: str) -> None:
         """Unless another manager hears it now."""
@@ -101,7 +131,8 @@ class Hearing:
     async def _wait(self, lease: Lease) -> None:
         """Until there may be something to write."""
         alarm = self._beats.next_alarm()
-        timeout = None if alarm is None else max(0.0, (alarm - self._clock()) / SECOND)
+        # The period may be another one.
+        timeout = LOOK if alarm is None else min(LOOK, max(0.0, (alarm - self._clock()) / SECOND))
         waiting = [
             self._tasks.spawn(_until(self._changed), "news of nodes"),
             self._tasks.spawn(lease.wait_lost(), "the lease of who lives"),
@@ -128,9 +159,11 @@ class Marking:
         leading: Callable[[], bool],
         marked: Callable[[], None],
         clock: Callable[[], int] = time.monotonic_ns,
+        period: Period = usual,
     ) -> None:
         """Only who is `leading` marks. `marked` hears that a node is another one now."""
         self._leading = leading
+        self._period = period
         self._store = store
         self._nodes = nodes
         self._marker = marker
@@ -184,7 +217,8 @@ class Marking:
                     await self._changed.wait()
 
     async def _mark(self, watched_for: int) -> None:
-        found = verdicts(list(self._nodes()), self._alive, watched_for) if self._leading() else []
+        grace = self._period() * MISSED
+        found = verdicts(list(self._nodes()), self._alive, watched_for, grace) if self._leading() else []
         for verdict in found:
             await self._marker.mark(verdict.node_id, verdict.state, verdict.message)
         if found:
@@ -194,15 +228,16 @@ class Marking:
 class Liveness:
     """Both, for a manager that is not alone."""
 
-    def __init__(self, store: ClusterStore, marking: Marking) -> None:
+    def __init__(self, store: ClusterStore, marking: Marking, period: Period = usual) -> None:
         self._store = store
+        self._period = period
         self._marking = marking
         self._hearing: Hearing | None = None
 
     def start(self, node_id: str) -> None:
         """Nothing is done where it is started."""
         if self._hearing is None:
-            self._hearing = Hearing(self._store, node_id)
+            self._hearing = Hearing(self._store, node_id, period=self._period)
             self._hearing.start()
             self._marking.start()
 

@@ -172,7 +172,11 @@ def _build(
         return led
 
     def liveness() -> "Liveness":
+        from husk.engine.services.heartbeats import period_of
         from husk.engine.services.liveness import Liveness, Marking
+
+        def period() -> int:
+            return period_of(store.swarm.spec.dispatcher.heartbeat_period if store.swarm is not None else 0)
 
         marking = Marking(
             store.store,
@@ -180,8 +184,9 @@ def _build(
             nodes,
             leading=lambda: store.leadership.leading,
             marked=lambda: reconciler.wake(),
+            period=period,
         )
-        return Liveness(store.store, marking)
+        return Liveness(store.store, marking, period)
 
     def broker() -> "LogBroker":
         from husk.engine.services.other_managers import open_broker

@@ -100,7 +100,7 @@ class Ported:
 
     def beat(self, node: str) -> int:
         self.beats.beat(node, 0)
-        return self.beats.period
+        return PERIOD
 
     async def describe(self, node: str, description: NodeDescription) -> None:
         self.world.store.nodes[node].description = description
@@ -237,3 +237,12 @@ async def test_a_node_that_has_just_said_what_it_is_lives_all_the_same() -> None
     for _ in range(2):
         await pulse.beat()
     assert calls.describe.await_count == 2, "it is said once more, and then no more"
+
+
+async def test_a_node_is_heard_as_often_as_the_manager_says() -> None:
+    calls = AsyncMock(heartbeat=AsyncMock(return_value=encoded(Beat(period_ns=2 * SECOND))))
+    pulse = Pulse(calls)
+    assert await pulse.beat() == 2 * SECOND and calls.heartbeat.await_args.args == (PERIOD / SECOND,)
+    assert await pulse.beat() == 2 * SECOND and calls.heartbeat.await_args.args == (2,), "the next may hear in time"
+    calls.heartbeat.return_value = encoded(Beat(period_ns=1))
+    assert await pulse.beat() == SECOND, "however short it is said to be"

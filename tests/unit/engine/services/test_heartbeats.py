@@ -1,6 +1,6 @@
 """Three missed heartbeats and a node is down; nobody is down before it could say that it is not."""
 
-from husk.engine.services.heartbeats import GRACE, PERIOD, Heartbeats, verdicts
+from husk.engine.services.heartbeats import GRACE, PERIOD, SHORTEST, Heartbeats, period_of, verdicts
 from husk.engine.services.node import Node, NodeState, NodeStatus
 
 
@@ -30,3 +30,18 @@ def test_records_say_how_nodes_are():
 def test_a_new_leader_waits_before_it_calls_anybody_lost():
     assert verdicts([node("a", "ready"), node("b", "unknown")], {}, GRACE - 1) == []
     assert [verdict.state for verdict in verdicts([node("a", "disconnected")], {}, GRACE)] == ["down"]
+
+
+def test_each_node_has_the_time_that_it_was_told():
+    beats = Heartbeats()
+    beats.beat("a", 0, PERIOD)
+    beats.beat("b", 0, 2 * PERIOD)
+    assert beats.silent(3 * PERIOD) == ["a"] and beats.next_alarm() == 6 * PERIOD
+    beats.beat("b", PERIOD, PERIOD // 5)
+    assert beats.silent(2 * PERIOD) == ["b"]
+
+
+def test_what_a_swarm_is_set_to():
+    assert [period_of(wanted) for wanted in (0, 1, SHORTEST, 7 * PERIOD)] == [PERIOD, SHORTEST, SHORTEST, 7 * PERIOD]
+    nodes = [node("a", "ready")]
+    assert verdicts(nodes, {}, GRACE, 2 * GRACE) == [] and len(verdicts(nodes, {}, GRACE // 5, GRACE // 5)) == 1

@@ -29,11 +29,20 @@ class Time:
 class Swarm:
     def __init__(self, state: StateStore) -> None:
         self.store, self.clock = EmbeddedStore(state), Time()
-        self.hearing = Hearing(self.store, "m", self.clock)
+        self.period = PERIOD
+        self.hearing = Hearing(self.store, "m", self.clock, lambda: self.period)
         self.nodes: dict[str, Node] = {}
         self.marked = 0
         self.leading = True
-        self.marking = Marking(self.store, self.nodes.values, self, lambda: self.leading, self._noticed, self.clock)
+        self.marking = Marking(
+            self.store,
+            self.nodes.values,
+            self,
+            lambda: self.leading,
+            self._noticed,
+            self.clock,
+            lambda: self.period,
+        )
 
     def _noticed(self) -> None:
         self.marked += 1
@@ -168,3 +177,38 @@ async def test_a_new_leader_finds_who_was_lost_while_nobody_led(swarm: Swarm) ->
     assert swarm.nodes["w"].status.state == "ready"
     swarm.leading = True
     await swarm.until_states(m="ready", w="down")
+
+
+async def test_another_period_brings_another_lease_and_nobody_was_away(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    assert swarm.hearing.beat("w") == PERIOD
+    await swarm.until_alive("m", "w")
+    former = swarm.hearing._lease
+    gone: list[tuple[str, str]] = []
+
+    async def follow() -> None:
+        async for news in swarm.store.watch(ALIVE):
+            gone.extend(news.gone)
+
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow())
+        swarm.period = PERIOD // 5
+        await until_async(lambda: swarm.hearing._lease is not former and not swarm.hearing._former, "a new lease")
+        assert former is not None and former.lost and await swarm.alive() == {"m", "w"}
+        following.cancel()
+    assert not gone and swarm.hearing._lease_seconds == 3
+    assert swarm.hearing.beat("w") == PERIOD // 5
+    swarm.clock.now += GRACE // 5
+    await swarm.until_alive("m")
+
+
+async def test_a_node_is_down_by_the_period_that_the_swarm_has(swarm: Swarm) -> None:
+    swarm.period = 2 * PERIOD
+    swarm.add("w", "ready")
+    swarm.marking.start()
+    await until_async(lambda: swarm.marking._since is not None, "it watches")
+    swarm.clock.now += GRACE
+    await swarm.marking._mark(GRACE)
+    assert swarm.nodes["w"].status.state == "ready"
+    swarm.clock.now += GRACE
+    await swarm.until_states(w="down")
