@@ -189,6 +189,21 @@ def _remove_with_nested(directory: str) -> None:
     _rmdir(directory)
 
 
+def inherit_processors(path: str) -> None:
+    """Let groups that are made in this one have its processors and memory nodes from the start (v1).
+
+    The runtime tells each new group these, the same ones. Where that is news to the kernel, it looks at all groups
+    beside it and at all processors: 0.7 ms beside 1,000 containers. Nothing happens where there is no such group yet.
+    """
+    with contextlib.suppress(OSError):
+        file = os.open(f"{ROOT}/cpuset/{_named(path)}/cgroup.clone_children", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if os.read(file, 2) == b"0\n":
+                os.write(file, b"1")
+        finally:
+            os.close(file)
+
+
 def lift_pids_limit(path: str) -> None:
     """Let the cgroup have as many processes as the host allows."""
     for directory in _directories(path):

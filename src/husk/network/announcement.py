@@ -64,11 +64,31 @@ def frames(lease: Lease) -> list[bytes]:
     return [arp(mac, one) if isinstance(one, IPv4Address) else advertisement(mac, one) for one in addresses]
 
 
+def usual(lease: Lease, address: str) -> bool:
+    """Has the endpoint the MAC that follows from this address of its own? Who knew the address before, knew it by that
+    one, unless somebody had chosen another. Pure."""
+    return lease.mac_address == mac_address(ip_address(address))
+
+
 def delay(lease: Lease) -> float:
-    """How many seconds the first word can wait: an endpoint whose MAC is that of its address was mostly known by it
-    before, if at all. Pure."""
-    usual = {mac_address(ip_address(text)) for text in (lease.ip_address, lease.ip6_address) if text}
-    return _LATER if lease.mac_address in usual else 0.0
+    """How many seconds the first word can wait: an endpoint with a usual MAC has hardly any news. Pure."""
+    addresses = [text for text in (lease.ip_address, lease.ip6_address) if text]
+    return _LATER if any(usual(lease, address) for address in addresses) else 0.0
+
+
+class Acquaintances:
+    """By which MAC addresses of a network were known."""
+
+    def __init__(self) -> None:
+        # Addresses that have had another MAC than the usual one.
+        self._otherwise: set[str] = set()
+
+    def is_news(self, lease: Lease) -> bool:
+        """Note by which MAC these addresses are known from now on. Is that another one than before, for anybody?"""
+        addresses = [text for text in (lease.ip_address, lease.ip6_address) if text]
+        before = self._otherwise.intersection(addresses)
+        self._otherwise.update(address for address in addresses if not usual(lease, address))
+        return bool(before) or not all(usual(lease, address) for address in addresses)
 
 
 def send(lease: Lease) -> None:

@@ -12,7 +12,7 @@ import errno
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
-from typing import Self, TypeGuard
+from typing import TYPE_CHECKING, Self, TypeGuard
 
 from husk.errors import SystemFault, Unavailable
 from husk.network import host, provision, sandbox
@@ -25,7 +25,13 @@ from husk.network.settings import BridgeSettings, Opening
 from husk.network.warm_pool import WarmPool
 from husk.tasks import Tasks
 
+if TYPE_CHECKING:
+    from husk.network.announcement import Acquaintances
+
 log = logging.getLogger(__name__)
+
+# So many endpoints on a network are a crowd. Each frame for all costs the kernel some 10 microseconds for each of them.
+_CROWD = 100
 
 
 class BridgeDriver:
@@ -59,6 +65,7 @@ class BridgeDriver:
             keep_for=settings.warm_for,
         )
         self._announcing = Tasks()
+        self._acquaintances: Acquaintances | None = None
         self._retired: list[Lease] = []
         self._reaping: asyncio.Task[None] | None = None
         self._closing = False
@@ -230,6 +237,15 @@ class BridgeDriver:
     def _announce(self, lease: Lease) -> None:
         from husk.network import announcement
 
+        if self._acquaintances is None:
+            self._acquaintances = announcement.Acquaintances()
+            for known in self._allocator.leases.values():
+                self._acquaintances.is_news(known)
+        is_news = self._acquaintances.is_news(lease)
+        crowded = len(self._allocator.leases) > _CROWD and not self._settings.always_announced
+        # On a bridge of the administrator's there may be others who gave the address to somebody before.
+        if crowded and not is_news and self._state.mac:
+            return
         saying = announcement.repeat(lease, self._settings.announcements, self._settings.announcement_interval)
         self._announcing.spawn(saying, "announce an endpoint")
 

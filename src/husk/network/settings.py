@@ -43,6 +43,8 @@ class BridgeSettings(NamedTuple):
     # How often a new endpoint tells the network its MAC, and after how many seconds again.
     announcements: int = 3
     announcement_interval: float = 1.0
+    # Also beside many others, when it has no news for them.
+    always_announced: bool = False
     # The gateways that endpoints use instead of the bridge, where these are others.
     route: str = ""
     route6: str = ""

@@ -94,3 +94,17 @@ def test_an_oom_kill_is_counted_by_the_kernel(tree: Path, name: str, prefix: str
     assert not cgroups.oom_killed("/husk/1")
     file.write_text(prefix + "oom_kill 2\n")
     assert cgroups.oom_killed("/husk/1")
+
+
+def test_new_groups_have_the_processors_of_the_one_above_them(tree: Path) -> None:
+    cgroups.inherit_processors("/husk")
+    group = tree / "cpuset" / "husk"
+    group.mkdir(parents=True)
+    cgroups.inherit_processors("/husk")
+    flag = group / "cgroup.clone_children"
+    flag.write_text("0\n")
+    cgroups.inherit_processors("/husk")
+    assert flag.read_text().endswith("1"), "a plain file gets the word after what was read"
+    flag.write_text("1\n")
+    cgroups.inherit_processors("/husk")
+    assert flag.read_text() == "1\n"

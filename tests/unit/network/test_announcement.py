@@ -2,7 +2,7 @@
 
 from ipaddress import IPv6Address
 
-from husk.network.announcement import checksum, delay, frames
+from husk.network.announcement import Acquaintances, checksum, delay, frames
 from husk.network.sandbox import Lease
 
 MAC = "02:42:0a:00:00:02"
@@ -37,3 +37,17 @@ def test_both_are_told_of_and_nothing_without_a_mac():
 def test_who_has_a_mac_that_the_address_never_had_says_so_at_once():
     assert delay(LEASE) > 0
     assert delay(Lease("/run/x", "veth0", "10.0.0.2", 24, "10.0.0.1", "02:00:00:00:00:07")) == 0
+
+
+def test_an_address_that_always_had_its_usual_mac_is_no_news():
+    known = Acquaintances()
+    assert not known.is_news(LEASE) and not known.is_news(LEASE)
+    chosen = Lease("/run/x", "veth1", "10.0.0.2", 24, "10.0.0.1", "02:00:00:00:00:07")
+    assert known.is_news(chosen)
+    assert known.is_news(LEASE), "who knows the address by the chosen one is to hear of it"
+    assert not known.is_news(Lease("/run/x", "veth2", "10.0.0.3", 24, "10.0.0.1", "02:42:0a:00:00:03"))
+
+
+def test_an_ipv6_address_beside_an_ipv4_address_has_not_always_the_same_mac():
+    both = Lease("/run/x", "veth0", "10.0.0.2", 24, "", MAC, ip6_address="fd00::2", prefix6_len=64)
+    assert Acquaintances().is_news(both)

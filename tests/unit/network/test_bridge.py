@@ -11,11 +11,13 @@ from typing import cast
 import pytest
 
 from husk.errors import SystemFault
-from husk.network import overlay, provision, sandbox
+from husk.network import announcement, overlay, provision, sandbox
+from husk.network import bridge as bridge_module
 from husk.network.bridge import BridgeDriver
-from husk.network.endpoint import DEFAULTS
+from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.firewall import Firewall
 from husk.network.host import BridgeState
+from husk.network.ipam import mac_address
 from husk.network.provision import BridgeFull
 from husk.network.settings import BridgeSettings
 from husk.tasks import Tasks
@@ -61,6 +63,42 @@ async def test_what_else_the_host_refuses_is_told_in_its_words(
     monkeypatch.setattr(sandbox, "build", refuse)
     with pytest.raises(SystemFault, match=r"network on br-test cannot be set up: .*Cannot allocate memory"):
         await driver.acquire(DEFAULTS)
+    await driver.close(remove=False)
+
+
+MACS = {"crowd": "02:42:0a:09:00:01", "administrator": ""}
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "bridge", "always", "announced"),
+    [(3, "crowd", False, 3), (6, "crowd", False, 4), (6, "crowd", True, 6), (6, "administrator", False, 6)],
+)
+async def test_who_has_no_news_says_nothing_to_a_crowd(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, endpoints: int, bridge: str, always: bool, announced: int
+) -> None:
+    monkeypatch.setattr(provision, "index_of", lambda interface: 7)
+    monkeypatch.setattr(bridge_module, "_CROWD", 3)
+    heard: list[str] = []
+
+    async def repeat(lease: sandbox.Lease, times: int, interval: float) -> None:
+        heard.append(lease.ip_address)
+
+    def build(directory: Path, wiring: sandbox.Wiring) -> sandbox.Lease:
+        assert wiring.address is not None
+        ip = wiring.address.ip
+        mac = wiring.mac or mac_address(ip)
+        return sandbox.Lease("/nowhere", f"veth-{ip}", str(ip), 24, "10.9.0.1", mac)
+
+    monkeypatch.setattr(announcement, "repeat", repeat)
+    monkeypatch.setattr(sandbox, "build", build)
+    settings = BridgeSettings("br-test", "a test", tmp_path, warm=0, always_announced=always)
+    state = BridgeState(IPv4Interface("10.9.0.1/24"), 1500, bridge_index=7, mac=MACS[bridge])
+    driver = BridgeDriver(settings, cast(Firewall, NoFirewall()), state, lambda: None)
+    for number in range(endpoints):
+        # The last one has news: a MAC that the address never had.
+        await driver.acquire(EndpointOptions(mac="02:00:00:00:00:07") if number == 5 else DEFAULTS)
+    await asyncio.sleep(0)
+    assert len(heard) == announced
     await driver.close(remove=False)
 
 

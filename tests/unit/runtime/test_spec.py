@@ -80,6 +80,13 @@ def test_the_hosts_network_keeps_its_sysctls() -> None:
     assert "sysctl" not in document(replace(PLAIN, namespaces={"mount": ""}))["linux"]
 
 
+def test_a_network_namespace_that_is_there_has_its_sysctls_already() -> None:
+    spec = replace(PLAIN, namespaces={"mount": "", "network": "/run/netns/x"})
+    assert "sysctl" not in document(spec)["linux"]
+    chosen = document(replace(spec, sysctls={"net.ipv4.ip_forward": "0"}))["linux"]["sysctl"]
+    assert chosen == {"net.ipv4.ip_forward": "0"}
+
+
 def test_the_clients_sysctl_wins_over_the_default() -> None:
     sysctls = document(replace(PLAIN, sysctls={"net.ipv4.ip_unprivileged_port_start": "1024"}))["linux"]["sysctl"]
     assert sysctls["net.ipv4.ip_unprivileged_port_start"] == "1024"

@@ -151,6 +151,8 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         gateway_modes=network.gateway_modes,
         announcements=base.announcements if announcements is None else announcements,
         announcement_interval=base.announcement_interval if milliseconds is None else milliseconds / 1000,
+        # Somebody has asked for it, or other hosts are to hear it.
+        always_announced=announcements is not None or bool(network.vni) or network.on_parent,
     )
     if not network.on_parent:
         return behaviour

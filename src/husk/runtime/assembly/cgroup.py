@@ -1,5 +1,7 @@
 """A container's control group on this host, by its path below each tree of control groups."""
 
+from pathlib import PurePosixPath
+
 from husk.errors import SystemFault
 from husk.kernel import cgroups
 from husk.kernel.cgroups import lift_cpu_quota, lift_pids_limit, oom_killed, oom_kills, processes
@@ -10,7 +12,10 @@ __all__ = [
 
 
 def make_parents(path: str, *, named: bool, realtime: int | None, period: int | None) -> None:
-    """Before a start: what is above a group that a client `named` the parent of, and room for its real-time threads."""
+    """Before a start: what is above a group that a client `named` the parent of, and room for its real-time threads.
+    What our own groups have in common they get from the one above them."""
+    if not named:
+        cgroups.inherit_processors(str(PurePosixPath(path).parent))
     if not (named or realtime):
         return
     from husk.kernel import cgroup_parents

@@ -11,7 +11,7 @@ from husk.runtime.assembly import cgroup
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Writes down what is asked of the kernel, in order."""
     double = Mock()
-    for name in ("remove", "kill_all"):
+    for name in ("remove", "kill_all", "inherit_processors"):
         monkeypatch.setattr(cgroups, name, getattr(double, name))
     for name in ("make", "grant_realtime"):
         monkeypatch.setattr(cgroup_parents, name, getattr(double, name))
@@ -25,7 +25,8 @@ def asked(kernel: Mock) -> list[str]:
 
 def test_what_is_above_a_group_is_made_only_where_a_client_named_it(kernel: Mock) -> None:
     cgroup.make_parents("/husk/1", named=False, realtime=None, period=None)
-    assert asked(kernel) == []
+    assert asked(kernel) == ["inherit_processors"]
+    kernel.inherit_processors.assert_called_once_with("/husk")
     cgroup.make_parents("/mine/1", named=True, realtime=950, period=None)
     kernel.make.assert_called_once_with("/mine/1")
     kernel.grant_realtime.assert_called_once_with("/mine/1", 950, 0)
