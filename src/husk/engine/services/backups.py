@@ -77,7 +77,9 @@ class Backups:
         if swarm.autolock and passphrase:
             raise InvalidParameter("this swarm has autolock: its unlock key opens the backup, and no passphrase does")
         if not swarm.autolock and len(passphrase) < SHORTEST:
-            raise InvalidParameter(f"a backup holds all keys of the swarm: it needs a passphrase, {SHORTEST} at least")
+            raise InvalidParameter(
+                f"a backup holds all keys of the swarm: it needs a passphrase of {SHORTEST} characters at least"
+            )
         taken = await self._store.store.snapshot(KINDS)
         key, unlock_key = await asyncio.to_thread(self._cluster.shared_keys)
         kept = [backup_file.Kept(record.kind, record.key, msgspec.Raw(record.body)) for record in taken.records]
