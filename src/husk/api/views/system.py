@@ -195,7 +195,7 @@ def _swarm_info(cluster: Cluster | None, standing: Standing | None) -> SwarmInfo
         node_addr=cluster.advertise_address,
         local_node_state="active",
         control_available=not cluster.away,
-        error=cluster.away or cluster.port_trouble,
+        error=cluster.away or cluster.port_trouble or cluster.member_trouble(),
         remote_managers=[{"NodeID": id, "Addr": manager.addr} for id, manager in managers],
         nodes=len(cluster.nodes),
         managers=len(managers),

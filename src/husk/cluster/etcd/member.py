@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 
 # Before a member that has ended is started again, in seconds: at first, and at most. Who ran for a while has settled.
 SOON, LATE, SETTLED = 0.5, 30.0, 60.0
+# One that has run for so long does not end for what ended it before. With less room than this etcd cannot go on.
+STEADY = 5.0
+_LEAST_ROOM = 1 << 20
 # How long it may take to end when it is told to.
 GRACE = 10.0
 # A log that is larger is begun anew with the next start.
@@ -120,7 +123,7 @@ class Member:
         self._program = program
         self._tasks = Tasks()
         self._process: process.Child | None = None
-        # Why it does not run; empty when it does, or has not ended yet.
+        # Why it does not run, or did not until a moment ago; empty when it does, or has not ended yet.
         self.trouble = ""
 
     @property
@@ -188,9 +191,9 @@ class Member:
         pause, begun = SOON / 2, loop.time()
         while True:
             if self._process is not None:
-                await process.wait_exit(self._process.pidfd)
+                await self._watch(self._process)
                 self._drop()
-                self.trouble = f"it has ended: {await asyncio.to_thread(self._said)}"
+                self.trouble = f"it has ended: {await asyncio.to_thread(self._why)}"
             pause = SOON if loop.time() - begun >= SETTLED else min(pause * 2, LATE)
             log.error("etcd %s: %s; starting it again in %g seconds", self._settings.name, self.trouble, pause)
             await asyncio.sleep(pause)
@@ -199,6 +202,15 @@ class Member:
                 self._process = self._spawn(argv)
             except (SystemFault, OSError) as fault:
                 self.trouble = str(fault)
+
+    async def _watch(self, running: process.Child) -> None:
+        """Until it ends."""
+        try:
+            async with asyncio.timeout(STEADY):
+                await process.wait_exit(running.pidfd)
+        except TimeoutError:
+            self.trouble = ""
+            await process.wait_exit(running.pidfd)
 
     def _adopt(self, argv: list[str]) -> process.Child | None:
         """The process that a former daemon left, if it is what we would start; others on its directory are ended."""
@@ -224,7 +236,6 @@ class Member:
             started = process.spawn(argv, stdout=descriptor, stderr=descriptor)
         finally:
             os.close(descriptor)
-        self.trouble = ""
         return started
 
     def _drop(self) -> None:
@@ -237,6 +248,14 @@ class Member:
     @property
     def _log(self) -> Path:
         return self._settings.directory / "etcd.log"
+
+    def _why(self) -> str:
+        """Why it may have ended: on a full disk it cannot say that itself."""
+        with contextlib.suppress(OSError):
+            found = os.statvfs(self._settings.directory)
+            if found.f_bfree * found.f_frsize < _LEAST_ROOM:
+                return f"no space left on device, below {self._settings.directory}"
+        return self._said()
 
     def _said(self) -> str:
         try:

@@ -8,6 +8,7 @@ a secret or a config.
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -58,6 +59,8 @@ class Cluster:
         self._machine = machine
         # Why nobody can reach our cluster port.
         self.port_trouble = ""
+        # Why this host's own member of the swarm's store does not run.
+        self.member_trouble: Callable[[], str] = lambda: ""
         self._membership = state.records(MEMBERSHIP, Membership).get(SELF)
         if not store.shared and not self.unreadable:
             self._autolock.settle(store.swarm)

@@ -62,6 +62,12 @@ class Council:
         membership = self._cluster.membership
         return membership is not None and membership.others is not None
 
+    @property
+    def trouble(self) -> str:
+        """Why this host's member does not run; empty while it does, and where there is none."""
+        told = self._member.trouble if self._member is not None else ""
+        return f"this manager's member of etcd does not run, and is started again: {told}" if told else ""
+
     def where(self, hosts: Iterable[str]) -> ClusterStoreConfig:
         """The store of managers at these addresses, for the daemon itself."""
         address = "etcd://" + ",".join(str(Endpoint(host, CLIENT_PORT)) for host in hosts)

@@ -17,7 +17,7 @@ from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.heartbeats import PERIOD, period_of
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import NodeDescription
-from husk.errors import Forbidden, HuskError
+from husk.errors import Forbidden, HuskError, Unavailable
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,10 @@ class Roll(Protocol):
         """A node lives; in which time it should be heard again."""
         ...
 
+    def arrive(self, node: str) -> None:
+        """It asks for its tasks here from now on."""
+        ...
+
     async def describe(self, node: str, description: NodeDescription) -> None: ...
 
     async def leave(self, node: str) -> None: ...
@@ -38,12 +42,15 @@ class Roll(Protocol):
 class DispatcherDesk:
     """Whom the nodes talk to (`husk.cluster.port.dispatch.Desk`)."""
 
-    def __init__(self, dispatcher: Dispatcher, roll: Roll) -> None:
+    def __init__(self, dispatcher: Dispatcher, roll: Roll, away: Callable[[], str] = lambda: "") -> None:
+        """`away` says why this manager cannot write anything down now: then nodes are sent to others, which may."""
         self._dispatcher = dispatcher
         self._roll = roll
+        self._away = away
 
     async def assignments(self, node: str) -> AsyncGenerator[bytes]:
-        self._roll.beat(node)
+        self._check_here()
+        self._roll.arrive(node)
         async with aclosing(self._dispatcher.assignments(node)) as news:
             async for told in news:
                 yield encoded(told)
@@ -52,6 +59,7 @@ class DispatcherDesk:
         return encoded(await self._dispatcher.report(node, decoded(body, Reports).reports))
 
     async def heartbeat(self, node: str) -> bytes:
+        self._check_here()
         return encoded(Beat(period_ns=self._roll.beat(node)))
 
     async def describe(self, node: str, body: bytes) -> bytes:
@@ -60,6 +68,10 @@ class DispatcherDesk:
 
     async def leave(self, node: str) -> None:
         await self._roll.leave(node)
+
+    def _check_here(self) -> None:
+        if reason := self._away():
+            raise Unavailable(f"this manager is cut off from the swarm: {reason}")
 
 
 class Calls(Protocol):

@@ -23,6 +23,12 @@ def period_of(wanted: int) -> int:
     return max(wanted, SHORTEST) if wanted else PERIOD
 
 
+def spared_for(period: int) -> int:
+    """How long a node is not taken for lost after the manager has gone that heard it: it finds another with the second
+    heartbeat that nobody answers."""
+    return period + 2 * SECOND
+
+
 class Heartbeats:
     """When this manager last heard of which node, and in which time it was told to be heard again; times are those of a
     clock that only goes on."""
@@ -63,9 +69,14 @@ class Verdict(NamedTuple):
 
 
 def verdicts(
-    nodes: Iterable[Node], alive: Mapping[str, int] | Collection[str], watched_for: int, grace: int = GRACE
+    nodes: Iterable[Node],
+    alive: Mapping[str, str] | Collection[str],
+    watched_for: int,
+    grace: int = GRACE,
+    spared: Mapping[str, int] | Collection[str] = (),
 ) -> list[Verdict]:
-    """The nodes whose records do not say how they are. `alive` are those that some manager hears.
+    """The nodes whose records do not say how they are. `alive` are those that some manager hears, `spared` those that
+    may be looking for another manager.
 
     `watched_for` says how long the leader has known who lives: nobody is down before it had time, `grace`, to say that
     it is not.
@@ -75,6 +86,8 @@ def verdicts(
         if node.id in alive:
             if node.status.state != "ready":
                 found.append(Verdict(node.id, "ready"))
+        elif node.id in spared:
+            continue
         elif node.status.state in ("ready", "disconnected", "unknown") and watched_for >= grace:
             found.append(Verdict(node.id, "down", FAILURE))
     return found

@@ -16,7 +16,7 @@ import msgspec
 
 from husk.cluster.records import Delete, News, Put, Stale
 from husk.engine.services.cluster_store import ClusterStore, Lease
-from husk.engine.services.heartbeats import MISSED, PERIOD, Heartbeats, verdicts
+from husk.engine.services.heartbeats import MISSED, PERIOD, Heartbeats, spared_for, verdicts
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node, NodeState
 from husk.errors import HuskError
@@ -79,6 +79,13 @@ class Hearing:
             self._changed.set()
         return period
 
+    def arrive(self, node_id: str) -> None:
+        """A node asks for its tasks here from now on. It is written down anew: what we wrote when it was here last may
+        have been replaced by another manager, which removes that when it hears no more of the node."""
+        self._beats.beat(node_id, self._clock(), self._period())
+        self._written.discard(node_id)
+        self._changed.set()
+
     def forget(self, node_id: str) -> None:
         """A node has left."""
         self._beats.forget(node_id)
@@ -98,9 +105,12 @@ class Hearing:
         self._beats.silent(self._clock())
         wanted = {self._node_id, *self._beats.known}
         for node_id in wanted - self._written:
-            body = msgspec.json.encode({"manager": self._node_id})
-            await self._store.commit(Put(ALIVE, node_id, body, lease=lease.id))
             self._written.add(node_id)
+            try:
+                await self._store.commit(Put(ALIVE, node_id, _body(self._node_id), lease=lease.id))
+            except BaseException:
+                self._written.discard(node_id)
+                raise
         for node_id in self._written - wanted:
             await self._remove(node_id)
             self._written.discard(node_id)
@@ -169,7 +179,9 @@ class Marking:
         self._marker = marker
         self._marked = marked
         self._clock = clock
-        self._alive: set[str] = set()
+        # Who hears each node; and until when those are spared whose manager has gone.
+        self._alive: dict[str, str] = {}
+        self._spared: dict[str, int] = {}
         self._since: int | None = None
         self._changed = asyncio.Event()
         self._tasks = Tasks()
@@ -193,11 +205,15 @@ class Marking:
             await asyncio.sleep(PAUSE)
 
     def _hear(self, news: News) -> None:
+        before = self._alive
         if news.all:
-            self._alive = set()
             self._since = self._clock() if self._since is None else self._since
-        self._alive |= {record.key for record in news.records}
-        self._alive -= {key for _, key in news.gone}
+        gone = {key for _, key in news.gone}
+        told = {record.key: _manager_in(record.body) for record in news.records}
+        self._alive = told if news.all else {key: by for key, by in (before | told).items() if key not in gone}
+        for node_id, manager in before.items():
+            if node_id not in self._alive and manager not in (node_id, *self._alive):
+                self._spared[node_id] = self._clock() + spared_for(self._period())
         self._changed.set()
 
     async def _run(self) -> None:
@@ -217,8 +233,9 @@ class Marking:
                     await self._changed.wait()
 
     async def _mark(self, watched_for: int) -> None:
-        grace = self._period() * MISSED
-        found = verdicts(list(self._nodes()), self._alive, watched_for, grace) if self._leading() else []
+        period, nodes = self._period(), list(self._nodes())
+        self._spared = {node_id: end for node_id, end in self._spared.items() if end > self._clock()}
+        found = verdicts(nodes, self._alive, watched_for, period * MISSED, self._spared) if self._leading() else []
         for verdict in found:
             await self._marker.mark(verdict.node_id, verdict.state, verdict.message)
         if found:
@@ -246,6 +263,11 @@ class Liveness:
         assert self._hearing is not None, "it is started"
         return self._hearing.beat(node_id)
 
+    def arrive(self, node_id: str) -> None:
+        """A node asks for its tasks here from now on."""
+        assert self._hearing is not None, "it is started"
+        self._hearing.arrive(node_id)
+
     def forget(self, node_id: str) -> None:
         """A node has left."""
         if self._hearing is not None:
@@ -256,6 +278,21 @@ class Liveness:
             hearing, self._hearing = self._hearing, None
             await self._marking.close()
             await hearing.close(for_good=for_good)
+
+
+class _Heard(msgspec.Struct):
+    manager: str = ""
+
+
+def _body(manager: str) -> bytes:
+    return msgspec.json.encode(_Heard(manager))
+
+
+def _manager_in(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Heard).manager
+    except msgspec.MsgspecError:
+        return ""
 
 
 async def _until(event: asyncio.Event) -> None:

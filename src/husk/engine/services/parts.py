@@ -268,6 +268,7 @@ def _build(
     stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
     council = Council(store, cluster, sealer, config.data_root / MEMBER)
+    cluster.member_trouble = lambda: council.trouble
     nodes = Nodes(store, cluster)
     workers = Workers(
         own_id=lambda: cluster.node_id,
@@ -278,6 +279,7 @@ def _build(
         changed=lambda: reconciler.wake(),
         addresses=desk,
         expected=lambda: sharing.begin(),
+        away=lambda: store.away(),
     )
     stack.push_async_callback(workers.close)
     gateway = Gateway(cluster, certificates, office, register)

@@ -13,6 +13,7 @@ import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, Step
 from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.services.clocks import service_by_ours, task_by_ours
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.leading import Alone, Leadership
@@ -297,6 +298,10 @@ class SwarmRecords:
             return True
         self.unreadable -= {(kind, key)}
         read.version = record.version
+        if isinstance(read, Task):
+            task_by_ours(read, self.tasks.get(key), now_ns())
+        elif isinstance(read, Service):
+            service_by_ours(read, now_ns())
         self._keep(kind, key, read)
         return True
 

@@ -19,7 +19,7 @@ from husk.engine.services.containers import container_config
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of
 from husk.engine.services.model import Service, Task, TaskState, TaskStatus
-from husk.errors import HuskError, NotFound, NotModified
+from husk.errors import HuskError, NotFound, NotModified, full_disk
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -253,6 +253,8 @@ def container_of(task: Task) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, HuskError):
         return error.message
+    if (full := full_disk(error)) is not None:
+        return full.message
     log.error("a task could not be run", exc_info=error)
     return str(error) or type(error).__name__
 

@@ -34,9 +34,11 @@ class Workers:
         changed: Callable[[], None],
         addresses: Callable[[], "AddressDesk"],
         expected: Callable[[], None],
+        away: Callable[[], str] = lambda: "",
     ) -> None:
         """`liveness`, `dispatcher` and `logs` make them, `addresses` who gives those; `changed` hears that a node is
-        another one now, `expected` that there may be workers."""
+        another one now, `expected` that there may be workers. `away` says why nothing can be written down now."""
+        self._away = away
         self._addresses = addresses
         self._expected = expected
         self._own_id = own_id
@@ -58,7 +60,7 @@ class Workers:
 
         if self._dispatcher is None:
             self._dispatcher = self._make_dispatcher()
-        DispatchHandlers(DispatcherDesk(self._dispatcher, self)).register(port)
+        DispatchHandlers(DispatcherDesk(self._dispatcher, self, self._away)).register(port)
         LogHandlers(self.logs).register(port)
         AddressHandlers(self._addresses()).register(port)
         self.expect()
@@ -97,6 +99,11 @@ class Workers:
         self.expect()
         assert self._liveness is not None
         return self._liveness.beat(node)
+
+    def arrive(self, node: str) -> None:
+        self.expect()
+        assert self._liveness is not None
+        self._liveness.arrive(node)
 
     async def describe(self, node: str, description: NodeDescription) -> None:
         check(description)

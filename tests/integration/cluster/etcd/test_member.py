@@ -119,6 +119,25 @@ async def test_one_that_ends_at_once_is_tried_again_and_the_reason_told(
     await member.stop()
 
 
+async def test_on_a_full_disk_that_is_the_reason_until_it_runs_again(
+    settings: MemberSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It cannot say that itself: there is no room for its log either."""
+    monkeypatch.setattr(module, "SOON", 0.001)
+    monkeypatch.setattr(module, "STEADY", 0.05)
+    monkeypatch.setattr(module, "_LEAST_ROOM", 1 << 62)
+    room = tmp_path / "room"
+    program = tmp_path / "broken"
+    program.write_text(f"#!/bin/sh\n[ -e {room} ] || exit 1\nexec sleep 60\n")
+    program.chmod(0o755)
+    member = Member(settings, str(program))
+    await member.start()
+    await until_async(lambda: "no space left on device" in member.trouble, "the reason")
+    room.touch()
+    await until_async(lambda: not member.trouble, "that it runs")
+    await member.stop()
+
+
 def test_without_etcd_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(Unavailable, match="etcd-server"):

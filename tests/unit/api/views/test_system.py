@@ -33,6 +33,7 @@ def cluster(*, locked: bool = False, away: str = "") -> Any:
     return SimpleNamespace(
         active=not away, locked=locked, pending=bool(away), away=away, record=SWARM, node_id="n",
         advertise_address="2001:db8::1", nodes=[own, worker], port_trouble="taken",
+        member_trouble=lambda: "no room",
     )  # fmt: skip
 
 
@@ -107,6 +108,9 @@ def test_a_swarm_is_shown_without_the_way_into_it() -> None:
     assert (shown.swarm.nodes, shown.swarm.managers, shown.swarm.error) == (2, 1, "taken")
     assert shown.swarm.remote_managers == [{"NodeID": "n", "Addr": "[2001:db8::1]:2377"}]
     assert b"worker-token" not in msgspec.json.encode(shown) and b"manager-token" not in msgspec.json.encode(shown)
+    served = cluster()
+    served.port_trouble = ""
+    assert info(cluster=served).swarm.error == "no room"
     locked = info(cluster=cluster(locked=True)).swarm
     waiting = info(cluster=cluster(away="nobody answers")).swarm
     assert (waiting.local_node_state, waiting.error, waiting.node_id) == ("pending", "nobody answers", "n")

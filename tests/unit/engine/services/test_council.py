@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from cryptography import x509
@@ -108,3 +109,9 @@ async def test_what_a_daemon_left_that_died_is_wiped(room: SwarmRoom, tmp_path: 
 
 def test_what_was_entered_is_all_there() -> None:
     assert Entered(b"k", b"", "a", b"", b"", ()).members == ()
+
+
+async def test_what_is_wrong_with_this_hosts_member(room: SwarmRoom) -> None:
+    assert room.council.trouble == ""
+    room.council._member = Mock(trouble="it has ended: no space left on device")
+    assert room.council.trouble.endswith("is started again: it has ended: no space left on device")

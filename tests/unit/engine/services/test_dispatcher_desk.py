@@ -28,7 +28,7 @@ from husk.engine.services.node import Node, NodeDescription
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
-from husk.errors import Forbidden
+from husk.errors import Forbidden, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
@@ -101,6 +101,9 @@ class Ported:
     def beat(self, node: str) -> int:
         self.beats.beat(node, 0)
         return PERIOD
+
+    def arrive(self, node: str) -> None:
+        self.beat(node)
 
     async def describe(self, node: str, description: NodeDescription) -> None:
         self.world.store.nodes[node].description = description
@@ -246,3 +249,16 @@ async def test_a_node_is_heard_as_often_as_the_manager_says() -> None:
     assert await pulse.beat() == 2 * SECOND and calls.heartbeat.await_args.args == (2,), "the next may hear in time"
     calls.heartbeat.return_value = encoded(Beat(period_ns=1))
     assert await pulse.beat() == SECOND, "however short it is said to be"
+
+
+async def test_a_manager_that_can_write_nothing_down_sends_nodes_to_others() -> None:
+    away, roll = "the majority is lost", Mock()
+    desk = DispatcherDesk(Mock(), roll, lambda: away)
+    with pytest.raises(Unavailable, match="cut off from the swarm: the majority is lost"):
+        await desk.heartbeat("a")
+    with pytest.raises(Unavailable, match="the majority is lost"):
+        await anext(desk.assignments("a"))
+    roll.beat.assert_not_called()
+    roll.arrive.assert_not_called()
+    away, roll.beat.return_value = "", PERIOD
+    assert await desk.heartbeat("a") == encoded(Beat(period_ns=PERIOD))

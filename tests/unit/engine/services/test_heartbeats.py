@@ -45,3 +45,8 @@ def test_what_a_swarm_is_set_to():
     assert [period_of(wanted) for wanted in (0, 1, SHORTEST, 7 * PERIOD)] == [PERIOD, SHORTEST, SHORTEST, 7 * PERIOD]
     nodes = [node("a", "ready")]
     assert verdicts(nodes, {}, GRACE, 2 * GRACE) == [] and len(verdicts(nodes, {}, GRACE // 5, GRACE // 5)) == 1
+
+
+def test_a_node_that_looks_for_another_manager_is_not_lost():
+    nodes = [node("a", "ready"), node("b", "ready"), node("c", "down")]
+    assert [verdict.node_id for verdict in verdicts(nodes, {}, GRACE, spared={"a", "c"})] == ["b"]

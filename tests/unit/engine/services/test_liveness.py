@@ -8,7 +8,7 @@ import pytest
 from husk.cluster.records import Delete, Put, Step
 from husk.engine.services import liveness
 from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.heartbeats import GRACE, PERIOD
+from husk.engine.services.heartbeats import GRACE, PERIOD, spared_for
 from husk.engine.services.liveness import ALIVE, Hearing, Liveness, Marking
 from husk.engine.services.node import Node, NodeState, NodeStatus
 from husk.errors import Unavailable
@@ -212,3 +212,46 @@ async def test_a_node_is_down_by_the_period_that_the_swarm_has(swarm: Swarm) -> 
     assert swarm.nodes["w"].status.state == "ready"
     swarm.clock.now += GRACE
     await swarm.until_states(w="down")
+
+
+async def test_who_returns_from_another_manager_is_written_down_anew(swarm: Swarm) -> None:
+    """The other one removes what it wrote when it hears no more of the node: only that."""
+    swarm.hearing.start()
+    swarm.hearing.arrive("w")
+    await swarm.until_alive("m", "w")
+    other = Hearing(swarm.store, "n", swarm.clock)
+    other.start()
+    other.arrive("w")
+    await swarm.until_alive("m", "n", "w")
+    await _heard_by(swarm, "n")
+    swarm.hearing.arrive("w")
+    await _heard_by(swarm, "m")
+    other.forget("w")
+    await other.close(for_good=True)
+    await swarm.until_alive("m", "w")
+
+
+async def _heard_by(swarm: Swarm, manager: str) -> None:
+    async with asyncio.timeout(10):
+        while (found := await swarm.store.get(ALIVE, "w")) is None or manager.encode() not in found.body:
+            await asyncio.sleep(0.001)
+
+
+async def test_a_node_has_time_to_find_another_manager_when_its_own_has_gone(swarm: Swarm) -> None:
+    for id in ("m", "n", "w"):
+        swarm.add(id, "ready")
+    swarm.hearing.start()
+    other = Hearing(swarm.store, "n", swarm.clock)
+    other.start()
+    other.beat("w")
+    await swarm.until_alive("m", "n", "w")
+    swarm.marking.start()
+    await until_async(lambda: set(swarm.marking._alive) == {"m", "n", "w"}, "it knows all")
+    swarm.clock.now += GRACE
+    await other.close(for_good=True)
+    await swarm.until_states(m="ready", n="down", w="ready")
+    swarm.clock.now += spared_for(PERIOD) - 1
+    await until_async(lambda: not swarm.marking._changed.is_set(), "another look")
+    assert swarm.nodes["w"].status.state == "ready"
+    swarm.clock.now += 1
+    await swarm.until_states(m="ready", n="down", w="down")

@@ -1,6 +1,7 @@
 """A newer decision cuts the work for a task off between its steps, never in the middle of one."""
 
 import asyncio
+import errno
 from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
@@ -55,11 +56,9 @@ class FakeAssignments(AsyncMock):
         task.status = status
 
 
-@pytest.mark.parametrize(("step", "done"), [("create", ["create", "stop"]), ("start", ["create", "start", "stop"])])
-async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(step: str, done: list[str]) -> None:
-    containers = SlowContainers(step)
+def made(containers: Containers) -> tuple[Runner, Service, Task]:
     runner = Runner(
-        assignments=FakeAssignments(), containers=cast(Containers, containers), images=Mock(),
+        assignments=FakeAssignments(), containers=containers, images=Mock(),
         deliveries=AsyncMock(deliver=AsyncMock(return_value=[])), wake=lambda task: None,
     )  # fmt: skip
     template = TaskSpec(container_spec=ContainerSpec(image="busybox"))
@@ -69,6 +68,13 @@ async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(s
         id="t1", version=1, created_at="", created_ns=0, updated_at="", service_id="s1", service_name="web", slot=1,
         node_id="n1", spec=template, spec_version=1, status=TaskStatus(timestamp="", state="pending"),
     )  # fmt: skip
+    return runner, service, task
+
+
+@pytest.mark.parametrize(("step", "done"), [("create", ["create", "stop"]), ("start", ["create", "start", "stop"])])
+async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(step: str, done: list[str]) -> None:
+    containers = SlowContainers(step)
+    runner, service, task = made(cast(Containers, containers))
     runner.launch(task, service)
     await containers.reached.wait()
     runner.end(task)
@@ -79,4 +85,14 @@ async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(s
             await asyncio.sleep(0)
     assert containers.log == done
     assert task.status.state == "shutdown"
+    await runner.close()
+
+
+async def test_a_task_without_room_says_so_in_plain_words(caplog: pytest.LogCaptureFixture) -> None:
+    containers = SlowContainers("")
+    failure = OSError(errno.ENOSPC, "No space left on device", "/data/containers/x")
+    runner, service, task = made(cast(Containers, Mock(wraps=containers, create=AsyncMock(side_effect=failure))))
+    await runner._launch(task, service)
+    assert (task.status.state, task.status.err) == ("rejected", "write /data/containers/x: no space left on device")
+    assert not caplog.records, "it is nothing to look for in the log"
     await runner.close()
