@@ -12,7 +12,6 @@ interfaces, tables and rules along. Only daemons have to be ended, which `close`
 """
 
 import contextlib
-import ctypes
 import os
 import socket
 import subprocess
@@ -23,17 +22,15 @@ from ipaddress import IPv4Interface, IPv6Interface
 from pathlib import Path
 from typing import Any, TypeVar
 
-from husk.kernel import namespaces, rtaddresses, rtnetlink, rtvxlan
-from husk.kernel.netlink import NetlinkSocket
+from husk.cli.lab import wires
+from husk.cli.lab.wires import UPLINK as UPLINK
+from husk.cli.lab.wires import Switch
 from tests.support.daemon import Daemon
 from tests.support.litter import SETTLE_DEADLINE
 from tests.support.server import Server
 
 T = TypeVar("T")
 
-UPLINK = "eth0"
-_SWITCH = "switch"
-_CLONE_NEWNET = 0x40000000
 _CUTS = """\
 add table bridge cuts
 add set bridge cuts gone { type ifname . ifname; }
@@ -47,19 +44,18 @@ add rule bridge cuts forward iifname . oifname @gone drop
 class Host:
     """One host: a network namespace with an interface to the switch."""
 
-    def __init__(self, number: int, mtu: int) -> None:
+    def __init__(self, number: int) -> None:
         self.name = f"host{number}"
         self.address = f"192.0.2.{number}"
         self.address6 = f"2001:db8:ffff::{number}"
         self.port = f"port{number}"
-        self._mtu = mtu
-        self._descriptor = _new_namespace()
+        self._descriptor = wires.new_namespace()
         self._daemons: list[HostDaemon] = []
 
     @property
     def namespace(self) -> Path:
         """A path by which other processes find it, while this one lives."""
-        return Path(f"/proc/{os.getpid()}/fd/{self._descriptor}")
+        return wires.path_of(self._descriptor)
 
     @property
     def enter(self) -> tuple[str, ...]:
@@ -68,7 +64,7 @@ class Host:
 
     def inside(self, work: Callable[[], T]) -> T:
         """Call it in a thread that is here."""
-        return namespaces.run_inside(self.namespace, work)
+        return wires.inside(self._descriptor, work)
 
     def run(self, *command: str, check: bool = True) -> str:
         """What a command says that runs here."""
@@ -94,25 +90,10 @@ class Host:
             found += [f"xfrm {what}: {line}" for line in self.run("ip", "xfrm", what, check=False).splitlines()]
         return found
 
-    def connect(self, switch: NetlinkSocket, master: int) -> None:
+    def connect(self, switch: Switch) -> None:
         """Be joined to the switch."""
-        switch.execute(
-            rtnetlink.add_veth(self.port, UPLINK, peer_namespace=self._descriptor, master=master, mtu=self._mtu),
-            rtnetlink.set_up(self.port),
-        )
-
-        def configure() -> None:
-            with NetlinkSocket() as here:
-                index = socket.if_nametoindex(UPLINK)
-                here.execute(
-                    rtnetlink.set_up("lo"),
-                    rtaddresses.add_address(index, IPv4Interface(f"{self.address}/24")),
-                    rtaddresses.add_address(index, IPv6Interface(f"{self.address6}/64")),
-                    rtnetlink.set_up(UPLINK),
-                )
-
-        self.inside(configure)
-        switch.execute(rtnetlink.settle_link(self.port))
+        addresses: list[wires.Interface] = [IPv4Interface(f"{self.address}/24"), IPv6Interface(f"{self.address6}/64")]
+        switch.plug(self.port, self._descriptor, UPLINK, addresses)
 
     def close(self) -> list[str]:
         """End its daemons, and the host; what the daemons should have cleaned themselves is returned."""
@@ -152,7 +133,7 @@ class Hosts(Server, Sequence[Host]):
     def __init__(self, count: int, mtu: int = 1500) -> None:
         self._count, self._mtu = count, mtu
         self._hosts: list[Host] = []
-        self._switch = -1
+        self._switch: Switch | None = None
         self._cut: set[tuple[str, str]] = set()
 
     def __getitem__(self, number: Any) -> Any:
@@ -164,20 +145,10 @@ class Hosts(Server, Sequence[Host]):
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._switch = _new_namespace()
-
-        def build() -> tuple[NetlinkSocket, int]:
-            netlink = NetlinkSocket()
-            netlink.execute(rtnetlink.add_bridge(_SWITCH, "02:00:00:00:00:01"), rtnetlink.set_up(_SWITCH))
-            return netlink, socket.if_nametoindex(_SWITCH)
-
-        netlink, master = namespaces.run_inside(self._path, build)
-        with netlink:
-            for number in range(1, self._count + 1):
-                self._hosts.append(Host(number, self._mtu))
-                self._hosts[-1].connect(netlink, master)
-            # The switch goes by what its ports take.
-            netlink.execute(rtvxlan.set_mtu(_SWITCH, self._mtu))
+        self._switch = Switch(self._mtu)
+        for number in range(1, self._count + 1):
+            self._hosts.append(Host(number))
+            self._hosts[-1].connect(self._switch)
 
     def close(self) -> list[str]:
         """End all daemons and hosts; what they should have cleaned themselves is returned."""
@@ -185,9 +156,9 @@ class Hosts(Server, Sequence[Host]):
         hosts, self._hosts = self._hosts, []
         with ThreadPoolExecutor(max(1, len(hosts))) as closing:
             problems = [line for lines in closing.map(Host.close, hosts) for line in lines]
-        if self._switch >= 0:
-            os.close(self._switch)
-            self._switch = -1
+        if self._switch is not None:
+            self._switch.close()
+            self._switch = None
         return problems
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -229,10 +200,10 @@ class Hosts(Server, Sequence[Host]):
         self._apply()
 
     def _apply(self) -> None:
-        if self._switch < 0:
+        if self._switch is None:
             return
         pairs = "".join(f'add element bridge cuts gone {{ "{a}" . "{b}" }}\n' for a, b in sorted(self._cut))
-        command = ["nsenter", f"--net={self._path}", "nft", "-f", "-"]
+        command = ["nsenter", f"--net={wires.path_of(self._switch.descriptor)}", "nft", "-f", "-"]
         subprocess.run(command, input=_CUTS + pairs, text=True, check=True, capture_output=True)
 
     # -- looking ---------------------------------------------------------------------------------------------------
@@ -248,25 +219,9 @@ class Hosts(Server, Sequence[Host]):
             return made
 
         frames: list[bytes] = []
-        with namespaces.run_inside(self._path, listen) as ear:
+        assert self._switch is not None
+        with wires.inside(self._switch.descriptor, listen) as ear:
             yield frames
             with contextlib.suppress(BlockingIOError):
                 while True:
                     frames.append(ear.recv(1 << 16))
-
-    @property
-    def _path(self) -> Path:
-        return Path(f"/proc/{os.getpid()}/fd/{self._switch}")
-
-
-def _new_namespace() -> int:
-    """A descriptor of a new network namespace; this thread stays where it is."""
-
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def unshare() -> int:
-        assert libc.unshare(_CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-        return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-
-    with ThreadPoolExecutor(1) as own_thread:
-        return own_thread.submit(unshare).result()

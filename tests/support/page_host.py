@@ -104,6 +104,9 @@ def page_host(page: str, *, pointed: bool) -> Iterator[PageHost]:
         if "docker -H unix:///var/run/docker.sock" in page:
             parts.enter_context(_docker(enter, mirror))
         environment |= {"DOCKER_HOST": "unix:///run/husk.sock"} if pointed else {}
+        if "husk lab up" in page:
+            # Also where the page is not followed to its end.
+            parts.callback(subprocess.run, [*enter, "husk", "lab", "down"], env=environment, check=True)
         words = [*enter, f"--wd={home / 'work'}"]
         yield PageHost(daemon, parts.enter_context(Shell(words, environment)))
 

@@ -61,6 +61,7 @@ _OWN = {
         "husk.cli.install.command:install",
         "Make Husk a service of this host: for systemd or OpenRC, with group, completions and manual page.",
     ),
+    "lab": ("husk.cli.commands:lab", "Make several hosts on this machine, to see a swarm on a laptop."),
     "login": ("husk.cli.system.login:login", "Authenticate to a registry."),
     "logout": ("husk.cli.system.login:logout", "Log out from a registry."),
     "man": ("husk.cli.system.man:man", "Print the manual page: husk man > /usr/local/share/man/man1/husk.1."),
@@ -120,4 +121,13 @@ swarm = LazyGroup(
         "restore": ("husk.cli.swarm.backup:restore", "Go on with the swarm of a backup, as its only manager."),
     },
     help="Back up a swarm, or bring one back. All else about swarms is `docker swarm`.",
+)
+lab = LazyGroup(
+    "lab",
+    places={
+        "down": ("husk.cli.lab.command:down", "End all hosts, with everything on them."),
+        "ls": ("husk.cli.lab.command:ls", "List the hosts of a lab."),
+        "up": ("husk.cli.lab.command:up", "Make several hosts on this machine, each with a daemon of its own."),
+    },
+    help="Make several hosts on this machine, to see a swarm on a laptop.",
 )

@@ -51,3 +51,11 @@ def test_the_index_has_every_page_and_links_lead_somewhere() -> None:
     for page in [INDEX, *PAGES]:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_tour_of_five_commands_is_the_one_that_is_followed() -> None:
+    """docs/swarm.md has it, too."""
+    [tour] = [block for block in blocks((ROOT / "docs/swarm.md").read_text()) if block.commands][:1]
+    followed = next(block for block in blocks((INDEX.parent / "swarm.md").read_text()) if block.commands)
+    assert [command.text for command in tour.commands] == [command.text for command in followed.commands]
+    assert len(tour.commands) == 5

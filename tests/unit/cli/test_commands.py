@@ -19,6 +19,7 @@ WITHOUT_JSON = {
     "dashboard",
     "doctor",
     "install",
+    "lab",  # its commands have
     "logout",
     "man",
     "migrate",
@@ -57,7 +58,7 @@ def test_asking_for_one_loads_few(tmp_path):
 
 
 def test_what_help_says_of_a_command_is_what_it_says_of_itself():
-    groups = [husk, *(husk.get_command(CONTEXT, name) for name in ("container", "image", "swarm", "system"))]
+    groups = [husk, *(husk.get_command(CONTEXT, name) for name in ("container", "image", "lab", "swarm", "system"))]
     for group in groups:
         assert isinstance(group, LazyGroup)
         for name, (_, said) in group.places.items():

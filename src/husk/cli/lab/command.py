@@ -1,0 +1,209 @@
+"""`husk lab up`, `ls` and `down`, as they are typed."""
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Interface
+from typing import TYPE_CHECKING
+
+import click
+
+from husk.cli.kit.command import Command, as_json, many
+from husk.cli.kit.place import Place
+from husk.cli.kit.writing import complain, document, say
+from husk.cli.lab.layout import MOST, USUAL_NAME, USUAL_SUBNET, Host, Lab, planned, read, written
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+# How long daemons may take to start, in seconds.
+PATIENCE = 60.0
+_name = click.option("--name", metavar="NAME", default=USUAL_NAME, help=f"Of a lab beside others. [{USUAL_NAME}]")
+
+
+@click.command(cls=Command)
+@click.option("--subnet", metavar="CIDR", default=USUAL_SUBNET, help=f"Addresses of the hosts. [{USUAL_SUBNET}]")
+@many(
+    "--image",
+    "images",
+    metavar="IMAGE",
+    help="Bring an image of this machine's daemon to all hosts; it is pulled there.",
+)
+@_name
+@as_json
+@click.argument("count", type=int, default=3)
+@click.pass_obj
+def up(place: Place, /, count: int, subnet: str, images: Sequence[str], name: str, as_json: bool) -> None:
+    """Make several hosts on this machine, each with a daemon of its own.
+
+    They reach one another and this machine, and nothing else: bring images along."""
+    with _complaints():
+        lab = planned(name, count, subnet)
+        make(lab)
+        try:
+            for host in lab.hosts:
+                await_daemon(lab, host)
+            if images:
+                _bring(place, lab, images)
+        except BaseException:
+            _end(lab)
+            raise
+        _tell(lab, as_json)
+
+
+@click.command(cls=Command)
+@_name
+@as_json
+def ls(name: str, as_json: bool) -> None:
+    """List the hosts of a lab."""
+    with _complaints():
+        _tell(_known(name), as_json)
+
+
+@click.command(cls=Command)
+@_name
+def down(name: str) -> None:
+    """End all hosts, with everything on them. Nothing of the lab is left."""
+    with _complaints():
+        _check_root()
+        try:
+            lab = _known(name)
+        except NotFound:
+            # What a machine that was switched off has on its disk.
+            lab = planned(name, MOST, USUAL_SUBNET)
+        _end(lab)
+
+
+class _complaints:
+    """What is wrong is one line."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, HuskError):
+            complain(f"husk: {error.message}")
+            raise SystemExit(1) from None
+
+
+def make(lab: Lab) -> None:
+    """Start it; nothing is there before, but what a former one left."""
+    from husk.cli.lab.take_back import is_up, take_back
+
+    _check_root()
+    if is_up(lab):
+        raise Conflict(f"the lab {lab.name} is up: end it with `husk lab down`, or see `husk lab ls`")
+    for interface in own_interfaces():
+        if interface.network.overlaps(lab.subnet):
+            raise InvalidParameter(f"this machine has the address {interface} already: choose another --subnet")
+    take_back(lab)
+    lab.run.mkdir(mode=0o755)
+    lab.data.mkdir(mode=0o700)
+    lab.record.write_bytes(written(lab))
+    (lab.run / "daemon.json").write_text("{}")
+    words = [lab.mark, lab.name, str(lab.size), str(lab.subnet)]
+    with lab.log.open("ab") as log:
+        subprocess.run(
+            [sys.executable, "-m", "husk.cli.lab.holder", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+            check=False,
+        )
+
+
+def own_interfaces() -> Iterator[IPv4Interface]:
+    """The addresses of this machine."""
+    from husk.kernel import rtaddresses
+    from husk.kernel.netlink import NetlinkSocket
+
+    with NetlinkSocket() as netlink:
+        for entry in netlink.dump(rtaddresses.list_addresses(4)):
+            found = rtaddresses.parse_address(entry).interface
+            if isinstance(found, IPv4Interface):
+                yield found
+
+
+def await_daemon(lab: Lab, host: Host) -> None:
+    from husk.cli.lab.take_back import is_up
+
+    deadline = time.monotonic() + PATIENCE
+    while not answers(host):
+        if not is_up(lab) or time.monotonic() > deadline:
+            raise SystemFault(f"{host.name} does not start: {_last_words(lab, host)}")
+        time.sleep(0.05)
+
+
+def answers(host: Host) -> bool:
+    """Does its daemon?"""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(5)
+        try:
+            line.connect(str(host.socket))
+            line.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+            answer = http.client.HTTPResponse(line)
+            answer.begin()
+            return answer.status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+def _last_words(lab: Lab, host: Host) -> str:
+    for path in (lab.run / f"{host.name}.log", lab.log):
+        if path.exists() and (lines := path.read_text(errors="replace").strip().splitlines()):
+            return lines[-1]
+    return "it said nothing"
+
+
+def _bring(place: Place, lab: Lab, images: Sequence[str]) -> None:
+    from husk.cli.kit.engine import ask
+    from husk.client.client import connect
+
+    async def bring(engine: "Client") -> None:
+        for image in images:
+            try:
+                await engine.images.get(image)
+            except NotFound:
+                await engine.images.pull(image)
+        for host in lab.hosts:
+            async with connect(host.docker_host) as there:
+                await there.images.load(engine.images.save(*images))
+
+    ask(place, bring)
+
+
+def _known(name: str) -> Lab:
+    lab = planned(name, 1, USUAL_SUBNET)
+    try:
+        return read(name, lab.record.read_bytes())
+    except FileNotFoundError:
+        raise NotFound(f"there is no lab {name}: `husk lab up` makes one") from None
+
+
+def _tell(lab: Lab, as_json: bool) -> None:
+    rows = [(host.name, str(host.address.ip), host.docker_host, answers(host)) for host in lab.hosts]
+    if as_json:
+        names = ("Name", "Address", "DockerHost", "Answers")
+        document([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    say(f"{'HOST':<8} {'ADDRESS':<16} {'STATE':<6} DOCKER_HOST")
+    for name, address, where, up in rows:
+        say(f"{name:<8} {address:<16} {'up' if up else 'down':<6} {where}")
+
+
+def _end(lab: Lab) -> None:
+    from husk.cli.lab.take_back import take_back
+
+    take_back(lab)
+
+
+def _check_root() -> None:
+    if os.geteuid() != 0:
+        raise Forbidden("hosts of a lab are made by root: run it with sudo")

@@ -1,0 +1,106 @@
+"""Where the parts of a lab are: names, addresses, directories. Pure."""
+
+import re
+from ipaddress import IPv4Interface, IPv4Network
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from husk.errors import InvalidParameter
+
+USUAL_NAME = "husk-lab"
+# Addresses for documentation: no network that this machine knows has them.
+USUAL_SUBNET = "198.51.100.0/24"
+MOST = 50
+# The first host has the address behind this one of the subnet; the machine itself has the first.
+_BEFORE_HOSTS = 10
+
+
+class Host(NamedTuple):
+    name: str
+    address: IPv4Interface
+    data_root: Path
+    exec_root: Path
+    socket: Path
+
+    @property
+    def docker_host(self) -> str:
+        return f"unix://{self.socket}"
+
+
+class Lab(NamedTuple):
+    """`name` is that of the interface on this machine, too, and of the directories."""
+
+    name: str
+    size: int
+    subnet: IPv4Network
+
+    @property
+    def run(self) -> Path:
+        return Path("/run") / self.name
+
+    @property
+    def data(self) -> Path:
+        return Path("/var/lib") / self.name
+
+    @property
+    def record(self) -> Path:
+        return self.run / "lab.json"
+
+    @property
+    def log(self) -> Path:
+        return self.run / "log"
+
+    @property
+    def mark(self) -> str:
+        """The argument by which its process is known."""
+        return f"--lab={self.run}"
+
+    @property
+    def own_address(self) -> IPv4Interface:
+        """Of this machine."""
+        return IPv4Interface((self.subnet[1], self.subnet.prefixlen))
+
+    @property
+    def hosts(self) -> list[Host]:
+        return [self._host(number) for number in range(1, self.size + 1)]
+
+    def _host(self, number: int) -> Host:
+        name = f"host{number}"
+        address = IPv4Interface((self.subnet[_BEFORE_HOSTS + number], self.subnet.prefixlen))
+        return Host(name, address, self.data / name, self.run / name, self.run / f"{name}.sock")
+
+
+class _Record(msgspec.Struct, rename="pascal"):
+    hosts: int
+    subnet: str
+
+
+def planned(name: str, count: int, subnet: str) -> Lab:
+    """InvalidParameter for what cannot be."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,14}", name):
+        raise InvalidParameter(f"a lab cannot be called {name!r}: a letter, then letters, digits and dashes, 15 in all")
+    if not 1 <= count <= MOST:
+        raise InvalidParameter(f"a lab has 1 to {MOST} hosts")
+    try:
+        network = IPv4Network(subnet)
+    except ValueError as error:
+        raise InvalidParameter(f"--subnet {subnet}: {error}") from None
+    if network.num_addresses < _BEFORE_HOSTS + count + 2:
+        raise InvalidParameter(f"--subnet {subnet} has no room for {count} hosts")
+    return Lab(name, count, network)
+
+
+def written(lab: Lab) -> bytes:
+    return msgspec.json.encode(_Record(lab.size, str(lab.subnet)))
+
+
+def read(name: str, text: bytes) -> Lab:
+    """What is up, or was."""
+    try:
+        record = msgspec.json.decode(text, type=_Record)
+    except msgspec.MsgspecError:
+        # Of one that died while it was written: all that could be there.
+        return planned(name, MOST, USUAL_SUBNET)
+    return planned(name, record.hosts, record.subnet)

@@ -1,0 +1,69 @@
+"""`husk lab`, as far as it goes without root."""
+
+import json
+import socket
+import threading
+from ipaddress import IPv4Interface
+
+from husk.cli.lab import command, take_back
+from husk.cli.lab.layout import Lab
+
+
+def test_who_is_not_root_is_told(typed, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for words in (("up",), ("down",)):
+        said = typed("lab", *words)
+        assert (said.code, said.err) == (1, "husk: hosts of a lab are made by root: run it with sudo\n")
+
+
+def test_what_cannot_be_made(typed, lab, monkeypatch):
+    assert "has 1 to 50 hosts" in typed("lab", "up", "0").err
+    monkeypatch.setattr(command, "own_interfaces", lambda: [IPv4Interface("10.99.0.7/24")])
+    assert "choose another --subnet" in typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err
+    monkeypatch.setattr(take_back, "is_up", lambda lab: True)
+    assert "is up: end it with `husk lab down`" in typed("lab", "up").err
+    assert not lab.run.exists()
+
+
+def test_a_lab_that_does_not_start_is_taken_back(typed, lab, monkeypatch):
+    ended: list[str] = []
+    monkeypatch.setattr(take_back, "take_back", lambda lab: ended.append(lab.name))
+
+    def start(words: list[str], **_: object) -> None:
+        assert words[-4:] == [lab.mark, "husk-lab", "2", "10.99.0.0/24"]
+        lab.log.write_text("first\nit cannot be\n")
+
+    monkeypatch.setattr(command, "own_interfaces", lambda: [])
+    monkeypatch.setattr("subprocess.run", start)
+    assert typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err == "husk: host1 does not start: it cannot be\n"
+    assert ended == ["husk-lab", "husk-lab"], "what a former one left, and this one"
+
+
+def test_hosts_are_listed_with_how_they_are(typed, lab):
+    assert "there is no lab husk-lab" in typed("lab", "ls").err
+    lab.run.mkdir()
+    lab.record.write_bytes(b'{"Hosts":2,"Subnet":"10.99.0.0/24"}')
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(lab.hosts[0].socket))
+        daemon.listen()
+
+        def answer() -> None:
+            for _ in range(2):
+                with daemon.accept()[0] as line:
+                    line.recv(1000)
+                    line.sendall(b"HTTP/1.0 200 OK\r\n\r\nOK")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        shown = typed("lab", "ls").out.splitlines()
+        told = json.loads(typed("lab", "ls", "--json").out)
+        thread.join()
+    assert [line.split()[:3] for line in shown[1:]] == [["host1", "10.99.0.11", "up"], ["host2", "10.99.0.12", "down"]]
+    assert [(host["Name"], host["Answers"]) for host in told] == [("host1", True), ("host2", False)]
+
+
+def test_a_lab_of_which_nothing_is_known_is_taken_back_all_the_same(typed, lab, monkeypatch):
+    ended: list[Lab] = []
+    monkeypatch.setattr(take_back, "take_back", ended.append)
+    assert typed("lab", "down").code == 0
+    assert [each.size for each in ended] == [50]

@@ -1,0 +1,42 @@
+"""Where the parts of a lab are."""
+
+from pathlib import Path
+
+import pytest
+
+from husk.cli.lab.layout import MOST, USUAL_SUBNET, planned, read, written
+from husk.errors import InvalidParameter
+
+
+def test_each_host_has_an_address_directories_and_a_socket_of_its_own():
+    lab = planned("husk-lab", 3, USUAL_SUBNET)
+    assert [str(host.address) for host in lab.hosts] == [f"198.51.100.{n}/24" for n in (11, 12, 13)]
+    assert lab.hosts[1].docker_host == "unix:///run/husk-lab/host2.sock"
+    assert lab.hosts[2].data_root == Path("/var/lib/husk-lab/host3")
+    assert str(lab.own_address) == "198.51.100.1/24" and lab.mark == "--lab=/run/husk-lab"
+    assert len({host.exec_root for host in lab.hosts}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "subnet"),
+    [
+        ("", 3, USUAL_SUBNET),
+        ("../etc", 3, USUAL_SUBNET),
+        ("a" * 16, 3, USUAL_SUBNET),
+        ("lab", 0, USUAL_SUBNET),
+        ("lab", MOST + 1, USUAL_SUBNET),
+        ("lab", 3, "nonsense"),
+        ("lab", 3, "10.0.0.1/8"),
+        ("lab", 5, "10.0.0.0/28"),
+        ("lab", 3, "2001:db8::/64"),
+    ],
+)
+def test_what_cannot_be(name: str, count: int, subnet: str):
+    with pytest.raises(InvalidParameter):
+        planned(name, count, subnet)
+
+
+def test_what_is_up_is_known_from_its_record():
+    lab = planned("lab", 4, "10.1.0.0/16")
+    assert read("lab", written(lab)) == lab
+    assert read("lab", b'{"Ho') == planned("lab", MOST, USUAL_SUBNET), "all that could be there"

@@ -1,0 +1,25 @@
+"""Nothing is left of a lab."""
+
+import pytest
+
+from husk.cli.lab import take_back
+from husk.errors import SystemFault
+
+
+def test_what_is_left_of_a_lab_is_removed(lab, monkeypatch):
+    lab.run.mkdir()
+    (lab.data / "host1/some").mkdir(parents=True)
+    killed: list[str] = []
+    monkeypatch.setattr(take_back, "kill_given", lambda marks, patience: killed.extend(marks))
+    take_back.take_back(lab)
+    take_back.take_back(lab)
+    assert not lab.run.exists() and not lab.data.exists() and killed == [lab.mark] * 2
+    monkeypatch.setattr(take_back, "_has_interface", lambda name: True)
+    monkeypatch.setattr(take_back, "PATIENCE", 0.05)
+    with pytest.raises(SystemFault, match="does not go away"):
+        take_back.take_back(lab)
+
+
+def test_its_process_is_known_by_a_mark(lab, monkeypatch):
+    monkeypatch.undo()
+    assert not take_back.is_up(lab)
