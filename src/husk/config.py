@@ -172,6 +172,8 @@ class Config(msgspec.Struct, frozen=True):
     # Husk's own: the file that changes are written to; None for none.
     audit_log: Path | None = None
     cluster_store: ClusterStoreConfig | None = None
+    # Husk's own: the UDP port at which other hosts of a swarm reach this one for encrypted networks.
+    wireguard_port: int = 51820
     # An address or an interface; empty for the address that leads out.
     swarm_default_advertise_addr: str = ""
     # What was asked for and means something else here, or nothing: one line each for the log.

@@ -94,6 +94,7 @@ _LISTENING = (
         Kind.MAP,
         "Certificates for it: kv.cacertfile, kv.certfile and kv.keyfile, each =FILE.",
     ),
+    _same("wireguard-port", Kind.NUMBER, "Husk's own: the UDP port of encrypted overlay networks. [51820]"),
     _same("audit-log", Kind.TEXT, "Husk's own: append a line of JSON to this file for each change. [none]"),
 )
 

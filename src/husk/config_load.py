@@ -188,6 +188,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         metrics_containers=_limit("metrics-containers", settings.metrics_containers, standard.metrics_containers),
         audit_log=values.absolute("audit-log", settings.audit_log) if settings.audit_log else None,
         cluster_store=values.cluster_store(settings.cluster_store or "", settings.cluster_store_opts or {}),
+        wireguard_port=_port("wireguard-port", settings.wireguard_port, standard.wireguard_port),
         swarm_default_advertise_addr=settings.swarm_default_advertise_addr or "",
         remarks=remarks,
     )
@@ -275,6 +276,12 @@ def _limit(key: str, number: int | None, default: int) -> int:
     """0 is a limit like others."""
     if number is not None and number < 0:
         raise InvalidParameter(f"invalid {key.replace('-', ' ')}: {number}: use 0 for none")
+    return default if number is None else number
+
+
+def _port(key: str, number: int | None, default: int) -> int:
+    if number is not None and not 1 <= number <= 65535:
+        raise InvalidParameter(f"invalid {key.replace('-', ' ')}: {number} is no UDP port")
     return default if number is None else number
 
 

@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, rename="kebab"):
     audit_log: str | None = None
     cluster_store: str | None = None
     cluster_store_opts: dict[str, str] | None = None
+    wireguard_port: int | None = None
     max_layer_size: str | int | None = None
     insecure_registries: list[str] | None = None
     registry_mirrors: list[str] | None = None

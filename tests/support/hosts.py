@@ -83,11 +83,9 @@ class Host:
         return self.inside(lambda: {name for _, name in socket.if_nameindex()})
 
     def left(self) -> list[str]:
-        """What is here that a new host has not: interfaces, firewall tables, rules of IPsec."""
+        """What is here that a new host has not: interfaces, firewall tables."""
         found = [f"interface {name}" for name in sorted(self.links() - {"lo", UPLINK})]
         found += [f"firewall: {line}" for line in self.run("nft", "list", "tables").splitlines()]
-        for what in ("state", "policy"):
-            found += [f"xfrm {what}: {line}" for line in self.run("ip", "xfrm", what, check=False).splitlines()]
         return found
 
     def connect(self, switch: Switch) -> None:

@@ -66,14 +66,15 @@ class Traces:
     def _processes(self) -> dict[int, str]:
         """Whatever has the daemon's directory in its command line or stands in one of its cgroups."""
         found = {}
-        mark = os.fsencode(self._directory + "/")
+        # WireGuard's is known by its interface alone.
+        mark, tunnel = os.fsencode(self._directory + "/"), f"\0wg-{self._config.instance}\0".encode()
         inside = self._members()
         for entry in os.listdir("/proc"):
             if not entry.isdecimal():
                 continue
             with contextlib.suppress(OSError):
                 command = _read(f"/proc/{entry}/cmdline")
-                if mark not in command and int(entry) not in inside:
+                if mark not in command and tunnel not in command and int(entry) not in inside:
                     continue
                 state = _read(f"/proc/{entry}/stat").rpartition(b")")[2].split()[0]
                 if state != b"Z":
@@ -106,13 +107,13 @@ class Traces:
         return found
 
     def _links(self) -> list[str]:
-        names = {*self.bridges(), *self._interfaces, *self._ports()}
+        names = {*self.bridges(), *self._interfaces, *self._ports(), f"wg-{self._config.instance}"}
         return sorted(name for name in names if os.path.exists(f"/sys/class/net/{name}"))
 
     def _tables(self) -> list[str]:
         listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout
         tables = (line.removeprefix("table ") for line in listed.splitlines())
-        ours = (self._config.nft_table, f"{self._config.nft_table}-lb")
+        ours = [self._config.nft_table + suffix for suffix in ("", "-lb", "-wg")]
         return [table for table in tables if table.split()[-1:] and table.split()[-1] in ours]
 
     def _cgroups(self) -> list[str]:

@@ -130,6 +130,7 @@ OUR_FLAGS = {
     "dashboard-read-only",
     "max-layer-size",
     "metrics-containers",
+    "wireguard-port",
 }
 OUR_KEYS = {
     "audit-log",
@@ -140,6 +141,7 @@ OUR_KEYS = {
     "dashboard-read-only",
     "max-layer-size",
     "metrics-containers",
+    "wireguard-port",
 }
 
 

@@ -146,7 +146,7 @@ async def wait_exit(pidfd: int) -> None:
     finally:
         loop.remove_reader(watched)
         os.close(watched)
-    _reap(pidfd)
+    reap(pidfd)
 
 
 def _note(ended: asyncio.Future[None]) -> None:
@@ -166,12 +166,12 @@ async def wait(child: Child) -> int:
         await ended.wait()
     finally:
         loop.remove_reader(child.pidfd)
-    returncode = _reap(child.pidfd)
+    returncode = reap(child.pidfd)
     child.close()
     return returncode if returncode is not None else 0
 
 
-def _reap(pidfd: int) -> int | None:
+def reap(pidfd: int) -> int | None:
     """The exit status of our own child (negative: the signal), None when it is not ours or was reaped before."""
     try:
         result = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
@@ -291,14 +291,14 @@ def reap_later(child: Child) -> None:
     loop = asyncio.get_running_loop()
     ended = _owed[child] = loop.create_future()
 
-    def reap() -> None:
+    def note() -> None:
         loop.remove_reader(child.pidfd)
         del _owed[child]
-        _reap(child.pidfd)
+        reap(child.pidfd)
         child.close()
         ended.set_result(None)
 
-    loop.add_reader(child.pidfd, reap)
+    loop.add_reader(child.pidfd, note)
 
 
 async def reap_all(patience: float = 5.0) -> None:

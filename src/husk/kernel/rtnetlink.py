@@ -102,6 +102,12 @@ def add_dummy(name: str) -> Message:
     return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add dummy {name}")
 
 
+def add_wireguard(name: str) -> Message:
+    """A device of the kernel's own WireGuard, which knows nothing yet."""
+    payload = _link() + text(_IFLA_IFNAME, name) + nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "wireguard"))
+    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add WireGuard {name}")
+
+
 def add_vlan(name: str, parent: int, number: int) -> Message:
     """The part of an interface that carries one 802.1q network."""
     data = nested(_IFLA_INFO_DATA, attribute(_VLAN_ID, struct.pack("=H", number)))

@@ -22,6 +22,7 @@ _IFLA_LINKINFO = 18
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
 
 _VXLAN_ID = 1
+_VXLAN_LINK = 3
 _VXLAN_LOCAL, _VXLAN_LOCAL6 = 4, 17
 _VXLAN_LEARNING = 7
 _VXLAN_PORT = 15
@@ -30,7 +31,7 @@ _PORT_LEARNING = 8
 _PORT_UNICAST_FLOOD, _PORT_MULTICAST_FLOOD, _PORT_BROADCAST_FLOOD = 9, 27, 30
 _PORT_NEIGHBOUR_SUPPRESSION = 32
 
-_NDA_DST, _NDA_LLADDR, _NDA_MASTER = 1, 2, 9
+_NDA_DST, _NDA_LLADDR, _NDA_IFINDEX, _NDA_MASTER = 1, 2, 8, 9
 _NUD_PERMANENT = 0x80
 _NTF_SELF, _NTF_MASTER = 0x02, 0x04
 
@@ -47,6 +48,9 @@ class Tunnel(msgspec.Struct, frozen=True):
     port: int
     local: Address
     learning: bool = False
+    # The interface that its packets go out by, and come in by where `local` is a link-local address: the kernel takes
+    # none from elsewhere. 0 for any.
+    link: int = 0
 
 
 class Forwarding(msgspec.Struct, frozen=True):
@@ -65,6 +69,7 @@ def add_vxlan(name: str, mac: str, tunnel: Tunnel, mtu: int) -> Message:
         attribute(local, tunnel.local.packed),
         attribute(_VXLAN_LEARNING, bytes([tunnel.learning])),
         attribute(_VXLAN_PORT, struct.pack("!H", tunnel.port)),
+        number(_VXLAN_LINK, tunnel.link) if tunnel.link else b"",
     )
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, mac_bytes(mac)) + number(_IFLA_MTU, mtu)
     payload += nested(_IFLA_LINKINFO, text(_INFO_KIND, "vxlan"), data)
@@ -83,6 +88,7 @@ def parse_tunnel(payload: bytes) -> Tunnel | None:
         port=int(struct.unpack("!H", data.get(_VXLAN_PORT, bytes(2)))[0]),
         local=ip_address(local),
         learning=data.get(_VXLAN_LEARNING, b"\0")[:1] != b"\0",
+        link=int(struct.unpack("=I", data.get(_VXLAN_LINK, bytes(4)))[0]),
     )
 
 
@@ -106,10 +112,12 @@ def set_mtu(name: str, mtu: int) -> Message:
     return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MTU, mtu), f"set MTU of {name}")
 
 
-def add_remote(vxlan: int, mac: str, host: Address) -> Message:
-    """Frames for the MAC go to this host, and no longer to another."""
+def add_remote(vxlan: int, mac: str, host: Address, link: int = 0) -> Message:
+    """Frames for the MAC go to this host, and no longer to another; by this link, or by any that leads there. That of
+    the interface itself (`Tunnel.link`) is not asked for this."""
     payload = _NDMSG.pack(socket.AF_BRIDGE, vxlan, _NUD_PERMANENT, _NTF_SELF, 0)
     payload += attribute(_NDA_LLADDR, mac_bytes(mac)) + attribute(_NDA_DST, host.packed)
+    payload += number(_NDA_IFINDEX, link) if link else b""
     return Message(_NEWNEIGH, CREATE | REPLACE, payload, f"send frames for {mac} to {host}")
 
 

@@ -10,7 +10,7 @@ The way of an endpoint:
     bridge                    `BridgeDriver` ties these together for one network and keeps a pool of warm sandboxes
 
     overlay, peers            lead a network to other hosts, and tell the kernel which endpoints are there
-    encryption                what hosts send one another for encrypted networks
+    wireguard                 what hosts send one another for encrypted networks
 
 Beside it: `firewall` holds the nftables tables of all networks (`rules` writes their text, `integrity` tells whether
 the kernel still has it, `guardian` writes it again, `drop_policies` finds tables of others that drop our packets),

@@ -33,8 +33,8 @@ from husk.network.sandbox import Lease
 DEFAULT_PORT = 4789
 # IPv4 or IPv6, UDP, VXLAN and the frame's own head, in front of the packet.
 OVERHEAD = {4: 20 + 8 + 8 + 14, 6: 40 + 8 + 8 + 14}
-# ESP in transport mode with AES-GCM: number, counter, padding with its length, check value; rounded up.
-ENCRYPTION_OVERHEAD = 38
+# The same, and WireGuard's head and check value, in front of what is encrypted.
+WIREGUARD_OVERHEAD = {4: 20 + 8 + 32, 6: 40 + 8 + 32}
 LARGEST_VNI = (1 << 24) - 1
 _LEAST_MTU = {4: 68, 6: 1280}
 _GONE = (errno.ENOENT, errno.ENODEV, errno.EADDRNOTAVAIL)
@@ -58,10 +58,13 @@ class OverlaySettings(Struct, frozen=True):
     mtu: int
     # Its IPv6 address there, on a network that has them.
     own6: str = ""
+    # The interface that leads to other hosts, where only that one may; `local` is a link-local address on it then.
+    link: str = ""
 
-    @property
     def tunnel(self) -> Tunnel:
-        return Tunnel(self.vni, self.port, ip_address(self.local))
+        """OSError where `link` is not there. Blocks."""
+        link = socket.if_nametoindex(self.link) if self.link else 0
+        return Tunnel(self.vni, self.port, ip_address(self.local), link=link)
 
     @property
     def mac(self) -> str:
@@ -75,8 +78,9 @@ class OverlaySettings(Struct, frozen=True):
 
 
 def largest_mtu(underlay: int, version: int, encrypted: bool = False) -> int:
-    """The largest packet on the network that fits into one between hosts, whose address are of that version. Pure."""
-    mtu = underlay - OVERHEAD[version] - (ENCRYPTION_OVERHEAD if encrypted else 0)
+    """The largest packet on the network that fits into one between hosts, whose address are of that version. Where it
+    is encrypted, VXLAN goes over IPv6 inside of WireGuard. Pure."""
+    mtu = underlay - WIREGUARD_OVERHEAD[version] - OVERHEAD[6] if encrypted else underlay - OVERHEAD[version]
     if mtu < _LEAST_MTU[4]:
         raise InvalidParameter(f"an MTU of {underlay} between hosts leaves no room for an overlay network")
     return mtu
@@ -158,14 +162,15 @@ def _prepare(netlink: NetlinkSocket, settings: OverlaySettings) -> None:
         raise SystemFault(f"the bridge {settings.bridge} of an overlay network is not there")
     master = links[settings.bridge][0].index
     link, payload = links.get(name, (None, b""))
-    if link is not None and rtvxlan.parse_tunnel(payload) != settings.tunnel:
+    tunnel = settings.tunnel()
+    if link is not None and rtvxlan.parse_tunnel(payload) != tunnel:
         if link.alias != settings.owner:
             raise SystemFault(f"interface {name} exists and is not of this daemon")
         netlink.execute(rtnetlink.delete_link(name))
         link = None
     if link is None:
         netlink.execute(
-            rtvxlan.add_vxlan(name, settings.mac, settings.tunnel, settings.mtu),
+            rtvxlan.add_vxlan(name, settings.mac, tunnel, settings.mtu),
             rtnetlink.set_alias(name, settings.owner),
         )
         hardening.port(name)
@@ -188,7 +193,8 @@ def tell(settings: OverlaySettings, members: Iterable[Peer]) -> int:
         with NetlinkSocket() as netlink:
             bridge, vxlan = socket.if_nametoindex(settings.bridge), socket.if_nametoindex(settings.interface)
             wanted = peers.wanted(members, settings.local)
-            messages = peers.difference(look(netlink, bridge, vxlan), wanted, bridge, vxlan)
+            link = settings.tunnel().link
+            messages = peers.difference(look(netlink, bridge, vxlan), wanted, bridge, vxlan, link)
             for error in netlink.attempt(messages):
                 if error is not None and error.errno not in _GONE:
                     raise error

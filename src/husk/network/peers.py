@@ -54,10 +54,11 @@ def wanted(peers: Iterable[Peer], local: str) -> Tables:
     return Tables(neighbours, frozenset(hosts), hosts)
 
 
-def difference(present: Tables, wanted: Tables, bridge: int, vxlan: int) -> list[Message]:
-    """Messages that make the kernel's tables those that are wanted; none where they are."""
+def difference(present: Tables, wanted: Tables, bridge: int, vxlan: int, link: int = 0) -> list[Message]:
+    """Messages that make the kernel's tables those that are wanted; none where they are. `link` is the one interface
+    that leads to hosts, or 0."""
     return [
-        *(rtvxlan.add_remote(vxlan, mac, host) for mac, host in _new(present.hosts, wanted.hosts)),
+        *(rtvxlan.add_remote(vxlan, mac, host, link) for mac, host in _new(present.hosts, wanted.hosts)),
         *(rtaddresses.add_station(vxlan, mac) for mac in sorted(wanted.stations - present.stations)),
         *(
             rtaddresses.add_neighbour(bridge, address, mac, rtaddresses.TOLD_OF_PEER)

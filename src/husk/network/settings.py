@@ -64,3 +64,15 @@ class Opening(NamedTuple):
     leases: Sequence[Lease]
     # Leave alone what no lease owns: it may be that of containers whose records cannot be read.
     spare: bool = False
+
+
+class TunnelSettings(NamedTuple):
+    """What the device is that encrypted networks run over (`wireguard`)."""
+
+    # No other daemon of this machine has that name, in whatever namespace.
+    interface: str
+    # Marks what we made on the host, as that of networks does; and the table of its rules.
+    owner: str
+    table: str
+    # The UDP port at which other hosts reach it.
+    port: int

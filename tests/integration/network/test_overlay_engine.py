@@ -10,11 +10,11 @@ from husk.engine.model.network import Network
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, Underlay, Way
 from husk.network.bridge import BridgeDriver
-from husk.network.encryption import Party
 from husk.network.firewall import Firewall
 from husk.network.peers import Peer
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings
+from husk.network.wireguard.parties import Mesh
 from tests.support.bridges import pings
 from tests.support.hosts import Host, Hosts
 from tests.support.overlays import as_peers
@@ -48,7 +48,7 @@ class Engine:
         peers = [Peer(lease.ip_address, lease.mac_address, address) for address, lease in leases.items()]
         for name, own in OWN.items():
             peers += as_peers([own], own, f"192.0.2.{name[-1]}")
-        underlay = Underlay(Party(self.host.address, 1), 4789)
+        underlay = Underlay(self.host.address, 4789, Mesh("fe80::1"))
         await self.overlays.apply(underlay, {ID: Way(4097, OWN[self.host.name], tuple(peers))})
 
 

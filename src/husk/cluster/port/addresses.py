@@ -1,4 +1,4 @@
-"""Addresses on the swarm's networks, which managers give to nodes.
+"""Addresses on the swarm's networks, which managers give to nodes; and nodes' keys for encrypted ones.
 
     AddressHandlers(desk).register(port)         # on each manager
     calls = AddressCalls(managers)               # on a worker
@@ -6,16 +6,22 @@
 What is said is the engine's business: here it is bytes. Which node calls is what its certificate says.
 """
 
+import time
+from collections.abc import Callable
 from typing import Protocol
 
 from husk.cluster.port.dispatch import Body
+from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
 
 TAKE = "/husk.cluster.v1.Addresses/Take"
 SEEK = "/husk.cluster.v1.Addresses/Seek"
+ANNOUNCE = "/husk.cluster.v1.Addresses/Announce"
 GIVE_BACK = "/husk.cluster.v1.Addresses/GiveBack"
+# Between two keys of a node, in seconds.
+PAUSE = 1.0
 
 
 class AddressDesk(Protocol):
@@ -29,21 +35,38 @@ class AddressDesk(Protocol):
         """A network that a plain container of the node is to be on."""
         ...
 
+    async def announce(self, node: str, body: bytes) -> None:
+        """By which key the node is known."""
+        ...
+
 
 class AddressHandlers:
-    def __init__(self, desk: AddressDesk) -> None:
+    def __init__(self, desk: AddressDesk, clock: Callable[[], float] = time.monotonic) -> None:
         self._desk = desk
+        self._clock = clock
+        # When each node was last heard to say its key.
+        self._announced: dict[str, float] = {}
 
     def register(self, port: ClusterPort) -> None:
         port.register_unary(TAKE, Body, self._take, access="node")
         port.register_unary(GIVE_BACK, Body, self._give_back, access="node")
         port.register_unary(SEEK, Body, self._seek, access="node")
+        port.register_unary(ANNOUNCE, Body, self._announce, access="node")
 
     async def _take(self, peer: Peer, body: Body) -> Body:
         return Body(content=await self._desk.take(peer.node, body.content))
 
     async def _seek(self, peer: Peer, body: Body) -> Body:
         return Body(content=await self._desk.seek(peer.node, body.content))
+
+    async def _announce(self, peer: Peer, body: Body) -> Body:
+        """Each is a record, and told to others: no node says so without end."""
+        now = self._clock()
+        if now < self._announced.get(peer.node, -PAUSE) + PAUSE:
+            raise TooMany("this node has just said its key")
+        self._announced[peer.node] = now
+        await self._desk.announce(peer.node, body.content)
+        return Body()
 
     async def _give_back(self, peer: Peer, body: Body) -> Body:
         await self._desk.give_back(peer.node, body.content)
@@ -59,6 +82,9 @@ class AddressCalls:
 
     async def seek(self, body: bytes) -> bytes:
         return (await self._managers.unary(SEEK, Body(content=body), Body)).content
+
+    async def announce(self, body: bytes) -> None:
+        await self._managers.unary(ANNOUNCE, Body(content=body), Body)
 
     async def give_back(self, body: bytes) -> None:
         await self._managers.unary(GIVE_BACK, Body(content=body), Body)

@@ -1,12 +1,16 @@
 """Overlay networks over several hosts: somebody who knows the swarm says who is where, and the host is made so.
 
 A network without a `Way` is a bridge of this host alone, as on one host. `apply` is told all of it each time and
-changes what is different; between two calls, and while no daemon runs, the kernel goes on as it was told last.
+changes what is different; between two calls, and while no daemon runs, the kernel goes on as it was told last. What
+somebody deletes meanwhile is noticed, and made again (`look`).
+
+Encrypted networks run over this host's device of WireGuard, which is there while one of them is. Where it cannot be
+had they are not led to other hosts: nothing of theirs goes another way.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,19 +18,26 @@ from msgspec import Struct
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.errors import HuskError
+from husk.tasks import Tasks
 
 if TYPE_CHECKING:
-    from husk.network.encryption import Party
+    from husk.network.deletions import Deletions
     from husk.network.overlay import Overlay, OverlaySettings
     from husk.network.peers import Peer
+    from husk.network.settings import TunnelSettings
+    from husk.network.wireguard.parties import Mesh
+    from husk.network.wireguard.tunnel import Tunnel
 
 log = logging.getLogger(__name__)
 
 ENCRYPTED = "encrypted"
+# Before what was deleted, or has ended, is made again, in seconds: at first, at most, and after which time at first.
+SOON, LATE, SETTLED = 0.2, 30.0, 60.0
 
 
 class Way(Struct, frozen=True):
-    """How one network reaches other hosts: its number, this host's own addresses on it, and all of its endpoints."""
+    """How one network reaches other hosts: its number, this host's own addresses on it, and all of its endpoints. Those
+    of an encrypted network are at hosts' addresses inside of the tunnel."""
 
     vni: int
     own: str
@@ -35,12 +46,11 @@ class Way(Struct, frozen=True):
 
 
 class Underlay(Struct, frozen=True):
-    """What lies between the hosts: this one, the others, the UDP port, and the keys of encrypted networks."""
+    """What lies between the hosts: this one's address, the UDP port, and who is in the tunnel."""
 
-    local: "Party"
+    local: str
     port: int
-    others: "tuple[Party, ...]" = ()
-    keys: tuple[bytes, ...] = ()
+    mesh: "Mesh"
 
 
 def interface_of(network: Network) -> str:
@@ -53,14 +63,32 @@ def encrypted(network: Network) -> bool:
 
 
 class Overlays:
-    def __init__(self, roster: Roster, owner: str) -> None:
+    def __init__(self, roster: Roster, owner: str, tunnel: "TunnelSettings | None" = None) -> None:
+        """Without `tunnel` there are no encrypted networks over several hosts."""
         self._roster = roster
         self._owner = owner
+        self._tunnel_settings = tunnel
+        self._tunnel: Tunnel | None = None
+        # What the tunnel was told last.
+        self._mesh: tuple[Mesh, int] | None = None
         self._open: dict[str, Overlay] = {}
         self._told: dict[str, Way] = {}
         self._changing = asyncio.Lock()
-        # The ports that policies of encryption are about; None while an earlier daemon's are not known.
-        self._guarded: set[int] | None = None
+        self._deletions: Deletions | None = None
+        self._tasks = Tasks()
+        self._looking = False
+        self._looked_at, self._pause = 0.0, SOON
+
+    @property
+    def public(self) -> tuple[str, int] | None:
+        """This host's public key and port, which other hosts need for encrypted networks; None while it has none."""
+        return self._tunnel.public if self._tunnel is not None else None
+
+    async def secure(self) -> None:
+        """An encrypted network is about to be here. Unavailable where that cannot be, with what has to be done."""
+        async with self._changing:
+            if (tunnel := self._guard()) is not None:
+                await tunnel.open()
 
     async def apply(self, underlay: Underlay, ways: Mapping[str, Way]) -> None:
         """Make exactly these networks, by id, reach other hosts; those that are not here are left out. What one of them
@@ -70,8 +98,6 @@ class Overlays:
         async with self._changing:
             lives = {live.record.id: live for live in self._roster.by_name.values() if live.record.driver == "overlay"}
             wanted = {id: way for id, way in ways.items() if id in lives and lives[id].bridged}
-            needed = any(encrypted(lives[id].record) for id in wanted)
-            await self._guard(underlay, needed)
             failed: list[HuskError | OSError] = []
             for id in [id for id in self._open if id not in wanted]:
                 self._told.pop(id, None)
@@ -80,15 +106,25 @@ class Overlays:
                     del self._open[id]
                 except (HuskError, OSError) as error:
                     failed.append(error)
-            most = await asyncio.to_thread(underlay_mtu, underlay.local.address) if wanted else 0
+            secret = self._secret()
+            most = await asyncio.to_thread(underlay_mtu, underlay.local) if wanted or secret else 0
+            if secret:
+                try:
+                    await self._tell_tunnel(underlay, most)
+                except (HuskError, OSError) as error:
+                    failed.append(error)
+                    wanted = {id: way for id, way in wanted.items() if not encrypted(lives[id].record)}
             for id, way in wanted.items():
                 try:
                     await self._lead(lives[id], underlay, way, most)
                 except (HuskError, OSError) as error:
                     failed.append(error)
+            if self._open:
+                self._listen()
             if failed:
                 raise failed[0]
-            await self._unguard(underlay, needed)
+            if not secret:
+                await self._end_tunnel()
 
     async def _lead(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> None:
         """Let one network reach other hosts."""
@@ -106,43 +142,59 @@ class Overlays:
             await self._open[id].tell(way.peers)
             self._told[id] = way
 
-    async def _guard(self, underlay: Underlay, needed: bool) -> None:
-        """What encrypted networks send is encrypted before there is anything that could send."""
-        if needed:
-            from husk.network import encryption
-
-            port = encryption.port_of(underlay.port)
-            self._guarded = (self._guarded or set()) | {port}
-            await asyncio.to_thread(encryption.apply, underlay.local, underlay.others, underlay.keys, port)
-
-    async def _unguard(self, underlay: Underlay, needed: bool) -> None:
-        """Nothing sends to these ports any more."""
-        from husk.network import encryption
-
-        port = encryption.port_of(underlay.port)
-        for old in ({port} if self._guarded is None else self._guarded) - ({port} if needed else set()):
-            await asyncio.to_thread(encryption.remove, old)
-        self._guarded = {port} if needed else set()
-
     def _settings(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> "OverlaySettings":
         from ipaddress import ip_address
 
-        from husk.network import encryption, overlay
+        from husk.network import overlay
 
-        network, local = live.record, underlay.local.address
-        secret = encrypted(network)
-        most = overlay.largest_mtu(underlay_mtu, ip_address(local).version, secret)
+        network, secret = live.record, encrypted(live.record)
+        most = overlay.largest_mtu(underlay_mtu, ip_address(underlay.local).version, secret)
         return overlay.OverlaySettings(
             bridge=live.driver.interface,
             interface=interface_of(network),
             owner=self._owner,
             vni=way.vni,
-            port=encryption.port_of(underlay.port) if secret else underlay.port,
-            local=local,
+            port=underlay.port,
+            local=underlay.mesh.own if secret else underlay.local,
+            link=self._tunnel.interface if secret and self._tunnel is not None else "",
             own=way.own,
             own6=way.own6,
             mtu=min(most, int(network.options.get(MTU) or most)),
         )
+
+    # --- the tunnel of encrypted networks
+
+    def _secret(self) -> bool:
+        """Is an encrypted network here that hosts share?"""
+        lives = self._roster.by_name.values()
+        return any(live.bridged and live.record.vni and encrypted(live.record) for live in lives)
+
+    def _guard(self) -> "Tunnel | None":
+        if self._tunnel is None and self._tunnel_settings is not None:
+            from husk.network.wireguard.tunnel import Tunnel
+
+            self._tunnel = Tunnel(self._tunnel_settings, self._look_soon)
+        return self._tunnel
+
+    async def _tell_tunnel(self, underlay: Underlay, underlay_mtu: int) -> None:
+        """What encrypted networks send is encrypted before there is anything that could send."""
+        from ipaddress import ip_address
+
+        from husk.network.overlay import WIREGUARD_OVERHEAD
+
+        if (tunnel := self._guard()) is not None:
+            mtu = underlay_mtu - WIREGUARD_OVERHEAD[ip_address(underlay.local).version]
+            self._mesh = underlay.mesh, mtu
+            await tunnel.apply(underlay.mesh, mtu)
+
+    async def _end_tunnel(self) -> None:
+        """No encrypted network is left here. What a former daemon left is found at the start (`restore.sweep`)."""
+        self._mesh = None
+        if self._tunnel is not None:
+            await self._tunnel.remove()
+            self._tunnel = None
+
+    # --- what somebody deletes
 
     def mend(self) -> None:
         """A bridge was made anew: what was on it comes back. Blocks."""
@@ -152,6 +204,49 @@ class Overlays:
             except (HuskError, OSError) as error:
                 # Another bridge may be missing, too: it is made when somebody needs it.
                 log.warning("overlay interface %s is not as it should be: %s", way.settings.interface, error)
+
+    def _listen(self) -> None:
+        """Hear of interfaces that somebody deletes."""
+        if self._deletions is None:
+            from husk.network.deletions import Deletions
+
+            self._deletions = Deletions(self._noticed)
+
+    def _noticed(self, deleted: Collection[str] | None) -> None:
+        ours = {way.settings.interface for way in self._open.values()}
+        if deleted is None or not ours.isdisjoint(deleted):
+            self._look_soon()
+
+    def _look_soon(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self._tasks.spawn(self._look_again(), "overlay networks: make again what was deleted")
+
+    async def _look_again(self) -> None:
+        """Until all is there; later each time that it does not last."""
+        loop = asyncio.get_running_loop()
+        self._pause = SOON if loop.time() - self._looked_at >= SETTLED else min(self._pause * 2, LATE)
+        try:
+            while True:
+                await asyncio.sleep(self._pause)
+                self._looked_at = loop.time()
+                try:
+                    return await self.look()
+                except (HuskError, OSError) as error:
+                    log.warning("an overlay network does not reach other hosts: %s", error)
+                    self._pause = min(self._pause * 2, LATE)
+        finally:
+            self._looking = False
+
+    async def look(self) -> None:
+        """Make again what was deleted, or has ended, of that which the host was told last."""
+        async with self._changing:
+            if self._mesh is not None and self._tunnel is not None:
+                await self._tunnel.apply(*self._mesh)
+            for way in list(self._open.values()):
+                if not way.is_there:
+                    log.warning("overlay interface %s was deleted: making it again", way.settings.interface)
+                    await asyncio.to_thread(way.mend)
 
     async def remove(self, network: Network) -> None:
         """The network ends here, whether a way was opened by this daemon or by an earlier one."""
@@ -163,3 +258,17 @@ class Overlays:
             self._open.pop(network.id, None)
             self._told.pop(network.id, None)
             await asyncio.to_thread(host.remove, interface_of(network), self._owner)
+            if encrypted(network) and not self._secret():
+                self._guard()
+                await self._end_tunnel()
+
+    async def close(self, going_on: bool) -> None:
+        """The daemon ends. `going_on` says that an encrypted network stays: then its tunnel does."""
+        if self._deletions is not None:
+            self._deletions.close()
+            self._deletions = None
+        await self._tasks.cancel_all()
+        if not going_on:
+            await self._end_tunnel()
+        elif self._tunnel is not None:
+            await self._tunnel.let_go()

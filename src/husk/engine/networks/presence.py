@@ -18,7 +18,6 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks import options, templates
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, encrypted
-from husk.errors import NotImplementedYet
 from husk.network import host, ipam
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
@@ -72,7 +71,7 @@ class Presence:
         return [
             live
             for live in self._roster.by_name.values()
-            if live.record.scope == "swarm" and live.bridged and not live.record.vni and not encrypted(live.record)
+            if live.record.scope == "swarm" and live.bridged and not live.record.vni
         ]
 
     def numbered(self, live: LiveNetwork, others: Collection[int]) -> Network:
@@ -119,6 +118,8 @@ class Presence:
             if live.bridged:
                 return
             network = live.record
+            if encrypted(network):
+                await self._overlays.secure()
             settings = options.settings(network, self._base)
             driver = await BridgeDriver.open(settings, network.subnet, (), self._firewall, self._mended)
             try:
@@ -167,8 +168,6 @@ class Presence:
         request = templates.filled_in(request, list(others.values()))
         options.check(request, others.values())
         network = options.record(request, new_id, rfc3339(now_ns()))
-        if encrypted(network):
-            raise NotImplementedYet("encrypted networks over several hosts are not implemented by Husk yet")
         numbers = {other.vni for other in others.values()}
         network.vni = next(n for n in range(FIRST_NUMBER, 1 << 24) if n not in numbers)
         await asyncio.to_thread(self._choose, network, pools or self._base.pools, list(others.values()))

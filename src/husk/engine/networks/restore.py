@@ -11,28 +11,41 @@ from husk.engine.model.container import Container
 from husk.engine.model.network import Network
 from husk.engine.networks import default_bridge
 from husk.engine.networks.endpoints import lease
-from husk.engine.networks.overlays import interface_of
+from husk.engine.networks.overlays import encrypted, interface_of
 from husk.network import host, sandbox
-from husk.network.settings import BridgeSettings, Opening
+from husk.network.settings import BridgeSettings, Opening, TunnelSettings
 
 WARM_SANDBOXES = 4
 
 
 def sweep(
     base: BridgeSettings,
+    tunnel: str,
     networks: Collection[Network],
     running: Iterable[Container],
     unreadable_containers: Collection[str],
     unreadable_networks: Collection[str],
 ) -> None:
-    """Remove sandboxes and interfaces of ours that belong to nobody. Blocks."""
+    """Remove sandboxes and interfaces of ours that belong to nobody. `tunnel` is that of encrypted networks. Blocks."""
     sandbox.make_place(base.netns_dir)
     if not unreadable_containers:
         sandbox.sweep(base.netns_dir, [record.sandbox_path for record in running if record.sandbox_path])
     interfaces = {network.parent if network.on_parent else network.bridge_name for network in networks}
     interfaces |= {interface_of(network) for network in networks if network.driver == "overlay"}
     interfaces |= {f"{kind}-{network_id[:12]}" for network_id in unreadable_networks for kind in ("br", "vx")}
+    if unreadable_networks or any(network.vni and encrypted(network) for network in networks):
+        interfaces.add(tunnel)
     host.sweep(base.owner, interfaces)
+
+
+def tunnel(config: Config) -> TunnelSettings:
+    """What this daemon's device for encrypted networks is on the host. Pure."""
+    return TunnelSettings(
+        interface=f"wg-{config.instance}",
+        owner=f"husk bridge of {config.nft_table}",
+        table=f"{config.nft_table}-wg",
+        port=config.wireguard_port,
+    )
 
 
 def openings(

@@ -22,7 +22,7 @@ from husk.engine.networks import default_bridge, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
-from husk.engine.networks.overlays import Overlays
+from husk.engine.networks.overlays import Overlays, encrypted
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
@@ -73,7 +73,7 @@ class Networks:
             seek=self.seek,
         )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
-        self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}")
+        self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}", restore.tunnel(config))
         self._changing = asyncio.Lock()
         self._sharing: Sharing | None = None
         # Asks a manager of the swarm for a network that a plain container is to be on.
@@ -325,6 +325,7 @@ class Networks:
         # The default bridge stays while any container runs: its rules hold for all networks.
         leaving = [live for live in lives if remove or not (live.members or live.record.builtin)]
         await asyncio.gather(*(self.overlays.remove(live.record) for live in leaving))
+        await self.overlays.close(going_on=any(encrypted(live.record) for live in lives if live not in leaving))
         await asyncio.gather(*(live.driver.close(remove=live in leaving) for live in lives))
         if remove:
             await self.balancing.remove()
@@ -345,7 +346,8 @@ class Networks:
         running = [record for record in containers if record.state.status in ("running", "paused")]
         unreadable, unreadable_networks = self._state.aside(CONTAINER), self._state.aside(KIND)
         every = list(records.values())
-        await asyncio.to_thread(restore.sweep, self._base, every, running, unreadable, unreadable_networks)
+        tunnel = restore.tunnel(self._config).interface
+        await asyncio.to_thread(restore.sweep, self._base, tunnel, every, running, unreadable, unreadable_networks)
         openings = restore.openings(every, running, self._config, self._base, spare=bool(unreadable))
         drivers = await BridgeDriver.open_all(list(openings.values()), self._firewall, self._mended)
         driver_of = dict(zip(openings, drivers, strict=True))

@@ -11,7 +11,7 @@ from husk.engine.services.assignment_messages import decoded, encoded
 from husk.engine.services.dispatcher import NetworkShare
 from husk.engine.services.here import Here
 from husk.engine.services.model import Task
-from husk.engine.services.network_share import Wish
+from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import Forbidden, NotFound, Unavailable
@@ -124,6 +124,14 @@ class NetworkDesk:
         shared.underway.difference_update(place.key for place in taken)
         self._changed()
         return encoded(Places(places=taken))
+
+    async def announce(self, node: str, body: bytes) -> None:
+        """A node's public key for encrypted networks, which those hear that share one with it."""
+        told = network_share.checked_key(node, decoded(body, TunnelKey), self._store.nodes)
+        if (shared := self._shared()) is None:
+            raise Unavailable("the swarm has no networks that hosts share")
+        await shared.announce(told, node)
+        self._changed()
 
     async def give_back(self, node: str, body: bytes) -> None:
         if (shared := self._shared()) is None:

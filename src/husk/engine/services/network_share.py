@@ -1,7 +1,8 @@
 """What a node may know of the swarm's networks: those that its own tasks are on, and the ingress network. Pure.
 
 Of each it is told the definition, all addresses, the services there and which of their tasks run, and where the hosts
-are: what its names, virtual addresses and tables of the kernel are made of. Of services that it knows by their
+are: what its names, virtual addresses and tables of the kernel are made of. Of hosts with which it shares an encrypted
+network it is told the public keys, too. Of services that it knows by their
 published ports alone it is told neither the name nor anything else. As `share`, this is kept whatever the node asks.
 """
 
@@ -14,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from husk.engine.model.network import Network
+from husk.engine.networks.overlays import encrypted
 from husk.engine.networks.sharing import Place
 from husk.engine.services.assignments import is_assigned
 from husk.engine.services.containers import attachments
@@ -30,6 +32,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.node import Node, NodeStatus
 from husk.errors import Forbidden, InvalidParameter, NotFound
+from husk.network.wireguard.parties import key_of_text, text_of_key
 
 Name = tuple[str, str]
 NODE, SERVICE, TASK, NETWORK, ADDRESS = "node", "service", "task", "overlay", "address"
@@ -76,13 +79,15 @@ def share(node_id: str, world: World, sought: Collection[str] = ()) -> dict[Name
     named = networks_of(node_id, world) | {id for id in sought if id in world.networks}
     ingress = ingress_of(world)
     known: dict[Name, Struct] = {}
-    nodes = {node_id}
+    nodes, known_by_key = {node_id}, {node_id}
     for id in named | ingress:
         network = world.networks[id]
         known[NETWORK, id] = network
         for place in world.places_of(network):
             known[ADDRESS, place.key] = place if id in named else replace(place, names=())
             nodes.add(place.node)
+            if encrypted(network):
+                known_by_key.add(place.node)
     for service in world.services.values():
         if (reduced := _service(service, named, ingress)) is not None:
             known[SERVICE, service.id] = reduced
@@ -92,7 +97,7 @@ def share(node_id: str, world: World, sought: Collection[str] = ()) -> dict[Name
                     known[TASK, task.id] = _task(task, reduced.spec.name, own)
     for id in nodes:
         if (node := world.nodes.get(id)) is not None:
-            known[NODE, id] = _node(node)
+            known[NODE, id] = _node(node, with_key=id in known_by_key)
     return known
 
 
@@ -140,9 +145,34 @@ def _task(task: Task, service_name: str, own: bool) -> Task:
     )
 
 
-def _node(node: Node) -> Node:
-    status = NodeStatus(state=node.status.state, addr=node.status.addr)
-    return Node(id=node.id, version=0, created_at="", updated_at="", status=status, data_path=node.data_path)
+def _node(node: Node, with_key: bool) -> Node:
+    return Node(
+        id=node.id,
+        version=0,
+        created_at="",
+        updated_at="",
+        status=NodeStatus(state=node.status.state, addr=node.status.addr),
+        data_path=node.data_path,
+        tunnel_key=node.tunnel_key if with_key else "",
+        tunnel_port=node.tunnel_port if with_key else 0,
+    )
+
+
+class TunnelKey(Struct, kw_only=True):
+    """What a node says of its end of the tunnel that encrypted networks run over."""
+
+    key: str
+    port: int
+
+
+def checked_key(node_id: str, told: TunnelKey, nodes: Mapping[str, Node]) -> TunnelKey:
+    """The same in its usual form; raises where it is no key, or another node's."""
+    if not 1 <= told.port <= 65535:
+        raise InvalidParameter(f"{told.port} is no UDP port")
+    key = text_of_key(key_of_text(told.key))
+    if any(node.tunnel_key == key for node in nodes.values() if node.id != node_id):
+        raise Forbidden("this key is another node's")
+    return TunnelKey(key=key, port=told.port)
 
 
 class Wish(Struct, kw_only=True, omit_defaults=True):

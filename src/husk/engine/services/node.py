@@ -61,6 +61,10 @@ class Node(Struct, kw_only=True):
     manager: ManagerStatus | None = None
     # By which the other hosts' packets of networks come to it, where that is another address than `status.addr`.
     data_path: str = ""
+    # Its public key of WireGuard, and the UDP port for it: what others need for encrypted networks. Empty, and 0, until
+    # it has been on one; written by the node itself, through a manager.
+    tunnel_key: str = ""
+    tunnel_port: int = 0
     # `SwarmRoot.key_id` of the root that signed the node's certificate.
     issuer: bytes = b""
 

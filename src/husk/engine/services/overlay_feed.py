@@ -10,7 +10,7 @@ from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from husk.engine.networks.live import LiveNetwork
-from husk.engine.networks.overlays import Underlay, Way
+from husk.engine.networks.overlays import Underlay, Way, encrypted
 from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.engine.services import network_share
@@ -19,8 +19,8 @@ from husk.engine.services.model import any_ingress
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import HuskError
-from husk.network.encryption import Party
 from husk.network.peers import Peer
+from husk.network.wireguard.parties import Mesh, Party, inner_address, key_of_text, normal
 
 log = logging.getLogger(__name__)
 
@@ -198,10 +198,10 @@ class OverlayFeed:
             vni=live.record.vni,
             own=next((address for address in own if ":" not in address), ""),
             own6=next((address for address in own if ":" in address), ""),
-            peers=tuple(self._peers(self._others(live))),
+            peers=tuple(self._peers(self._others(live), encrypted(live.record))),
         )
 
-    def _peers(self, places: Collection[Place]) -> list[Peer]:
+    def _peers(self, places: Collection[Place], secret: bool) -> list[Peer]:
         found = []
         macs = {place.node: place.mac for place in places if place.kind == "host" and ":" not in place.address}
         for place in sorted(places, key=lambda place: place.address):
@@ -209,20 +209,43 @@ class OverlayFeed:
             if node is not None and node.data_address:
                 # A host has one interface on the network, whose MAC follows from its IPv4 address.
                 mac = macs.get(place.node, place.mac) if place.kind == "host" else place.mac
-                found.append(Peer(place.address, mac, node.data_address))
+                found.append(Peer(place.address, mac, inner_address(node.id) if secret else node.data_address))
         return found
+
+    def _mesh(self) -> Mesh:
+        """Who shares an encrypted network with this host, as far as their keys are known."""
+        secret = [live for live in self._networks.presence.here if encrypted(live.record)]
+        parties = []
+        for id in sorted({place.node for live in secret for place in self._others(live)}):
+            node = self._store.nodes.get(id)
+            if node is not None and node.tunnel_key and node.data_address:
+                key, address = key_of_text(node.tunnel_key), normal(node.data_address)
+                parties.append(Party(key, inner_address(id), address, node.tunnel_port))
+        return Mesh(inner_address(self._cluster.node_id), tuple(parties), self._cluster.data_path_port)
 
     async def _apply(self, ways: dict[str, Way]) -> bool:
         if not self._cluster.several:
             ways = {}
-        port = self._cluster.data_path_port
-        try:
-            await self._networks.overlays.apply(Underlay(Party(self._cluster.data_address, 1), port), ways)
-        except (HuskError, OSError) as error:
-            self._tell_trouble(str(error))
+        trouble = ""
+        underlay = Underlay(self._cluster.data_address, self._cluster.data_path_port, self._mesh())
+        for work in (partial(self._networks.overlays.apply, underlay, ways), self._announce):
+            try:
+                await work()
+            except (HuskError, OSError) as error:
+                trouble = trouble or str(error)
+        if trouble:
+            self._tell_trouble(trouble)
             return False
         self._trouble = ""
         return True
+
+    async def _announce(self) -> None:
+        """Tell the swarm by which key this host is known, where that is news."""
+        own = self._store.nodes.get(self._cluster.node_id)
+        public = self._networks.overlays.public
+        if own is not None and public is not None and public != (own.tunnel_key, own.tunnel_port):
+            key, port = public
+            await self._shared.announce(network_share.TunnelKey(key=key, port=port))
 
     def _tell_trouble(self, message: str) -> None:
         if message != self._trouble:

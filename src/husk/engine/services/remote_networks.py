@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
+from husk.cluster.port.faults import TooMany
 from husk.cluster.records import News, Record
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place
 from husk.engine.services.assignment_messages import NetworkNews, decoded, encoded
 from husk.engine.services.here import Here
 from husk.engine.services.network_desk import Keys, Places, Sought
-from husk.engine.services.network_share import Wish
+from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.refusals import A_WORKER
 from husk.engine.services.shared_networks import ADDRESS, SharedNetworks
@@ -35,6 +36,8 @@ class Calls(Protocol):
     async def give_back(self, body: bytes) -> None: ...
 
     async def seek(self, body: bytes) -> bytes: ...
+
+    async def announce(self, body: bytes) -> None: ...
 
 
 class RemoteNetworks(SharedNetworks):
@@ -112,6 +115,12 @@ class RemoteNetworks(SharedNetworks):
                 while wanted not in self.networks:
                     self._heard.clear()
                     await self._heard.wait()
+
+    async def announce(self, told: TunnelKey, node: str = "") -> None:
+        with suppress(TooMany):  # it was said a moment ago, and is about to be told back
+            await self._calls.announce(encoded(told))
+            if (own := self._records.nodes.get(self._cluster.node_id)) is not None:
+                own.tunnel_key, own.tunnel_port = told.key, told.port
 
     async def note(self, network: Network, who: Occupant, address: str, mac: str = "") -> bool:
         """What a worker has, a manager has given it."""

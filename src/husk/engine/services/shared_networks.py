@@ -18,14 +18,15 @@ from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place, key_of
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
-from husk.engine.services.network_share import World
+from husk.engine.services.network_share import TunnelKey, World
+from husk.engine.services.node import Node
 from husk.engine.services.records import ATTEMPTS, SwarmRecords
 from husk.errors import Conflict, Forbidden, NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.ipam import edges, mac_address, special
 
 T = TypeVar("T")
-NETWORK, ADDRESS = "overlay", "address"
+NETWORK, ADDRESS, NODE = "overlay", "address", "node"
 # Of one transaction; etcd takes 128.
 MOST_STEPS = 100
 
@@ -100,6 +101,16 @@ class SharedNetworks:
     def is_underway(self, place: Place) -> bool:
         """Is somebody here about to have it?"""
         return place.key in self.underway
+
+    async def announce(self, told: TunnelKey, node: str = "") -> None:
+        """A node, this one unless another is named, is known by this key from now on."""
+        known = self._records.nodes.get(node or self._cluster.node_id)
+
+        def change(record: Node) -> None:
+            record.tunnel_key, record.tunnel_port = told.key, told.port
+
+        if known is not None and (known.tunnel_key, known.tunnel_port) != (told.key, told.port):
+            await self._records.amend(known, change)
 
     # --- networks
 
@@ -260,7 +271,8 @@ class SharedNetworks:
     # --- news
 
     def _hear(self, news: News) -> None:
-        if self.take_in(news):
+        # A node may have another address or key now.
+        if self.take_in(news) or any(record.kind == NODE for record in news.records):
             self._woken()
 
     def take_in(self, news: News) -> bool:

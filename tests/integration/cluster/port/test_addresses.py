@@ -1,4 +1,7 @@
-from husk.cluster.port.addresses import AddressCalls, AddressHandlers
+import pytest
+
+from husk.cluster.port.addresses import PAUSE, AddressCalls, AddressHandlers
+from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
 from tests.support.cluster_port import PortedSwarm
 
@@ -12,6 +15,9 @@ class FakeDesk:
 
     async def seek(self, node: str, body: bytes) -> bytes:
         return node.encode() + b" seeks " + body
+
+    async def announce(self, node: str, body: bytes) -> None:
+        self.back.append((node, b"key " + body))
 
     async def give_back(self, node: str, body: bytes) -> None:
         self.back.append((node, body))
@@ -28,4 +34,20 @@ async def test_a_node_is_who_its_certificate_says() -> None:
         assert await calls.seek(b"lan") == b"w seeks lan"
         await calls.give_back(b"one")
         assert desk.back == [("w", b"one")]
+        await managers.close()
+
+
+async def test_a_node_does_not_say_its_key_without_end() -> None:
+    swarm, desk, now = PortedSwarm(), FakeDesk(), [0.0]
+    swarm.roles["w"] = "worker"
+    async with swarm.opened() as port:
+        AddressHandlers(desk, lambda: now[0]).register(port)
+        managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
+        calls = AddressCalls(managers)
+        await calls.announce(b"one")
+        with pytest.raises(TooMany):
+            await calls.announce(b"two")
+        now[0] += PAUSE
+        await calls.announce(b"three")
+        assert desk.back == [("w", b"key one"), ("w", b"key three")]
         await managers.close()

@@ -5,14 +5,19 @@ from typing import Any, cast
 import pytest
 
 from husk.engine.model.network import MTU, Network
+from husk.engine.networks import overlays as overlays_module
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, Underlay, Way, encrypted, interface_of
-from husk.errors import SystemFault
-from husk.network import encryption, host, overlay
-from husk.network.encryption import Party
+from husk.errors import SystemFault, Unavailable
+from husk.network import deletions, host, overlay
 from husk.network.peers import Peer
+from husk.network.settings import TunnelSettings
+from husk.network.wireguard import tunnel
+from husk.network.wireguard.parties import Mesh
 
-UNDERLAY = Underlay(Party("192.0.2.1", 1), 4789, (Party("192.0.2.2", 1),), (b"k" * 32,))
+MESH = Mesh("fe80::1")
+UNDERLAY = Underlay("192.0.2.1", 4789, MESH)
+TUNNEL = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
 PEERS = (Peer("10.0.9.6", "02:42:0a:00:09:06", "192.0.2.2"),)
 WAY = Way(4097, "10.0.9.254", PEERS)
 
@@ -48,7 +53,7 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
         async def open(cls, settings: overlay.OverlaySettings) -> "Double":
             if settings.interface in broken:
                 raise SystemFault(f"{settings.interface} cannot be set up")
-            found.append(("open", settings.interface, settings.port, settings.mtu))
+            found.append(("open", settings.interface, settings.link or settings.local, settings.mtu))
             return cls(settings)
 
         async def tell(self, peers: tuple[Peer, ...]) -> int:
@@ -56,6 +61,7 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
             return 1
 
         def mend(self) -> None:
+            self.is_there = True
             if self.settings.interface in broken:
                 raise SystemFault("its bridge is not there")
             found.append(("mend", self.settings.interface))
@@ -67,8 +73,36 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
 
     monkeypatch.setattr(overlay, "Overlay", Double)
     monkeypatch.setattr(overlay, "underlay_mtu", lambda _: 1500)
-    monkeypatch.setattr(encryption, "apply", lambda *given: found.append(("encrypt", *given[2:])))
-    monkeypatch.setattr(encryption, "remove", lambda port: found.append(("decrypt", port)))
+
+    class Guard:
+        public = ("key", 51820)
+        interface = "wg-test"
+
+        def __init__(self, settings: TunnelSettings, ended: object) -> None: ...
+
+        async def open(self) -> None:
+            if "wg-test" in broken:
+                raise Unavailable("install it")
+            found.append(("tunnel",))
+
+        async def apply(self, mesh: Mesh, mtu: int) -> None:
+            if "wg-test" in broken:
+                raise Unavailable("install it")
+            found.append(("encrypt", mesh, mtu))
+
+        async def remove(self) -> None:
+            found.append(("decrypt",))
+
+        async def let_go(self) -> None:
+            found.append(("let go",))
+
+    class Watch:
+        def __init__(self, told: object) -> None: ...
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(deletions, "Deletions", Watch)
+    monkeypatch.setattr(tunnel, "Tunnel", Guard)
     monkeypatch.setattr(host, "remove", lambda interface, owner: found.append(("remove", interface, owner)))
     return found
 
@@ -76,9 +110,9 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
 def overlays(done: list[Any], **networks: dict[str, str]) -> Overlays:
     roster = Roster()
     for name, options in networks.items():
-        record = Network(id=name.ljust(64, "0"), name=name, driver="overlay", created="", options=options)
+        record = Network(id=name.ljust(64, "0"), name=name, driver="overlay", created="", options=options, vni=4097)
         roster.by_name[name] = LiveNetwork(record, Driver("br-" + name, done))  # type: ignore[arg-type]
-    return Overlays(roster, "husk")
+    return Overlays(roster, "husk", TUNNEL)
 
 
 def id_of(name: str) -> str:
@@ -90,8 +124,7 @@ async def test_a_network_is_opened_once_and_told_what_is_new(done):
     for way in (WAY, WAY, Way(WAY.vni, WAY.own, ())):
         await networks.apply(UNDERLAY, {id_of("a"): way, id_of("elsewhere"): way})
     name = "vx-a00000000000"
-    # Of what an earlier daemon may have encrypted nothing is needed.
-    first = [("fit", 1450), ("open", name, 4789, 1450), ("tell", name, 1), ("decrypt", 4790)]
+    first = [("fit", 1450), ("open", name, "192.0.2.1", 1450), ("tell", name, 1)]
     assert done == [*first, ("tell", name, 0)]
 
 
@@ -118,15 +151,15 @@ async def test_a_network_that_is_refused_keeps_no_other_from_its_way(done, broke
 
 
 async def test_an_interface_that_does_not_go_is_not_forgotten(done, broken):
-    networks = overlays(done, a={"encrypted": ""}, b={})
+    networks = overlays(done, a={}, b={})
     await networks.apply(UNDERLAY, {id_of("a"): WAY})
     broken.add("vx-a00000000000")
     with pytest.raises(OSError, match="busy"):
         await networks.apply(UNDERLAY, {id_of("b"): WAY})
-    assert ("tell", "vx-b00000000000", 1) in done and ("decrypt", 4790) not in done
+    assert ("tell", "vx-b00000000000", 1) in done
     broken.clear()
     await networks.apply(UNDERLAY, {id_of("b"): WAY})
-    assert done[-2:] == [("close", "vx-a00000000000", True), ("decrypt", 4790)]
+    assert done[-1] == ("close", "vx-a00000000000", True)
 
 
 async def test_an_interface_that_somebody_deleted_is_made_again(done):
@@ -157,28 +190,60 @@ async def test_another_number_opens_it_anew(done):
     assert done == [("mend", "vx-a00000000000")]
 
 
-async def test_what_is_encrypted_has_keys_before_it_is_opened_and_loses_them_after_the_last(done):
+async def test_what_is_encrypted_has_its_tunnel_before_it_is_opened_and_loses_it_after_the_last(done):
     networks = overlays(done, a={"encrypted": ""}, b={MTU: "1300"})
     await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
-    assert done[0] == ("encrypt", UNDERLAY.keys, 4790)
-    assert ("open", "vx-a00000000000", 4790, 1412) in done
-    assert ("open", "vx-b00000000000", 4789, 1300) in done
+    assert done[0] == ("encrypt", MESH, 1440)
+    assert ("open", "vx-a00000000000", "wg-test", 1370) in done
+    assert ("open", "vx-b00000000000", "192.0.2.1", 1300) in done
+    assert networks.public == ("key", 51820)
+    networks._roster.by_name["a"].depart()
     await networks.apply(UNDERLAY, {id_of("b"): WAY})
-    assert ("decrypt", 4790) in done
-    assert done.index(("close", "vx-a00000000000", True)) < done.index(("decrypt", 4790))
+    assert done.index(("close", "vx-a00000000000", True)) < done.index(("decrypt",))
+    assert networks.public is None
 
 
-async def test_another_port_takes_the_policies_of_the_old_one_away(done):
-    networks = overlays(done, a={"encrypted": "true"})
+async def test_without_a_tunnel_nothing_goes_another_way(done, broken):
+    networks = overlays(done, a={"encrypted": ""}, b={})
+    broken.add("wg-test")
+    with pytest.raises(Unavailable, match="install it"):
+        await networks.secure()
+    with pytest.raises(Unavailable, match="install it"):
+        await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
+    assert [what[1] for what in done if what[0] == "open"] == ["vx-b00000000000"]
+    broken.clear()
+    await networks.secure()
+    await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
+    assert ("open", "vx-a00000000000", "wg-test", 1370) in done
+
+
+async def test_what_is_gone_is_made_again_behind_its_tunnel(done):
+    networks = overlays(done, a={"encrypted": ""}, b={})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
+    cast(Any, networks._open[id_of("a")]).is_there = False
+    done.clear()
+    await networks.look()
+    assert done == [("encrypt", MESH, 1440), ("mend", "vx-a00000000000")]
+
+
+@pytest.mark.parametrize(("deleted", "looks"), [({"eth0"}, 0), ({"vx-a00000000000"}, 1), (None, 1)])
+async def test_a_deletion_is_noticed(done, monkeypatch, deleted, looks):
+    networks = overlays(done, a={})
     await networks.apply(UNDERLAY, {id_of("a"): WAY})
-    await networks.apply(Underlay(UNDERLAY.local, 5000), {id_of("a"): WAY})
-    assert done[-4:] == [
-        ("fit", 1412),
-        ("open", "vx-a00000000000", 5001, 1412),
-        ("tell", "vx-a00000000000", 1),
-        ("decrypt", 4790),
-    ]
-    assert ("encrypt", (), 5001) in done
+    monkeypatch.setattr(overlays_module, "SOON", 0.0)
+    cast(Any, networks._open[id_of("a")]).is_there = False
+    networks._noticed(deleted)
+    assert networks._tasks.count == looks
+    await networks._tasks.join()
+    assert (("mend", "vx-a00000000000") in done) is bool(looks)
+
+
+async def test_a_daemon_that_ends_leaves_what_is_needed(done):
+    for going_on in (True, False):
+        networks = overlays(done, a={"encrypted": ""})
+        await networks.apply(UNDERLAY, {id_of("a"): WAY})
+        await networks.close(going_on)
+    assert [what for what in done if len(what) == 1] == [("let go",), ("decrypt",)]
 
 
 async def test_a_network_that_ends_takes_its_interface_along_whoever_made_it(done):

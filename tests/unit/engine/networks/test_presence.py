@@ -12,7 +12,7 @@ from husk.config import AddressPool
 from husk.engine.model.network import IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.presence import Presence
-from husk.errors import Conflict, NotImplementedYet
+from husk.errors import Conflict, Unavailable
 from husk.network.bridge import BridgeDriver
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import StateStore
@@ -27,6 +27,7 @@ class Room:
         self.state = state
         self.roster = Roster()
         self.done: list[str] = []
+        self.insecure = False
         self.fails: OSError | None = None
         self.may_go = asyncio.Event()
         self.may_go.set()
@@ -34,11 +35,16 @@ class Room:
             roster=self.roster,
             state=state,
             firewall=cast(Any, None),
-            overlays=cast(Any, SimpleNamespace(remove=self._remove)),
+            overlays=cast(Any, SimpleNamespace(remove=self._remove, secure=self._secure)),
             base=BridgeSettings("", "test", directory, pool6="fd00:66::/48"),
             changing=asyncio.Lock(),
             mended=lambda: None,
         )
+
+    async def _secure(self) -> None:
+        if self.insecure:
+            raise Unavailable("install it")
+        self.done.append("tunnel")
 
     async def _remove(self, network: Network) -> None:
         await self.may_go.wait()
@@ -78,8 +84,7 @@ async def test_networks_get_numbers_and_subnets_of_their_own(room: Room) -> None
     assert (third.vni, third.subnet, third.gateway) == (4099, "10.67.0.0/24", "10.67.0.1")
     with pytest.raises(Conflict):
         await room.plan("first", [first])
-    with pytest.raises(NotImplementedYet):
-        await room.plan("secret", options={"encrypted": ""})
+    assert (await room.plan("secret", options={"encrypted": ""})).vni == 4097
 
 
 async def test_a_network_is_here_while_somebody_needs_it(room: Room) -> None:
@@ -100,6 +105,18 @@ async def test_a_network_is_here_while_somebody_needs_it(room: Room) -> None:
     assert not room.state.records(KIND, Network) and room.roster.find("lan") is live
     await room.presence.know({})
     assert not room.roster.by_name
+
+
+async def test_an_encrypted_one_is_not_here_without_its_tunnel(room: Room) -> None:
+    network = await room.plan("lan", options={"encrypted": ""})
+    await room.presence.know({network.id: network})
+    live, room.insecure = room.roster.find("lan"), True
+    with pytest.raises(Unavailable, match="install it"):
+        await room.presence.bring(live)
+    assert not live.bridged and room.done == [] and not room.state.records(KIND, Network)
+    room.insecure = False
+    await room.presence.bring(live)
+    assert room.done == ["tunnel", "open 10.66.0.0/24"]
 
 
 async def test_one_that_is_gone_stays_for_those_who_are_on_it(room: Room) -> None:
@@ -159,9 +176,7 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room) -> No
     driver = cast(Any, SimpleNamespace(keep_cold=keep_cold, free_address=cold.append))
     fields: dict[str, Any] = {"driver": "overlay", "created": "", "scope": "swarm"}
     old = Network(id="id-of-old", name="old", service_addresses=["10.66.0.2"], **fields)
-    secret = Network(id="id-of-secret", name="secret", options={"encrypted": ""}, **fields)
-    for network in (old, secret):
-        room.roster.by_name[network.name] = LiveNetwork(network, driver)
+    room.roster.by_name["old"] = LiveNetwork(old, driver)
     [live] = room.presence.alone
     assert live.record is old
     told = room.presence.numbered(live, {4097})

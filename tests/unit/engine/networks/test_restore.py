@@ -34,15 +34,30 @@ def test_what_belongs_to_nobody_goes(tmp_path: Path, swept: dict[str, Any]) -> N
     running = container(status="running")
     running.sandbox_path = "/netns/1"
     networks = [network("home"), network("lan", driver="macvlan", parent="eth7"), network("far", driver="overlay")]
-    restore.sweep(settings(tmp_path), networks, [running, container()], frozenset(), frozenset({"f" * 64}))
+    restore.sweep(settings(tmp_path), "wg", networks, [running, container()], frozenset(), frozenset({"f" * 64}))
     assert swept["sandboxes"] == ["/netns/1"]
     far = {"br-farfarfarfar", "vx-farfarfarfar"}
-    assert swept["interfaces"] == {"br-homehomehome", "eth7", "br-ffffffffffff", "vx-ffffffffffff"} | far
+    assert swept["interfaces"] == {"br-homehomehome", "eth7", "br-ffffffffffff", "vx-ffffffffffff", "wg"} | far
 
 
 def test_no_sandbox_goes_while_a_container_cannot_be_read(tmp_path: Path, swept: dict[str, Any]) -> None:
-    restore.sweep(settings(tmp_path), [], [], frozenset({"c" * 64}), frozenset())
+    restore.sweep(settings(tmp_path), "wg", [], [], frozenset({"c" * 64}), frozenset())
     assert "sandboxes" not in swept and swept["interfaces"] == set()
+
+
+@pytest.mark.parametrize(("options", "kept"), [({"encrypted": ""}, True), ({}, False)])
+def test_the_tunnel_stays_while_there_is_an_encrypted_network(
+    tmp_path: Path, swept: dict[str, Any], options: dict[str, str], kept: bool
+) -> None:
+    networks = [network("far", driver="overlay", **options)]
+    networks[0].vni = 4097
+    restore.sweep(settings(tmp_path), "wg", networks, [], frozenset(), frozenset())
+    assert ("wg" in swept["interfaces"]) is kept
+
+
+def test_each_daemon_of_a_machine_has_a_tunnel_of_its_own() -> None:
+    one, two = (restore.tunnel(Config(data_root=Path(root))) for root in ("/one", "/two"))
+    assert one.interface != two.interface and len(one.interface) <= 15 and one.port == 51820
 
 
 @pytest.mark.parametrize("spare", [True, False])

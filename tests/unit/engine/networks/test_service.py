@@ -335,7 +335,7 @@ async def test_only_what_runs_holds_its_place_over_a_restart(networks: Networks,
         record.sandbox_path = f"/netns/{record.name}"
     house.containers = [running, ended]
     await house.open()
-    assert host.swept[-1][2] == [running]
+    assert host.swept[-1][3] == [running]
 
 
 async def test_a_network_in_use_keeps_its_bridge_when_the_daemon_goes(networks: Networks, host: FakeHost) -> None:

@@ -11,10 +11,12 @@ from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
 from husk.engine.services.model import NetworkAttachment, TaskSpec
 from husk.engine.services.network_desk import MOST_OF_TASK, WHILE, Keys, NetworkDesk, Places, Sought
-from husk.engine.services.network_share import Wish
+from husk.engine.services.network_share import TunnelKey, Wish
+from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks
 from husk.errors import Forbidden, NotFound, Unavailable
+from husk.network.wireguard.parties import text_of_key
 from husk.storage.state.store import StateStore
 
 from .test_planner import make_service, make_task
@@ -141,3 +143,19 @@ async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) 
     assert changed()
     next(iter(room.records.services.values())).version += 1
     assert changed() and not changed()
+
+
+async def test_a_node_says_its_key(room: Room) -> None:
+    for id in ("m", "w"):
+        await room.records.save(Node(id=id, version=0, created_at="", updated_at=""))
+    before, told = room.desk.generation(), TunnelKey(key=text_of_key(b"1" * 32), port=51820)
+    await room.desk.announce("w", encoded(told))
+    await room.desk.announce("w", encoded(told))
+    node = room.records.nodes["w"]
+    assert (node.tunnel_key, node.tunnel_port) == (told.key, 51820)
+    assert room.desk.generation() != before and room.changed == 2
+    with pytest.raises(Forbidden, match="another node's"):
+        await room.desk.announce("x", encoded(told))
+    room.shared = None
+    with pytest.raises(Unavailable):
+        await room.desk.announce("w", encoded(TunnelKey(key=text_of_key(b"2" * 32), port=1)))

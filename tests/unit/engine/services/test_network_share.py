@@ -1,14 +1,26 @@
 """What a node may know of networks, and what it may ask for: nothing of networks that its tasks are not on."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Place
 from husk.engine.services.model import NetworkAttachment, PortConfig, Service, Task, TaskSpec, VirtualIP
-from husk.engine.services.network_share import Wish, World, checked, ingress_of, networks_of, share
+from husk.engine.services.network_share import (
+    TunnelKey,
+    Wish,
+    World,
+    checked,
+    checked_key,
+    ingress_of,
+    networks_of,
+    share,
+)
 from husk.engine.services.node import Node, NodeStatus
 from husk.errors import Forbidden, InvalidParameter
+from husk.network.wireguard.parties import text_of_key
 
 from .test_planner import make_service, make_task
 
@@ -179,3 +191,30 @@ def test_nobody_is_called_as_another_service() -> None:
     assert checked("w", asked, room.world).names == ("web", "own")
     plain = Wish(network="open", names=("web", "x" * 300))
     assert checked("w", plain, room.world).names == ("web",), "which is another network's"
+
+
+def test_keys_are_known_of_hosts_on_the_same_encrypted_network():
+    room = Room()
+    for number, node in enumerate(room.nodes.values(), 1):
+        node.tunnel_key, node.tunnel_port = f"key of {node.id}", number
+    room.places += [place("front", "10.0.1.30", "m", "host"), place("open", "10.0.3.30", "x", "host")]
+    known: dict[tuple[str, str], Any] = {**share("w", room.world, sought=["open"])}
+    assert known["node", "m"].tunnel_key == known["node", "x"].tunnel_key == "", "neither network is encrypted"
+    assert known["node", "w"].tunnel_key == "key of w", "its own, to compare"
+    room.networks["front"].options = {"encrypted": ""}
+    known = {**share("w", room.world, sought=["open"])}
+    assert (known["node", "m"].tunnel_key, known["node", "m"].tunnel_port) == ("key of m", 1)
+    assert (known["node", "x"].tunnel_key, known["node", "x"].tunnel_port) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "port", "error"),
+    [("what", 51820, InvalidParameter), (text_of_key(b"1" * 32), 0, InvalidParameter), ("taken", 51820, Forbidden)],
+)
+def test_a_key_is_one_and_no_other_nodes(key, port, error):
+    room = Room()
+    taken = room.nodes["m"].tunnel_key = text_of_key(b"2" * 32)
+    told = TunnelKey(key=taken if key == "taken" else key, port=port)
+    with pytest.raises(error):
+        checked_key("w", told, room.nodes)
+    assert checked_key("m", TunnelKey(key=taken, port=1), room.nodes) == TunnelKey(key=taken, port=1)

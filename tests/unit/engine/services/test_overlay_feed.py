@@ -14,11 +14,13 @@ from husk.engine.networks.sharing import Occupant
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
 from husk.engine.services.model import VirtualIP
+from husk.engine.services.network_share import TunnelKey
 from husk.engine.services.overlay_feed import OverlayFeed
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks
 from husk.errors import SystemFault
 from husk.network.endpoint import EndpointOptions
+from husk.network.wireguard.parties import Party, inner_address, text_of_key
 from husk.storage.state.store import StateStore
 
 from .test_planner import make_task
@@ -55,6 +57,9 @@ class Room:
         self.records = SwarmRecords(store)
         nodes = {
             f"n{n}": SimpleNamespace(
+                id=f"n{n}",
+                tunnel_key="",
+                tunnel_port=0,
                 status=SimpleNamespace(addr=f"192.0.2.{n}", state="ready"),
                 data_address=f"192.0.2.{n}",
                 is_manager=n < 3,
@@ -80,7 +85,8 @@ class Room:
         self.presence = FakePresence(self.live)
         self.applied: list[Any] = []
         self.fails = False
-        networks = SimpleNamespace(presence=self.presence, overlays=SimpleNamespace(apply=self._apply))
+        self.overlays = SimpleNamespace(apply=self._apply, public=None)
+        networks = SimpleNamespace(presence=self.presence, overlays=self.overlays)
         self.feed = OverlayFeed(
             store=self.records,
             cluster=cast(Here, self.cluster),
@@ -117,7 +123,7 @@ async def test_a_host_is_told_who_is_where(room: Room) -> None:
     room.used = {"10.0.9.11"}
     assert await room.feed.settle()
     ((underlay, ways),) = room.applied
-    assert (underlay.local.address, underlay.port) == ("192.0.2.1", 4789)
+    assert (underlay.local, underlay.port) == ("192.0.2.1", 4789)
     way = ways["lan-id"]
     assert (way.vni, way.own, way.own6) == (4097, "10.0.9.10", "")
     assert [(peer.address, peer.host) for peer in way.peers] == [("10.0.9.20", "192.0.2.2"), ("10.0.9.21", "192.0.2.2")]
@@ -242,3 +248,33 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplo
     endpoint.ip_address = "10.0.8.77"
     await room.feed.settle()
     assert record.vni == 4098 and "10.0.8.77" in {place.address for place in room.shared.of(record)}
+
+
+async def test_hosts_of_an_encrypted_network_are_known_by_their_keys(room: Room) -> None:
+    room.network.options = {"encrypted": ""}
+    for node, address in (("n2", "10.0.9.20"), ("n1", "10.0.9.10")):
+        await room.take(node, address, Occupant("host"))
+    key = text_of_key(b"2" * 32)
+    cast(Any, room.records.nodes["n2"]).tunnel_key, cast(Any, room.records.nodes["n2"]).tunnel_port = key, 51821
+    told: list[TunnelKey] = []
+
+    async def announce(one: TunnelKey) -> None:
+        told.append(one)
+        own = cast(Any, room.records.nodes["n1"])
+        own.tunnel_key, own.tunnel_port = one.key, one.port
+
+    room.overlays.public = ("mine", 51820)
+    cast(Any, room.shared).announce = announce
+    assert await room.feed.settle() and await room.feed.settle()
+    assert told == [TunnelKey(key="mine", port=51820)], "once"
+    underlay, ways = room.applied[-1]
+    assert underlay.mesh.own == inner_address("n1")
+    assert underlay.mesh.parties == (Party(b"2" * 32, inner_address("n2"), "192.0.2.2", 51821),)
+    assert {peer.host for peer in ways["lan-id"].peers} == {inner_address("n2")}
+
+
+async def test_hosts_of_other_networks_are_not(room: Room) -> None:
+    await room.take("n2", "10.0.9.20", Occupant("host"))
+    cast(Any, room.records.nodes["n2"]).tunnel_key = text_of_key(b"2" * 32)
+    assert await room.feed.settle()
+    assert room.applied[-1][0].mesh.parties == ()

@@ -7,14 +7,16 @@ from typing import cast
 import msgspec
 import pytest
 
+from husk.cluster.port.faults import TooMany
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place
 from husk.engine.services import remote_networks
 from husk.engine.services.assignment_messages import Known, NetworkNews, decoded, encoded
 from husk.engine.services.here import Here
 from husk.engine.services.network_desk import Keys, Places, Sought
-from husk.engine.services.network_share import Wish
+from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.no_store import NoStore
+from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.remote_networks import RemoteNetworks
 from husk.errors import NotFound, Unavailable
@@ -33,6 +35,8 @@ class FakeManager:
     def __init__(self) -> None:
         self.asked: list[Wish] = []
         self.back: list[str] = []
+        self.keys: list[TunnelKey] = []
+        self.busy = False
         self.held = asyncio.Event()
         self.held.set()
 
@@ -49,6 +53,11 @@ class FakeManager:
         if sought != "lan":
             raise NotFound(f"network {sought} not found")
         return encoded(Sought(network="lan"))
+
+    async def announce(self, body: bytes) -> None:
+        if self.busy:
+            raise TooMany("a moment")
+        self.keys.append(decoded(body, TunnelKey))
 
     async def give_back(self, body: bytes) -> None:
         self.back += decoded(body, Keys).keys
@@ -129,3 +138,14 @@ async def test_a_network_that_is_sought_is_waited_for(monkeypatch: pytest.Monkey
     room.networks.hear(NetworkNews(gone=[("overlay", "lan")]))
     monkeypatch.setattr(remote_networks, "PATIENCE", 0.01)
     await room.networks.seek("lan")
+
+
+async def test_a_key_is_said_and_known_here_at_once() -> None:
+    room, told = Room(), TunnelKey(key="mine", port=51820)
+    own = room.networks._records.nodes["w"] = Node(id="w", version=1, created_at="", updated_at="")
+    room.manager.busy = True
+    await room.networks.announce(told)
+    assert own.tunnel_key == "", "it has to be said again"
+    room.manager.busy = False
+    await room.networks.announce(told)
+    assert room.manager.keys == [told] and (own.tunnel_key, own.tunnel_port) == ("mine", 51820)

@@ -32,6 +32,7 @@ class Room:
         self.networks.listing.return_value = []
         self.networks.presence = Mock(here=[], alone=[], ingress=None, know=AsyncMock())
         self.networks.overlays.apply = AsyncMock()
+        self.networks.overlays.public = None
         self.networks.balancing.apply = AsyncMock(return_value=True)
         self.events = Events()
         self.woken = 0
@@ -71,7 +72,7 @@ async def test_nothing_is_touched_before_a_manager_has_told_all(room: Room) -> N
     assert list(room.networks.presence.learn.call_args.args[0]) == ["lan"]
     assert room.woken == 1 and await room.real.settle()
     ((underlay, ways), _) = room.networks.overlays.apply.await_args
-    assert (underlay.local.address, underlay.port, ways) == ("192.0.2.2", 5000, {})
+    assert (underlay.local, underlay.port, ways) == ("192.0.2.2", 5000, {})
     room.networks.balancing.apply.assert_awaited_once()
     room.events.publish("network", "disconnect", "lan", {})
     assert room.woken == 2

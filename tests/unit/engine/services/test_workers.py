@@ -65,7 +65,7 @@ async def test_nothing_is_there_before_somebody_knocks(room: Room) -> None:
     port = Mock()
     room.real.register(port)
     room.real.register(port)
-    assert sorted(room.made) == ["dispatcher", "expected", "liveness", "logs"] and port.register_unary.call_count == 14
+    assert sorted(room.made) == ["dispatcher", "expected", "liveness", "logs"] and port.register_unary.call_count == 16
     room.alive.start.assert_called_once_with("m")
     room.real.opened()
     room.dispatcher.wake.assert_called_once_with()

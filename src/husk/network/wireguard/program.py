@@ -1,0 +1,157 @@
+"""WireGuard by the program wireguard-go, for kernels without their own: run, found again, told and asked.
+
+It is started on an interface (TUN) that stays when it ends, in a session of its own, and is known by its arguments: a
+daemon that ends leaves it running, and the next one finds it. When the interface is deleted it ends by itself.
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import socket
+import time
+from pathlib import Path
+
+from husk.errors import SystemFault, Unavailable
+from husk.kernel import process, tun
+from husk.network.wireguard import uapi
+from husk.network.wireguard.parties import Change, State
+
+# Where the program itself puts its sockets, by interface.
+_SOCKETS = Path("/var/run/wireguard")
+# How long it may take to answer, and to end, in seconds.
+PATIENCE, GRACE = 10.0, 2.0
+_LARGEST = 1 << 24
+
+
+def find_program() -> str:
+    found = shutil.which("wireguard-go", path=f"{os.environ.get('PATH', '')}:/usr/local/bin:/usr/bin")
+    if found is None:
+        raise Unavailable(
+            f"encrypted networks need WireGuard, which {socket.gethostname()} does not have: load the kernel's module "
+            "wireguard there, or install the program wireguard-go (Debian's package has that name)"
+        )
+    return found
+
+
+class Program:
+    """`Device` of one interface, whose name no other daemon of this machine has."""
+
+    def __init__(self, interface: str) -> None:
+        self._interface = interface
+        self._child: process.Child | None = None
+
+    @property
+    def pidfd(self) -> int:
+        return self._child.pidfd if self._child is not None else -1
+
+    @property
+    def _socket(self) -> Path:
+        return _SOCKETS / f"{self._interface}.sock"
+
+    def start(self) -> None:
+        """Let it run, be it one that a former daemon left; returns when it answers."""
+        self._child = self._find() or self._spawn()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.read()
+                return
+            except OSError as error:
+                if process.has_ended(self.pidfd) or time.monotonic() > deadline:
+                    self.end()
+                    raise SystemFault(f"wireguard-go does not work here: {error}") from error
+            time.sleep(0.01)
+
+    def _find(self) -> process.Child | None:
+        if not _has(self._interface):
+            return None
+        for pid in running(self._interface):
+            with contextlib.suppress(ProcessLookupError):
+                child = process.Child(pid, process.pidfd_open(pid))
+                if self._answers():
+                    return child
+                child.close()
+        self._kill()
+        return None
+
+    def _answers(self) -> bool:
+        try:
+            self.read()
+        except OSError:
+            return False
+        return True
+
+    def _spawn(self) -> process.Child:
+        program = find_program()
+        try:
+            tun.make(self._interface)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
+                raise Unavailable(
+                    f"encrypted networks need interfaces of the kind TUN, which {socket.gethostname()} does not have: "
+                    "load the kernel's module tun there"
+                ) from error
+            raise
+        return process.spawn([program, "-f", self._interface], env={"LOG_LEVEL": "error"})
+
+    def read(self) -> State:
+        return uapi.parse(self._ask(uapi.GET))
+
+    def write(self, change: Change) -> None:
+        if number := uapi.failure(self._ask(uapi.request(change))):
+            raise OSError(number, f"wireguard-go: {os.strerror(number)}")
+
+    def _ask(self, message: bytes) -> bytes:
+        """The answer ends with an empty line."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
+            channel.settimeout(PATIENCE)
+            channel.connect(str(self._socket))
+            channel.sendall(message)
+            answer = b""
+            while not answer.endswith(b"\n\n") and len(answer) < _LARGEST:
+                if not (part := channel.recv(1 << 16)):
+                    raise ConnectionError(errno.ECONNRESET, "wireguard-go ended amid its answer")
+                answer += part
+            return answer
+
+    def let_go(self) -> None:
+        if self._child is not None:
+            process.reap(self._child.pidfd)  # it may have ended
+            self._child.close()
+            self._child = None
+
+    def end(self) -> None:
+        if self._child is not None:
+            for sent in (signal.SIGTERM, signal.SIGKILL):
+                process.send_signal(self._child.pidfd, sent)
+                deadline = time.monotonic() + GRACE
+                while not process.has_ended(self._child.pidfd) and time.monotonic() < deadline:
+                    time.sleep(0.005)
+            self.let_go()
+        self._kill()
+        self._socket.unlink(missing_ok=True)
+
+    def _kill(self) -> None:
+        """What a former daemon started, and nobody watches."""
+        deadline = time.monotonic() + GRACE
+        while (found := running(self._interface)) and time.monotonic() < deadline:
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.005)
+
+
+def running(interface: str) -> list[int]:
+    """The processes that carry an interface. Blocks."""
+    found = []
+    for pid in process.given([interface]):
+        program, *arguments = process.arguments_of(pid) or [b""]
+        if program.endswith(b"wireguard-go") and arguments == [b"-f", interface.encode()]:
+            found.append(pid)
+    return found
+
+
+def _has(interface: str) -> bool:
+    return interface in (name for _, name in socket.if_nameindex())

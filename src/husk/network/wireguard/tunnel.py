@@ -1,0 +1,207 @@
+"""This host's device of WireGuard: made when the first encrypted network comes, gone with the last.
+
+Its private key is in the device and in the daemon's memory, and on no disk. A daemon that starts finds it in the
+device; where there is none any more, a new one is made, and the others have to be told.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_interface
+
+from husk.errors import HuskError, SystemFault, Unavailable
+from husk.kernel import process, rtaddresses, rtnetlink, rtvxlan, sysctl
+from husk.kernel.netlink import NetlinkSocket
+from husk.kernel.nftables import Nftables
+from husk.network import host
+from husk.network.settings import TunnelSettings
+from husk.network.wireguard import rules
+from husk.network.wireguard.device import Device
+from husk.network.wireguard.module import Module
+from husk.network.wireguard.parties import Mesh, difference, text_of_key
+from husk.network.wireguard.program import Program
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# What IPv6 wants of any interface. What is larger than fits is not sent: networks know what does (`largest_mtu`).
+_LEAST_MTU = 1280
+_PREFIX = 64
+# No address but the one we give, no router, no neighbour that is asked for.
+_SETTINGS = (("disable_ipv6", "0"), ("addr_gen_mode", "1"), ("accept_ra", "0"), ("autoconf", "0"), ("accept_dad", "0"))
+
+
+class Tunnel:
+    """Changes follow one another: the caller sees to that. What blocks is done in threads."""
+
+    def __init__(self, settings: TunnelSettings, ended: Callable[[], None] = lambda: None) -> None:
+        """`ended` hears that the program that carries it has ended, though it was not told to."""
+        self._settings = settings
+        self._ended = ended
+        self._device: Device | None = None
+        self._key = b""
+        self._applied: tuple[Mesh, int] | None = None
+        self._tasks = Tasks()
+
+    @property
+    def interface(self) -> str:
+        return self._settings.interface
+
+    @property
+    def public(self) -> tuple[str, int] | None:
+        """What other hosts have to know: the public key, and the port. None while there is no device."""
+        return (text_of_key(_public(self._key)), self._settings.port) if self._device is not None else None
+
+    async def open(self) -> None:
+        """Have the device, with a key and its port; nothing is done where it is there. Unavailable says what lacks."""
+        if self._device is not None and self._is_there():
+            return
+        await self._let_go()
+        device, self._key = await asyncio.to_thread(self._start)
+        self._device = device
+        if device.pidfd >= 0:
+            self._tasks.spawn(self._watch(device.pidfd), "WireGuard")
+
+    async def apply(self, mesh: Mesh, underlay_mtu: int) -> None:
+        """Let exactly these be known. `underlay_mtu` is what fits between hosts, beside WireGuard's own."""
+        await self.open()
+        if self._applied != (mesh, underlay_mtu):
+            await asyncio.to_thread(self._configure, mesh, underlay_mtu)
+            self._applied = mesh, underlay_mtu
+
+    async def let_go(self) -> None:
+        """The daemon ends; the device goes on."""
+        await self._let_go()
+
+    async def remove(self) -> None:
+        """Nothing of it is left, be it a former daemon's. Safe to call twice."""
+        device = self._device
+        await self._tasks.cancel_all()
+        self._device, self._key, self._applied = None, b"", None
+        await asyncio.to_thread(self._remove, device)
+
+    def _is_there(self) -> bool:
+        alive = self._device is not None and (self._device.pidfd < 0 or not process.has_ended(self._device.pidfd))
+        return alive and _index(self.interface) > 0
+
+    async def _let_go(self) -> None:
+        await self._tasks.cancel_all()
+        self._applied = None
+        if self._device is not None:
+            self._device.let_go()
+            self._device = None
+
+    async def _watch(self, pidfd: int) -> None:
+        await process.wait_exit(pidfd)
+        log.error("WireGuard's program for encrypted networks has ended: starting it again")
+        self._ended()
+
+    # --- in threads
+
+    def _start(self) -> tuple[Device, bytes]:
+        device: Device | None = None
+        try:
+            device = self._make()
+            self._mark()
+            state = device.read()
+            key = state.key or self._key or _new_key()
+            if change := difference(state, key, self._settings.port, state.parties.values()):
+                device.write(change)
+        except (OSError, HuskError) as error:
+            self._discard(device)
+            if isinstance(error, HuskError):
+                raise
+            if error.errno == errno.EADDRINUSE:
+                raise Unavailable(
+                    f"UDP port {self._settings.port}, for encrypted networks, is in use on {socket.gethostname()}: "
+                    "give the daemon another one (--wireguard-port)"
+                ) from error
+            raise SystemFault(f"WireGuard, for encrypted networks, cannot be set up: {error}") from error
+        return device, key
+
+    def _make(self) -> Device:
+        name = self.interface
+        with NetlinkSocket() as netlink:
+            links = map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))
+            found = next((link for link in links if link.name == name), None)
+        if found is not None and found.alias not in ("", self._settings.owner):
+            raise SystemFault(f"interface {name} exists and is not of this daemon")
+        if found is None or found.kind == "wireguard":
+            module = Module(name)
+            if module.start():
+                return module
+        program = Program(name)
+        program.start()
+        return program
+
+    def _discard(self, device: Device | None) -> None:
+        """What was begun leaves nothing behind."""
+        with suppress(OSError, HuskError):
+            if _index(self.interface):
+                self._mark()
+            self._remove(device)
+
+    def _mark(self) -> None:
+        with NetlinkSocket() as netlink:
+            netlink.execute(rtnetlink.set_alias(self.interface, self._settings.owner))
+
+    def _configure(self, mesh: Mesh, underlay_mtu: int) -> None:
+        assert self._device is not None, "it was opened"
+        name = self.interface
+        try:
+            self._set_up(mesh.own, max(_LEAST_MTU, underlay_mtu))
+            Nftables().run(rules.ruleset(self._settings.table, name, mesh.own, mesh.vxlan_port))
+            state = self._device.read()
+            if change := difference(state, self._key, self._settings.port, mesh.parties):
+                self._device.write(change)
+        except OSError as error:
+            raise SystemFault(f"WireGuard, for encrypted networks, cannot be told of other hosts: {error}") from error
+
+    def _set_up(self, own: str, mtu: int) -> None:
+        name = self.interface
+        for setting, value in _SETTINGS:
+            try:
+                sysctl.write(f"net/ipv6/conf/{name}/{setting}", value)
+            except FileNotFoundError as error:
+                if setting == "disable_ipv6":
+                    raise Unavailable(
+                        f"encrypted networks need IPv6 between hosts, inside of what is encrypted, and "
+                        f"{socket.gethostname()} has none: start its kernel without ipv6.disable=1"
+                    ) from error
+        index, address = _index(name), ip_interface(f"{own}/{_PREFIX}")
+        with NetlinkSocket() as netlink:
+            there = map(rtaddresses.parse_address, netlink.dump(rtaddresses.list_addresses(6)))
+            others = [one.interface for one in there if one.index == index and one.interface != address]
+            netlink.execute(
+                *(rtaddresses.delete_address(index, one) for one in others),
+                rtvxlan.set_mtu(name, mtu),
+                rtnetlink.set_up(name),
+                rtaddresses.add_address(index, address),
+            )
+
+    def _remove(self, device: Device | None) -> None:
+        if device is None and not _index(self.interface):
+            return
+        (device or Program(self.interface)).end()
+        host.remove(self.interface, self._settings.owner)
+        with suppress(SystemFault):
+            Nftables().run(rules.removal(self._settings.table))
+
+
+def _index(interface: str) -> int:
+    return next((index for index, name in socket.if_nameindex() if name == interface), 0)
+
+
+def _new_key() -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    return X25519PrivateKey.generate().private_bytes_raw()
+
+
+def _public(key: bytes) -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    return X25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()

@@ -1,0 +1,70 @@
+"""What the program wireguard-go is told and tells over its socket: lines of words. Pure.
+
+The form is that of WireGuard's "cross-platform userspace implementation".
+"""
+
+from husk.errors import SystemFault
+from husk.network.wireguard.parties import Change, Party, State, normal
+
+# So often a host is heard from, in seconds: who has lost its place in a conversation begins a new one at once.
+KEEPALIVE = 25
+GET = b"get=1\n\n"
+
+
+def request(change: Change) -> bytes:
+    """What makes the change, in one step."""
+    lines = ["set=1"]
+    if change.key:
+        lines.append(f"private_key={change.key.hex()}")
+    if change.port:
+        lines.append(f"listen_port={change.port}")
+    for key in change.gone:
+        lines += [f"public_key={key.hex()}", "remove=true"]
+    for party in change.parties:
+        host = f"[{party.address}]" if ":" in party.address else party.address
+        lines += [
+            f"public_key={party.key.hex()}",
+            f"endpoint={host}:{party.port}",
+            f"persistent_keepalive_interval={KEEPALIVE}",
+            "replace_allowed_ips=true",
+            f"allowed_ip={party.inner}/128",
+        ]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def failure(answer: bytes) -> int:
+    """The number of the error in an answer; 0 for none."""
+    for line in answer.decode(errors="replace").splitlines():
+        name, _, value = line.partition("=")
+        if name == "errno":
+            return abs(int(value))
+    raise SystemFault("wireguard-go gave no answer")
+
+
+def parse(answer: bytes) -> State:
+    """What the answer to `GET` says."""
+    key, port = b"", 0
+    parties: dict[bytes, Party] = {}
+    current: dict[str, str] = {}
+
+    def keep() -> None:
+        if current:
+            address, _, number = current.get("endpoint", "").rpartition(":")
+            public = bytes.fromhex(current["public_key"])
+            inner = current.get("allowed_ip", "").removesuffix("/128")
+            parties[public] = Party(public, inner, normal(address.strip("[]")) if address else "", int(number or 0))
+
+    for line in answer.decode(errors="replace").splitlines():
+        name, _, value = line.partition("=")
+        if name == "private_key":
+            key = bytes.fromhex(value)
+        elif name == "listen_port":
+            port = int(value)
+        elif name == "public_key":
+            keep()
+            current = {name: value}
+        elif current:
+            # Of several addresses none is what we have told.
+            current[name] = "" if name == "allowed_ip" and name in current else value
+    keep()
+    return State(key, port, parties)

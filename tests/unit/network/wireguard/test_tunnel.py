@@ -1,0 +1,133 @@
+"""A host's device: which key it has, when it is told, and what is left of it. Device and kernel are doubles."""
+
+import errno
+from typing import Any
+
+import pytest
+
+from husk.errors import SystemFault, Unavailable
+from husk.network import host
+from husk.network.settings import TunnelSettings
+from husk.network.wireguard import tunnel as module
+from husk.network.wireguard.parties import Change, Mesh, Party, State
+from husk.network.wireguard.tunnel import Tunnel
+
+SETTINGS = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
+ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)
+
+
+class FakeDevice:
+    pidfd = -1
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.told: list[Change] = []
+        self.fails: OSError | None = None
+        self.ended = False
+
+    def read(self) -> State:
+        return self.state
+
+    def write(self, change: Change) -> None:
+        if self.fails is not None:
+            raise self.fails
+        self.told.append(change)
+        gone = {key: party for key, party in self.state.parties.items() if key not in change.gone}
+        parties = gone | {party.key: party for party in change.parties}
+        self.state = State(change.key or self.state.key, change.port or self.state.port, parties)
+
+    def let_go(self) -> None: ...
+
+    def end(self) -> None:
+        self.ended = True
+
+
+class Room:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.device = FakeDevice(State())
+        self.there = True
+        self.removed: list[str] = []
+        monkeypatch.setattr(Tunnel, "_make", lambda _: self.device)
+        monkeypatch.setattr(Tunnel, "_mark", lambda _: None)
+        monkeypatch.setattr(Tunnel, "_set_up", lambda *_: None)
+        monkeypatch.setattr(module, "_index", lambda _: int(self.there))
+        monkeypatch.setattr(module, "Nftables", lambda: self)
+        monkeypatch.setattr(host, "remove", lambda interface, owner: self.removed.append(interface))
+
+    def run(self, commands: str) -> str:
+        return ""
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> Room:
+    return Room(monkeypatch)
+
+
+async def test_a_new_device_gets_a_new_key(room):
+    tunnel = Tunnel(SETTINGS)
+    assert tunnel.public is None
+    await tunnel.open()
+    await tunnel.open()
+    [told] = room.device.told
+    assert len(told.key) == 32 and told.port == 51820
+    public = tunnel.public
+    assert public is not None
+    key, port = public
+    assert len(key) == 44 and port == 51820
+
+
+async def test_one_that_a_former_daemon_left_keeps_its_key(room):
+    first = Tunnel(SETTINGS)
+    await first.apply(Mesh("fe80::9", (ONE,)), 1440)
+    await first.let_go()
+    room.device.told.clear()
+    second = Tunnel(SETTINGS)
+    await second.open()
+    public = second.public
+    await second.apply(Mesh("fe80::9", (ONE,)), 1440)
+    assert room.device.told == [] and public == second.public
+
+
+async def test_a_program_that_ended_gets_the_same_key_again(room):
+    tunnel = Tunnel(SETTINGS)
+    await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
+    public = tunnel.public
+    room.device, room.there = FakeDevice(State()), False
+    await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
+    assert tunnel.public == public and list(room.device.state.parties) == [ONE.key]
+
+
+async def test_what_is_known_is_told_once(room):
+    tunnel = Tunnel(SETTINGS)
+    for parties in ((ONE,), (ONE,), ()):
+        await tunnel.apply(Mesh("fe80::9", parties), 1440)
+    assert room.device.told[1:] == [Change(parties=(ONE,)), Change(gone=(ONE.key,))]
+
+
+async def test_one_that_is_removed_forgets_its_key(room):
+    tunnel = Tunnel(SETTINGS)
+    await tunnel.open()
+    before, old = tunnel.public, room.device
+    await tunnel.remove()
+    assert old.ended and room.removed == ["wg-test"] and tunnel.public is None
+    room.device = FakeDevice(State())
+    await tunnel.open()
+    assert tunnel.public != before
+
+
+async def test_nothing_is_asked_of_a_host_that_has_none(room):
+    room.there = False
+    await Tunnel(SETTINGS).remove()
+    assert room.removed == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [(errno.EADDRINUSE, Unavailable, "--wireguard-port"), (errno.EIO, SystemFault, "cannot be set up")],
+)
+async def test_what_cannot_be_had_leaves_nothing(room: Any, error: int, kind: type[Exception], words: str) -> None:
+    room.device.fails = OSError(error, "no")
+    tunnel = Tunnel(SETTINGS)
+    with pytest.raises(kind, match=words):
+        await tunnel.open()
+    assert room.device.ended and room.removed == ["wg-test"] and tunnel.public is None
