@@ -115,6 +115,10 @@ class DashboardConfig(msgspec.Struct, frozen=True):
     read_only: bool = False
 
 
+# Of a member of etcd, for clients and for other members.
+ETCD_PORTS = (2379, 2380)
+
+
 class ClusterStoreConfig(msgspec.Struct, frozen=True):
     """An etcd that exists, for the records of a swarm; CA, certificate and key by which both sides know each other."""
 
@@ -174,6 +178,8 @@ class Config(msgspec.Struct, frozen=True):
     cluster_store: ClusterStoreConfig | None = None
     # Husk's own: the UDP port at which other hosts of a swarm reach this one for encrypted networks.
     wireguard_port: int = 51820
+    # Husk's own: of a manager's member of etcd, for clients and for the other members.
+    swarm_etcd_ports: tuple[int, int] = ETCD_PORTS
     # An address or an interface; empty for the address that leads out.
     swarm_default_advertise_addr: str = ""
     # What was asked for and means something else here, or nothing: one line each for the log.

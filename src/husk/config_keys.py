@@ -95,6 +95,11 @@ _LISTENING = (
         "Certificates for it: kv.cacertfile, kv.certfile and kv.keyfile, each =FILE.",
     ),
     _same("wireguard-port", Kind.NUMBER, "Husk's own: the UDP port of encrypted overlay networks. [51820]"),
+    _same(
+        "swarm-etcd-ports",
+        Kind.TEXT,
+        "Husk's own: where a manager's etcd listens, CLIENTS,MEMBERS; what it began with stays. [2379,2380]",
+    ),
     _same("audit-log", Kind.TEXT, "Husk's own: append a line of JSON to this file for each change. [none]"),
 )
 

@@ -17,6 +17,7 @@ from husk import config_networks as networks
 from husk import config_values as values
 from husk.config import (
     DEFAULT_HOST,
+    ETCD_PORTS,
     BuilderConfig,
     Config,
     ContainerDefaults,
@@ -189,6 +190,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         audit_log=values.absolute("audit-log", settings.audit_log) if settings.audit_log else None,
         cluster_store=values.cluster_store(settings.cluster_store or "", settings.cluster_store_opts or {}),
         wireguard_port=_port("wireguard-port", settings.wireguard_port, standard.wireguard_port),
+        swarm_etcd_ports=values.etcd_ports(settings.swarm_etcd_ports) if settings.swarm_etcd_ports else ETCD_PORTS,
         swarm_default_advertise_addr=settings.swarm_default_advertise_addr or "",
         remarks=remarks,
     )

@@ -78,6 +78,7 @@ class Settings(msgspec.Struct, rename="kebab"):
     cluster_store: str | None = None
     cluster_store_opts: dict[str, str] | None = None
     wireguard_port: int | None = None
+    swarm_etcd_ports: str | None = None
     max_layer_size: str | int | None = None
     insecure_registries: list[str] | None = None
     registry_mirrors: list[str] | None = None

@@ -286,3 +286,14 @@ def cluster_store(address: str, options: Mapping[str, str]) -> ClusterStoreConfi
             raise InvalidParameter(f"cluster-store-opt {name} is missing: a store with certificates needs all three")
     ca, cert, key = (absolute(name, options[name]) for name in _STORE_FILES)
     return ClusterStoreConfig(address, (ca, cert, key))
+
+
+def etcd_ports(text: str) -> tuple[int, int]:
+    """Of a manager's member of etcd: for clients, and for the other members."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and 0 < int(part) < 1 << 16 for part in parts):
+        raise InvalidParameter(f"invalid swarm-etcd-ports {text!r}: expected two ports, as in 2379,2380")
+    clients, members = map(int, parts)
+    if clients == members:
+        raise InvalidParameter(f"invalid swarm-etcd-ports {text!r}: clients and members need a port each")
+    return clients, members

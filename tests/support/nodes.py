@@ -26,10 +26,11 @@ PROGRAM = ("busybox", "sleep", "600")
 
 class Nodes:
     def __init__(self, hosts: Hosts, managers: int, options: Mapping[int, Mapping[str, Any]] | None = None) -> None:
-        """`options` are those of a host's daemon, by the host's place."""
+        """`options` are those of a host's daemon, by the host's place; `arguments` are for its command."""
         self.hosts = hosts
+        given = [dict((options or {}).get(number, {})) for number in range(len(hosts))]
         self.daemons: list[HostDaemon] = [
-            host.daemon(**(options or {}).get(number, {})) for number, host in enumerate(hosts)
+            host.daemon(*own.pop("arguments", ()), **own) for host, own in zip(hosts, given, strict=True)
         ]
         self.first = self.daemons[0]
         self.managers, self.workers = self.daemons[:managers], self.daemons[managers:]

@@ -131,6 +131,7 @@ OUR_FLAGS = {
     "max-layer-size",
     "metrics-containers",
     "wireguard-port",
+    "swarm-etcd-ports",
 }
 OUR_KEYS = {
     "audit-log",
@@ -142,6 +143,7 @@ OUR_KEYS = {
     "max-layer-size",
     "metrics-containers",
     "wireguard-port",
+    "swarm-etcd-ports",
 }
 
 

@@ -157,3 +157,13 @@ def test_a_cluster_store_has_an_address_and_all_certificates_or_none() -> None:
 def test_a_cluster_store_that_cannot_be_used_says_why(address: str, options: dict[str, str], told: str) -> None:
     with pytest.raises(InvalidParameter, match=told):
         values.cluster_store(address, options)
+
+
+def test_ports_of_etcd_are_two() -> None:
+    assert values.etcd_ports("3379,3380") == (3379, 3380)
+
+
+@pytest.mark.parametrize("text", ["2379", "2379,", "2379,2379", "0,1", "1,65536", "a,b", "1,2,3", "1, 2", "-1,2"])
+def test_ports_of_etcd_that_cannot_be_are_refused(text: str) -> None:
+    with pytest.raises(InvalidParameter, match="invalid swarm-etcd-ports"):
+        values.etcd_ports(text)

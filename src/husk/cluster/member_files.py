@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from husk.kernel.disk import sync_directory
+
 
 def install(contents: Mapping[Path, bytes]) -> None:
     """Write files that only root may read, and the directories that they are in. On the disk when this returns."""
@@ -14,6 +16,22 @@ def install(contents: Mapping[Path, bytes]) -> None:
             file.write(content)
             file.flush()
             os.fsync(descriptor)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write such a file in one step: whoever reads it meanwhile has all of the old one or of the new one."""
+    fresh = path.with_name(path.name + ".new")
+    install({fresh: content})
+    fresh.rename(path)
+    sync_directory(path.parent)
+
+
+def read(path: Path) -> bytes:
+    """Empty where there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def is_there(directory: Path) -> bool:

@@ -1,10 +1,13 @@
 """Managers that join with nothing but a token: each a real daemon on a host of its own, with an etcd of its own."""
 
+import socket
 from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
+from husk.engine.services.wanted import MEMBER
+from tests.support.client import CommandFailed
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import PROGRAM, SLEEPER, Nodes, homes, member, nodes_of, own, running, states
 from tests.support.waiting import until
@@ -12,7 +15,9 @@ from tests.support.waiting import until
 
 @pytest.fixture(scope="module")
 def council() -> Iterator[Nodes]:
-    with Hosts(3) as hosts, Nodes(hosts, managers=3) as made:
+    # The last has an etcd at other ports.
+    options = {2: {"arguments": ("--swarm-etcd-ports", "3379,3380")}}
+    with Hosts(3) as hosts, Nodes(hosts, managers=3, options=options) as made:
         yield made
 
 
@@ -24,10 +29,18 @@ def test_managers_join_while_tasks_run(council: Nodes) -> None:
     before = running(one)
     one.docker("secret", "create", "word", "-", input="told by the first")
     assert not member(one)
+    # A port that another program has: nothing is begun.
+    with (
+        one.where.inside(lambda: socket.create_server((one.where.address, 2380))),
+        pytest.raises(CommandFailed, match=r"another program has 192\.0\.2\.1:2380 .* --swarm-etcd-ports"),
+    ):
+        council.join(two)
+    assert not member(one) and not (one.config.data_root / MEMBER).exists() and len(nodes_of(one)) == 1
     assert council.join(two) == "This node joined a swarm as a manager."
     assert member(one) and member(two) and running(one) == before
     assert council.join(three, by=two) == "This node joined a swarm as a manager."
     until(lambda: all(states(daemon) == ["ready"] * 3 for daemon in council.daemons), "that all know of all")
+    assert three.where.inside(lambda: socket.create_connection((three.where.address, 3379), 5).close()) is None
     assert running(one) == before, "nothing was stopped"
     # Any manager unseals what another sealed, and signs.
     here = own(three)["NodeID"]
@@ -97,7 +110,8 @@ def test_a_manager_is_demoted_and_promoted(council: Nodes) -> None:
     one.docker("node", "demote", here)
     until(lambda: own(three)["ControlAvailable"] is False and not member(three), "that it is a worker", 30.0)
     until(lambda: nodes_of(two)[here]["Status"]["State"] == "ready", "that it is ready")
-    assert "ManagerStatus" not in nodes_of(two)[here] and own(three)["LocalNodeState"] == "active"
+    until(lambda: own(three)["LocalNodeState"] == "active", "that it has its new place")
+    assert "ManagerStatus" not in nodes_of(two)[here]
     assert three.http("GET", "/nodes").status == 503
     assert running(three) == before and homes(one, "stays") == [here]
     two.docker("node", "promote", here)

@@ -65,6 +65,10 @@ class Channel:
         self._endpoints[:] = known + [endpoint for endpoint in endpoints if endpoint not in known]
         self._troubles = {endpoint: told for endpoint, told in self._troubles.items() if endpoint in endpoints}
 
+    def trust(self, tls: ssl.SSLContext) -> None:
+        """Other certificates, for connections from now on."""
+        self._tls = tls
+
     async def close(self) -> None:
         self._closed = True
         if self._connection is not None:

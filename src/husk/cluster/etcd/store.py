@@ -62,6 +62,10 @@ class EtcdStore:
         """Which members can be asked from now on: at least one."""
         self._channel.know(endpoints)
 
+    async def renew(self, certificates: Certificates) -> None:
+        """Show these from the next connection on. InvalidParameter for what cannot be used."""
+        self._channel.trust(await asyncio.to_thread(tls_context, certificates))
+
     async def status(self) -> StatusResponse:
         """What the member that answers says of itself."""
         return StatusResponse.decode((await self._ask(STATUS, StatusRequest().encode()))[0])

@@ -119,9 +119,14 @@ def bridge(new: Root, old: Root) -> bytes:
 
 def new_request() -> tuple[bytes, bytes]:
     """A new key, in PEM, and what a node sends to get a certificate for it. Who it is, the CA decides."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, SHA256())
-    return _key_pem(key), request.public_bytes(Encoding.DER)
+    key = _key_pem(ec.generate_private_key(ec.SECP256R1()))
+    return key, request_for(key)
+
+
+def request_for(key: bytes) -> bytes:
+    """What is sent to get another certificate for a key, in PEM, that one has."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    return builder.sign(_load_key(key), SHA256()).public_bytes(Encoding.DER)
 
 
 def issue(request: bytes, holder: Holder, signer: Signer, expiry: float, now: float) -> bytes:
@@ -151,8 +156,9 @@ def issue_for_host(request: bytes, name: str, host: str, root: Root, expiry: flo
         reached: x509.GeneralName = x509.IPAddress(ip_address(host))
     except ValueError:
         reached = x509.DNSName(host)
+    ends = min(now + expiry, signing.not_valid_after_utc.timestamp())
     builder = (
-        _begun(subject, signing.subject, _asked_key(request), _subject_id(signing), now, expiry)
+        _begun(subject, signing.subject, _asked_key(request), _subject_id(signing), now, ends - now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(

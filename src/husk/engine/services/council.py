@@ -13,13 +13,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from husk.cluster import member_files
 from husk.cluster.endpoints import Endpoint, read_endpoint
-from husk.config import ClusterStoreConfig
+from husk.config import ETCD_PORTS, ClusterStoreConfig
 from husk.engine.services import roots
 from husk.engine.services.cluster import Cluster
+from husk.engine.services.member_certificate import MemberCertificate, Owner
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
+from husk.engine.services.swarm import Membership, SwarmRoot
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CLIENT_PORT, PEER_PORT = 2379, 2380
+CLIENT_PORT, PEER_PORT = ETCD_PORTS
 # How long a member may take until it answers, in seconds: a client waits for it.
 READY = 12.0
 ROOT, CERTIFICATE, KEY = "ca.crt", "member.crt", "member.key"
@@ -48,13 +52,25 @@ class Council:
         sealer: Sealer,
         directory: Path,
         clock: Callable[[], float] = time.time,
+        ports: tuple[int, int] = ETCD_PORTS,
     ) -> None:
+        """`ports` are those that a member of this host begins with, for clients and for other members."""
+        self._new_ports = ports
         self._store = store
         self._cluster = cluster
         self._sealer = sealer
         self._directory = directory
         self._clock = clock
         self._member: Member | None = None
+        self._certificate = MemberCertificate(
+            directory / CERTIFICATE,
+            directory / KEY,
+            owner=lambda: Owner(self._place.node_id, self._place.advertise_address),
+            root=self._store_root,
+            sealer=sealer,
+            renewed=self._renewed,
+            clock=clock,
+        )
 
     @property
     def here(self) -> bool:
@@ -68,9 +84,14 @@ class Council:
         told = self._member.trouble if self._member is not None else ""
         return f"this manager's member of etcd does not run, and is started again: {told}" if told else ""
 
-    def where(self, hosts: Iterable[str]) -> ClusterStoreConfig:
-        """The store of managers at these addresses, for the daemon itself."""
-        address = "etcd://" + ",".join(str(Endpoint(host, CLIENT_PORT)) for host in hosts)
+    @property
+    def own(self) -> Endpoint:
+        """Where clients reach the member of this host."""
+        return Endpoint(self._place.advertise_address, self._ports[0])
+
+    def where(self, members: Iterable[Endpoint]) -> ClusterStoreConfig:
+        """The store that these members are, for the daemon itself."""
+        address = "etcd://" + ",".join(map(str, members))
         return ClusterStoreConfig(address, self._files)
 
     # --- its life
@@ -83,7 +104,10 @@ class Council:
             await asyncio.to_thread(self._wipe)
             return
         others = {name: read_endpoint(peer, PEER_PORT) for name, peer in membership.others.items()}
+        # One that ended while the host was off would keep the member from the others.
+        await self._certificate.look()
         self._member = self._made(membership.node_id, membership.advertise_address, others)
+        self._certificate.start()
         try:
             await self._member.start()
         except HuskError as error:
@@ -92,6 +116,7 @@ class Council:
 
     async def close(self) -> None:
         """The daemon ends: the member goes on, for other hosts and for the next daemon."""
+        await self._certificate.close()
         if self._member is not None:
             await self._member.let_go()
 
@@ -101,16 +126,35 @@ class Council:
         from husk.cluster.trust import authority
 
         await asyncio.to_thread(find_program)
+        host = self._cluster.node.status.addr
+        await self.check(host)
         swarm, node = await self._cluster.with_store_root(), self._cluster.node
         assert swarm.store_root is not None
-        host = node.status.addr
         key, request = await asyncio.to_thread(authority.new_request)
         signed = await asyncio.to_thread(
-            roots.member_certificate, swarm, self._sealer, request, node.id, host, self._clock()
+            roots.member_certificate, swarm.store_root, self._sealer, request, node.id, host, self._clock()
         )
         await self._install(swarm.store_root.certificate.encode(), signed, key)
+        if node.store_port != self._port_told:
+            await self._store.amend(node, self.note_port)
         await self._run(self._made(node.id, host, {}))
-        return self.where([host])
+        return self.where([self.own])
+
+    async def check(self, host: str) -> None:
+        """Can a member begin at this address? Unavailable where another program has a port that it needs."""
+        from husk.cluster.etcd.ports import check_free
+
+        # Whatever a former try has left is in nobody's way.
+        await self.drop()
+        await asyncio.to_thread(check_free, [Endpoint(host, port) for port in self._new_ports])
+
+    def note_port(self, node: Node) -> None:
+        """Where managers find the member, in the record of this host's node."""
+        node.store_port = self._port_told
+
+    @property
+    def _port_told(self) -> int:
+        return 0 if self._new_ports[0] == CLIENT_PORT else self._new_ports[0]
 
     async def enter(self, node: str, request: bytes) -> "Entered":
         """What another manager needs (`husk.cluster.port.enter.EnterDesk`)."""
@@ -124,7 +168,7 @@ class Council:
         if any(other.status.addr == address for other in self._managers() if other.id != node):
             raise InvalidParameter(f"another manager of the swarm has the address {address}, too: each needs its own")
         signed = await asyncio.to_thread(
-            roots.member_certificate, swarm, self._sealer, request, node, address, self._clock()
+            roots.member_certificate, swarm.store_root, self._sealer, request, node, address, self._clock()
         )
         members = [str(endpoint) for endpoint in self.endpoints(but=node)]
         return Entered(key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members))
@@ -136,11 +180,11 @@ class Council:
             raise Unavailable(GIVEN_STORE)
         await self._install(entered.root, entered.certificate, key)
         there = [read_endpoint(text, CLIENT_PORT) for text in entered.members]
-        own = Endpoint(entered.address, PEER_PORT)
+        own = Endpoint(entered.address, self._ports[1])
         members = await self._members(there)
         try:
             others = await members.add(own)
-            where = self.where([entered.address, *(endpoint.host for endpoint in there)])
+            where = self.where([Endpoint(entered.address, self._ports[0]), *there])
             await self._cluster.note_store(where, {name: str(peer) for name, peer in others.items()})
             await self._run(self._made(node, entered.address, others))
             await members.promote(own)
@@ -171,6 +215,7 @@ class Council:
 
     async def drop(self) -> None:
         """Nothing of a member is left on this host. Safe to call twice."""
+        await self._certificate.close()
         if self._member is not None:
             member, self._member = self._member, None
             await member.stop()
@@ -182,7 +227,7 @@ class Council:
         members = await self._members(self.endpoints())
         try:
             if any(member.learns and member.peer.host == own for member in await members.listing()):
-                await members.promote(Endpoint(own, PEER_PORT))
+                await members.promote(Endpoint(own, self._ports[1]))
         finally:
             await members.close()
 
@@ -207,7 +252,7 @@ class Council:
     def endpoints(self, but: str = "") -> list[Endpoint]:
         """Where members of managers are, our own first."""
         nodes = sorted(self._managers(), key=lambda node: (node.id != self._cluster.node_id, node.id))
-        return [Endpoint(node.status.addr, CLIENT_PORT) for node in nodes if node.id != but]
+        return [Endpoint(node.status.addr, node.store_port or CLIENT_PORT) for node in nodes if node.id != but]
 
     # --- parts of it
 
@@ -233,6 +278,7 @@ class Council:
         self._member = member
         await member.start()
         await member.wait_ready(READY)
+        self._certificate.start()
 
     def _made(self, node: str, host: str, others: dict[str, Endpoint]) -> "Member":
         from husk.cluster.etcd.address import Certificates
@@ -242,12 +288,34 @@ class Council:
             MemberSettings(
                 name=node,
                 directory=self._directory,
-                client=Endpoint(host, CLIENT_PORT),
-                peer=Endpoint(host, PEER_PORT),
+                client=Endpoint(host, self._ports[0]),
+                peer=Endpoint(host, self._ports[1]),
                 certificates=Certificates(*self._files),
                 others=others,
             )
         )
+
+    @property
+    def _place(self) -> Membership:
+        membership = self._cluster.membership
+        assert membership is not None, "only a host in a swarm has a member"
+        return membership
+
+    @property
+    def _ports(self) -> tuple[int, int]:
+        """Those that the member began with: others know it by them."""
+        return self._place.store_ports or ETCD_PORTS
+
+    def _store_root(self) -> SwarmRoot | None:
+        return self._store.swarm.store_root if self._store.swarm is not None else None
+
+    async def _renewed(self) -> None:
+        """The daemon shows the new certificate too; the member reads it by itself."""
+        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.store import EtcdStore
+
+        if isinstance(self._store.store, EtcdStore):
+            await self._store.store.renew(Certificates(*self._files))
 
     @property
     def _files(self) -> tuple[Path, Path, Path]:
@@ -258,6 +326,7 @@ class Council:
         await self.drop()
         contents = dict(zip(self._files, (root, certificate, key), strict=True))
         await asyncio.to_thread(member_files.install, contents)
+        await self._cluster.enrol(msgspec.structs.replace(self._place, store_ports=self._new_ports))
 
     def _wipe(self) -> None:
         if member_files.is_there(self._directory):

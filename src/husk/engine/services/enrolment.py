@@ -194,8 +194,10 @@ class Enrolment:
 
         key, request = await asyncio.to_thread(authority.new_request)
         entered = await enter(managers, identity, request)
-        if self.shared is None and not entered.members:
-            raise Unavailable(GIVEN_STORE)
+        if self.shared is None:
+            if not entered.members:
+                raise Unavailable(GIVEN_STORE)
+            await self.council.check(entered.address)
         return entered, key
 
     async def _take_office(self, membership: Membership, identity: "Identity", entered: "Entered", key: bytes) -> None:
@@ -209,9 +211,15 @@ class Enrolment:
         else:
             self._sharing.switched(await everything(self._store.store))
         await self._store.refresh("node", membership.node_id)
-        await self._store.amend(self._cluster.node, _ready)
+        await self._store.amend(self._cluster.node, self._ready)
         await self._cluster.describe_self()
         await self.started()
+
+    def _ready(self, node: Node) -> None:
+        """It can be given tasks, before the manager that plans has noticed that it lives."""
+        node.status = msgspec.structs.replace(node.status, state="ready")
+        if self.council.here:
+            self.council.note_port(node)
 
     async def _bring_member(self, node: str, entered: "Entered", key: bytes) -> Shared:
         try:
@@ -366,7 +374,7 @@ class Enrolment:
         """Go on as the only manager, with the records that this host's member of etcd has."""
         async with self.changing:
             await self.council.start_alone()
-            own = Endpoint(self._cluster.advertise_address, 2379)
+            own = self.council.own
             self.council.know([own])
             for _ in range(int(ANSWER / LOOK)):
                 if self._cluster.active and not self._cluster.away:
@@ -375,12 +383,7 @@ class Enrolment:
             for node in [node for node in self._store.nodes.values() if node.id != self._cluster.node_id]:
                 if node.is_manager:
                     await self._store.amend(node, _lost)
-            await self._cluster.note_store(self.council.where([own.host]), {})
-
-
-def _ready(node: Node) -> None:
-    """It can be given tasks, before the manager that plans has noticed that it lives."""
-    node.status = msgspec.structs.replace(node.status, state="ready")
+            await self._cluster.note_store(self.council.where([own]), {})
 
 
 def _lost(node: Node) -> None:

@@ -65,6 +65,8 @@ class Node(Struct, kw_only=True):
     # it has been on one; written by the node itself, through a manager.
     tunnel_key: str = ""
     tunnel_port: int = 0
+    # Of a manager with a member of the swarm's own etcd: its port for clients; 0 for the usual one.
+    store_port: int = 0
     # `SwarmRoot.key_id` of the root that signed the node's certificate.
     issuer: bytes = b""
 

@@ -267,7 +267,7 @@ def _build(
     # Last: until then states of tasks are written.
     stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
-    council = Council(store, cluster, sealer, config.data_root / MEMBER)
+    council = Council(store, cluster, sealer, config.data_root / MEMBER, ports=config.swarm_etcd_ports)
     cluster.member_trouble = lambda: council.trouble
     nodes = Nodes(store, cluster)
     workers = Workers(

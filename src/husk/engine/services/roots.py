@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from husk.cluster.trust.authority import Root, Signer
 
 _CONTEXT = "the key of the swarm's CA"
-# As long as the root that signs it lives: who is no member any more is refused all the same. In seconds.
-MEMBER_LIFE = 20 * 365 * 24 * 3600.0
+# Of a certificate for etcd, in seconds: it is renewed long before (`member_certificate`).
+MEMBER_LIFE = 365 * 24 * 3600.0
 _PREFIX = "rpc error: code = InvalidArgument desc = "
 
 
@@ -80,12 +80,11 @@ def store_root(sealer: Sealer, now: float) -> SwarmRoot:
     return _kept(authority.new_root(now, "swarm-store-ca"), sealer)
 
 
-def member_certificate(swarm: Swarm, sealer: Sealer, request: bytes, node: str, host: str, now: float) -> bytes:
-    """By which a manager and its member of etcd are known to the others."""
+def member_certificate(root: SwarmRoot, sealer: Sealer, request: bytes, node: str, host: str, now: float) -> bytes:
+    """By which a manager and its member of etcd are known to the others; `root` is the swarm's `store_root`."""
     from husk.cluster.trust import authority
 
-    assert swarm.store_root is not None
-    return authority.issue_for_host(request, node, host, _opened(swarm.store_root, sealer), MEMBER_LIFE, now)
+    return authority.issue_for_host(request, node, host, _opened(root, sealer), MEMBER_LIFE, now)
 
 
 def _kept(root: "Root", sealer: Sealer) -> SwarmRoot:

@@ -91,6 +91,8 @@ class Membership(Struct, kw_only=True):
     store_files: list[str] = []
     # Where this host runs a member of the swarm's own etcd: those that were there before it, by name, HOST:PORT.
     others: dict[str, str] | None = None
+    # Where that member listens, for clients and for the other members; None for the usual ports.
+    store_ports: tuple[int, int] | None = None
     # The swarm whose records a backup brings here in this moment: what a crash leaves of them goes at the next start.
     restoring: str = ""
 

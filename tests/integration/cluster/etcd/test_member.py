@@ -1,17 +1,20 @@
 """A member of etcd below a data root: started, kept running, handed from one daemon to the next, ended."""
 
+import asyncio
 import os
 import random
 import signal
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from husk.cluster.etcd import member as module
-from husk.cluster.etcd.address import Certificates, Endpoint
+from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
 from husk.cluster.etcd.member import Member, MemberSettings, command, find_program
 from husk.cluster.etcd.store import EtcdStore
+from husk.cluster.member_files import replace
 from husk.cluster.records import Put
 from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
@@ -100,6 +103,39 @@ async def test_certificates_are_asked_of_clients(settings: MemberSettings, tmp_p
     await store.commit(Put("service", "a", body("1")))
     await store.close()
     await member.stop()
+
+
+async def test_a_new_certificate_is_shown_without_a_restart(settings: MemberSettings, tmp_path: Path):
+    authority = Authority(tmp_path / "tls")
+    first = authority.issue("server", [settings.client.host], both=True)
+    files = Certificates(Path(first.ca), tmp_path / "member.crt", tmp_path / "member.key")
+    replace(files.cert, Path(first.cert).read_bytes())
+    replace(files.key, Path(first.key).read_bytes())
+    member = Member(settings._replace(certificates=files))
+    await member.start()
+    await member.wait_ready()
+    store = EtcdStore.open(address(settings), files, 60)
+    await store.commit(Put("service", "a", body("1")))
+    pid, shown = member.pid, await asyncio.to_thread(_shown, settings.client, files)
+    second = authority.issue("server-again", [settings.client.host], both=True)
+    replace(files.key, Path(second.key).read_bytes())
+    replace(files.cert, Path(second.cert).read_bytes())
+    assert await asyncio.to_thread(_shown, settings.client, files) != shown
+    await store.renew(files)
+    await store._channel.leave(store._channel._connection, "for a new connection")
+    await store.commit(Put("service", "b", body("2")))
+    assert member.pid == pid, "it was not restarted"
+    await store.close()
+    await member.stop()
+
+
+def _shown(place: Endpoint, files: Certificates) -> bytes | None:
+    """The certificate that a member shows to who connects."""
+    with (
+        socket.create_connection(place, 10) as below,
+        tls_context(files).wrap_socket(below, server_hostname=place.host) as above,
+    ):
+        return above.getpeercert(binary_form=True)
 
 
 async def test_one_that_ends_at_once_is_tried_again_and_the_reason_told(

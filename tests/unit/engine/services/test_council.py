@@ -63,7 +63,7 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
     assert (await room.cluster.with_store_root()).store_root == swarm.store_root
     place = room.cluster.membership
     assert place is not None
-    await room.cluster.note_store(room.council.where(["192.0.2.1"]), {})
+    await room.cluster.note_store(room.council.where([Endpoint("192.0.2.1", 2379)]), {})
     key, request = authority.new_request()
     entered = await room.council.enter("w", request)
     assert entered.members == ("192.0.2.1:2379",) and entered.root == swarm.store_root.certificate.encode()
@@ -81,8 +81,8 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
 
 async def test_where_the_members_are(room: SwarmRoom) -> None:
     assert room.council.endpoints() == [Endpoint("192.0.2.1", 2379)] and not room.council.here
-    where = room.council.where(["192.0.2.1", "2001:db8::2"])
-    assert where.address == "etcd://192.0.2.1:2379,[2001:db8::2]:2379" and where.certificates is not None
+    where = room.council.where([Endpoint("192.0.2.1", 2379), Endpoint("2001:db8::2", 9)])
+    assert where.address == "etcd://192.0.2.1:2379,[2001:db8::2]:9" and where.certificates is not None
     await room.store.save(worker("w", "beta"))
     assert len(room.council.endpoints()) == 1, "workers have none"
     assert room.council.endpoints(but=room.cluster.node_id) == []
