@@ -63,6 +63,7 @@ from husk.runtime.assembly.step import StepFiles
 from husk.runtime.emulators import registered
 from husk.runtime.foreground import Foreground
 from husk.runtime.oci import Runtimes
+from husk.runtime.rest import Rest
 from husk.storage.build_records import BuildRecords
 from husk.storage.contexts import Contexts
 from husk.storage.diffs import DiffStore
@@ -177,6 +178,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         registry=around.registry,
         rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
         platforms=await _platforms(around.host.machine),
+        rest=Rest(),
         watch=around.watch,
     )
 

@@ -66,6 +66,14 @@ class Steps(Protocol):
     def reload(self, defaults: ContainerDefaults) -> None: ...
 
 
+class Rest(Protocol):
+    """What is done when no builds come any more: `husk.runtime.rest`."""
+
+    def worked(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 class _Teller:
     """Tells a client without a session what a source says."""
 
@@ -104,6 +112,7 @@ class Builder:
         registry: RegistryClient,
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
+        rest: Rest,
         watch: Watch | None = None,
     ) -> None:
         """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
@@ -126,6 +135,7 @@ class Builder:
         self._registry = registry
         self.rules = rules
         self.platforms = platforms
+        self._rest = rest
         self._watch = watch or Watch()
         self._tasks = Tasks()
         self._collecting = Tasks()
@@ -145,6 +155,7 @@ class Builder:
         self._steps.reload(defaults)
 
     async def close(self) -> None:
+        await self._rest.close()
         await self._collecting.cancel_all()
         await self._tasks.join()
         await self._parts.aclose()
@@ -292,7 +303,8 @@ class Builder:
         return await self._tasks.to_its_end(self._pruner.prune(filters, all=all, keep=keep), "prune builds")
 
     def collect_soon(self) -> None:
-        """What is too much by the rules goes in the background."""
+        """What is too much by the rules goes in the background, and free memory when no more builds come."""
+        self._rest.worked()
         if self.rules and not self._collecting.count:
             self._collecting.spawn(self._collect(), "collect builds")
 

@@ -103,8 +103,19 @@ class Git:
         return Record("id", ["diff:git"])
 
 
+class Rest:
+    count = 0
+
+    def worked(self):
+        self.count += 1
+
+    async def close(self):
+        self.count = -1
+
+
 class Bench:
     def __init__(self) -> None:
+        self.rest: Any = Rest()
         self.cache: Any = Cache()
         self.classic: Any = Classic(self.cache)
         self.registry: Any = Registry()
@@ -115,7 +126,7 @@ class Bench:
         )
         doubles |= {"contexts": Contexts(), "git": Git(), "steps": self.steps, "web": Web(), "registry": self.registry}
         doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
-        self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, **doubles)
+        self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, rest=self.rest, **doubles)
         self.told: list[Any] = []
 
     async def upload(self) -> Any:
@@ -140,6 +151,7 @@ async def test_a_context_lives_as_long_as_its_build(bench):
     assert bench.classic.contexts == bench.cache.forgotten == ["diff:context"]
     await bench.builder._collecting.join()
     assert bench.pruner.collected == [[CacheRule(keep=1)]]
+    assert bench.rest.count == 1
 
 
 async def test_it_goes_when_the_build_fails_too(bench):
