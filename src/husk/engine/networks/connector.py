@@ -95,7 +95,7 @@ class Connector:
         """Take a running container of an earlier daemon over; the ports that lead to it."""
         for name, endpoint in record.endpoints.items():
             if endpoint.endpoint_id and name in self._roster.by_name:
-                self._roster.by_name[name].members[record.id] = record
+                self._roster.by_name[name].enter(record)
         return self._publisher.adopt(record)
 
     async def resume(self, record: Container) -> None:
@@ -147,7 +147,7 @@ class Connector:
             record.endpoints[name] = fresh(endpoint)
             if (live := self._roster.by_name.get(name)) is None:
                 continue
-            if live.members.pop(record.id, None) is not None and endpoint.endpoint_id:
+            if live.exit(record) and endpoint.endpoint_id:
                 self._announce("disconnect", live, record)
             if live.bridged and (given := lease(sandbox_path, endpoint)) is not None:
                 live.driver.release(given)
@@ -182,7 +182,7 @@ class Connector:
                 await live.driver.detach(given)
         finally:
             # A network that hosts share goes from this one with its last member.
-            live.members.pop(record.id, None)
+            live.exit(record)
         if given is not None:
             await self._try_default_route(record)
         if not self.resolves(record):
@@ -204,7 +204,7 @@ class Connector:
         live = self._live(endpoint)
         check_attachable(live, record)
         endpoint.network_id = live.record.id
-        live.members[record.id] = record
+        live.enter(record)
         if live.record.vni and self._bring is not None:
             await self._bring(live)
         if live.bridged and not record.config.network_disabled:
@@ -293,8 +293,8 @@ class Connector:
         bridge = self._roster.bridge
         if "bridge" not in record.endpoints or bridge is None:
             return
-        for other in bridge.members.values():
-            if other.id == record.id or not other.host_config.links:
+        for other in bridge.linking.values():
+            if other.id == record.id:
                 continue
             if {record.name, record.id} & set(parse_links(other.host_config.links).values()):
                 yield other, self.described(other)

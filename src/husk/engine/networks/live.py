@@ -16,6 +16,8 @@ class LiveNetwork:
         self._driver = driver
         # By container id; a member is there from before it gets its address until after it gave it back.
         self.members: dict[str, Container] = {}
+        # Those of them that name others by links, which every newcomer asks for.
+        self.linking: dict[str, Container] = {}
         # Names that stand for virtual addresses, which services have.
         self.services: dict[str, list[IPv4Address | IPv6Address]] = {}
         # The same for endpoints on other hosts.
@@ -30,6 +32,17 @@ class LiveNetwork:
         if self._driver is None:
             raise TypeError(f"network {self.record.name} has no bridge")
         return self._driver
+
+    def enter(self, record: Container) -> None:
+        """It is a member from now on."""
+        self.members[record.id] = record
+        if record.host_config.links:
+            self.linking[record.id] = record
+
+    def exit(self, record: Container) -> bool:
+        """It is none any more; whether it was one."""
+        self.linking.pop(record.id, None)
+        return self.members.pop(record.id, None) is not None
 
     def arrive(self, driver: BridgeDriver) -> None:
         """A network that hosts share is on this one now."""

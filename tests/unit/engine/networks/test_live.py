@@ -1,8 +1,10 @@
 import pytest
 
+from husk.engine.model.container_config import HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.errors import InvalidParameter, NotFound
+from tests.unit.engine.records import container
 
 
 @pytest.fixture
@@ -33,3 +35,13 @@ def test_a_network_without_a_bridge_has_no_driver(roster: Roster) -> None:
     assert not live.bridged
     with pytest.raises(TypeError, match="host has no bridge"):
         assert live.driver
+
+
+def test_members_that_link_to_others_are_known_by_themselves(roster: Roster) -> None:
+    live = roster.find("lan")
+    plain, linking = container("db"), container("web", host_config=HostConfig(links=["db:data"]))
+    for record in (plain, linking):
+        live.enter(record)
+    assert (list(live.members), list(live.linking)) == ([plain.id, linking.id], [linking.id])
+    assert [live.exit(record) for record in (linking, linking, plain)] == [True, False, True]
+    assert live.members == live.linking == {}
