@@ -19,7 +19,6 @@ from typing import NamedTuple, Self
 from msgspec import Struct
 
 REQUEST = 0x1
-MULTI = 0x2
 ACK = 0x4
 DUMP = 0x300
 CREATE = 0x400

@@ -173,11 +173,6 @@ class MemberAddRequest(Message):
     is_learner: Annotated[bool, 2] = False
 
 
-class MemberAddResponse(Message):
-    member: Annotated[MemberMessage | None, 2] = None
-    members: Annotated[list[MemberMessage], 3] = []
-
-
 class MemberRequest(Message):
     """Of a promotion, and of a removal."""
 

@@ -328,6 +328,10 @@ class SwarmRecords:
         known = self._tables[kind].pop(key, None)
         if isinstance(known, Task):
             self.index.drop(known)
+            if known.node_id not in self.nodes:
+                self.index.forget_node(known.node_id)
+        elif isinstance(known, Node):
+            self.index.forget_node(key)
         return known is not None
 
     def _ports_of(self, service_id: str) -> tuple[Port, ...]:

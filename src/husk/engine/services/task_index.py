@@ -85,7 +85,7 @@ class TaskIndex:
             observer(task_id)
 
     def forget_node(self, node_id: str) -> None:
-        """A node is gone: how services failed there means nothing any more."""
+        """A node is gone: how services failed there means nothing any more, once it has no tasks."""
         if node_id not in self._by_node:
             self._rooms.pop(node_id, None)
 

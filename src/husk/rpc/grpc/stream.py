@@ -12,7 +12,7 @@ stream as they are. One direction of one stream is used in one of the two forms,
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from husk.rpc.grpc.framing import MessageReader, framed
@@ -138,9 +138,6 @@ class Stream:
 
     async def send(self, message: bytes) -> None:
         await self.send_raw(framed(message))
-
-    async def send_many(self, messages: Iterable[bytes]) -> None:
-        await self.send_raw(b"".join(map(framed, messages)))
 
     async def send_raw(self, data: bytes) -> None:
         """GrpcError when the call has ended: what the peer said about it, or that nobody is there."""

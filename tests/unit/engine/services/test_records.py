@@ -10,6 +10,7 @@ from husk.cluster.records import Check, News, Record, Stale
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import ClusterObject, Service, ServiceSpec, Task
+from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords, in_sequence, resolve
 from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.storage.state.store import StateStore
@@ -209,3 +210,16 @@ async def test_what_is_stale_for_another_reason_is_not_tried_again(records: Swar
 
     with pytest.raises(Stale, match="leader"):
         await records.retried(attempt)
+
+
+@pytest.mark.parametrize("first", ["node", "task"])
+async def test_how_services_failed_on_a_node_goes_with_the_node_and_its_tasks(records: SwarmRecords, first: str):
+    node = Node(id="n", version=0, created_at="", updated_at="")
+    failed = task(service("s"), state="failed")
+    await records.save(node, failed)
+    assert records.index.rooms["n"].failures
+    one, other = (node, failed) if first == "node" else (failed, node)
+    await records.delete(one)
+    assert records.index.rooms["n"].failures
+    await records.delete(other)
+    assert "n" not in records.index.rooms

@@ -27,8 +27,8 @@ async def test_messages_come_back_in_order(cut: int) -> None:
 
 async def test_many_messages_at_once_and_raw_bytes() -> None:
     async with connected(echo) as (client, _), await client.call("/x/echo") as stream:
-        await stream.send_many([b"a", b"b"])
-        await stream.send_raw(framed(b"c"))
+        await stream.send_raw(framed(b"a") + framed(b"b"))
+        await stream.send(b"c")
         await stream.end()
         received: list[bytes] = []
         while messages := await stream.recv_many():

@@ -43,16 +43,6 @@ class GetTokenAuthorityResponse(Message):
     public_key: Annotated[bytes, 1] = b""
 
 
-class VerifyTokenAuthorityRequest(Message):
-    host: Annotated[str, 1] = ""
-    payload: Annotated[bytes, 2] = b""
-    salt: Annotated[bytes, 3] = b""
-
-
-class VerifyTokenAuthorityResponse(Message):
-    signed: Annotated[bytes, 1] = b""
-
-
 class GetSecretRequest(Message):
     id: Annotated[str, 1] = ""
     annotations: Annotated[dict[str, str], 2] = {}
