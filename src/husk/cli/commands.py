@@ -127,6 +127,11 @@ lab = LazyGroup(
     places={
         "down": ("husk.cli.lab.command:down", "End all hosts, with everything on them."),
         "ls": ("husk.cli.lab.command:ls", "List the hosts of a lab."),
+        "start": (
+            "husk.cli.lab.command:start",
+            "Start the daemon of a host again: that of the husk that is installed now.",
+        ),
+        "stop": ("husk.cli.lab.command:stop", "End the daemon of a host; its containers run on."),
         "up": ("husk.cli.lab.command:up", "Make several hosts on this machine, each with a daemon of its own."),
     },
     help="Make several hosts on this machine, to see a swarm on a laptop.",

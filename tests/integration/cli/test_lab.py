@@ -72,6 +72,13 @@ def test_a_swarm_on_hosts_of_a_lab(lab: Lab) -> None:
     # From this machine, by any of the hosts.
     for host in lab.hosts:
         socket.create_connection((str(host.address.ip), 8080), 10).close()
+    # A daemon ends and another one goes on with what it left.
+    before = docker(lab, 2, "ps", "-q")
+    assert typed("lab", "stop", "host2", "--name", lab.name).returncode == 0
+    assert "down" in typed("lab", "ls", "--name", lab.name).stdout
+    assert typed("lab", "start", "host2", "--name", lab.name).returncode == 0
+    assert before and docker(lab, 2, "ps", "-q") == before
+    assert "has no host host9" in typed("lab", "start", "host9", "--name", lab.name).stderr
     assert typed("lab", "down", "--name", lab.name).returncode == 0
     assert left(lab) == []
     assert "there is no lab" in typed("lab", "ls", "--name", lab.name).stderr
@@ -83,6 +90,7 @@ def test_nothing_is_left_of_one_that_was_killed(lab: Lab) -> None:
     [holder] = process.given([lab.mark])
     os.kill(holder, signal.SIGKILL)
     until(lambda: not any(name == lab.name for _, name in socket.if_nameindex()), "its network is gone")
+    assert "has ended" in typed("lab", "start", "host1", "--name", lab.name).stderr
     assert f"{lab.hosts[0].name:<8}" in typed("lab", "ls", "--name", lab.name).stdout
     assert typed("lab", "down", "--name", lab.name).returncode == 0
     assert left(lab) == []

@@ -2,11 +2,13 @@
 
 import http.client
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING
 
@@ -79,6 +81,48 @@ def down(name: str) -> None:
         _end(lab)
 
 
+@click.command(cls=Command)
+@_name
+@click.argument("host")
+def stop(host: str, name: str) -> None:
+    """End the daemon of a host; its containers run on."""
+    from husk.kernel.process import given
+
+    with _complaints():
+        _check_root()
+        there = _known(name).host(host)
+        deadline = time.monotonic() + PATIENCE
+        while running := given([str(there.data_root)]):
+            for pid in running:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            if time.monotonic() > deadline:
+                raise SystemFault(f"the daemon of {host} does not end")
+            time.sleep(0.1)
+
+
+@click.command(cls=Command)
+@_name
+@click.argument("host")
+def start(host: str, name: str) -> None:
+    """Start the daemon of a host again: that of the husk that is installed now."""
+    from husk.kernel.process import given
+
+    with _complaints():
+        _check_root()
+        lab = _known(name)
+        there = lab.host(host)
+        if not (holders := given([lab.mark])):
+            raise Conflict(f"the lab {name} has ended: `husk lab up` makes another")
+        if answers(there):
+            return
+        said = lab.log.stat().st_size
+        lab.wish(there).touch()
+        for pid in holders:
+            os.kill(pid, signal.SIGHUP)
+        await_daemon(lab, there, said)
+
+
 class _complaints:
     """What is wrong is one line."""
 
@@ -131,12 +175,15 @@ def own_interfaces() -> Iterator[IPv4Interface]:
                 yield found
 
 
-def await_daemon(lab: Lab, host: Host) -> None:
+def await_daemon(lab: Lab, host: Host, said: int = 0) -> None:
+    """`said`: how much of the log is older."""
+    from husk.cli.lab.holder import ended
     from husk.cli.lab.take_back import is_up
 
     deadline = time.monotonic() + PATIENCE
     while not answers(host):
-        if not is_up(lab) or time.monotonic() > deadline:
+        news = lab.log.read_bytes()[said:].decode(errors="replace")
+        if not is_up(lab) or ended(host) in news or time.monotonic() > deadline:
             raise SystemFault(f"{host.name} does not start: {_last_words(lab, host)}")
         time.sleep(0.05)
 

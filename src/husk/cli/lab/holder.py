@@ -2,19 +2,24 @@
 
     python -m husk.cli.lab.holder --lab=/run/NAME NAME COUNT SUBNET
 
-It makes the hosts and starts a daemon on each. A daemon that ends stays away, as that of a host that has died does.
+It makes the hosts and starts a daemon on each. A daemon that ends stays away, as that of a host that has died does,
+until somebody wants it again (`Lab.wish`) and says so with SIGHUP.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 from husk.cli.lab import wires
 from husk.cli.lab.layout import Host, Lab, planned
 from husk.kernel import apart
 from husk.kernel.process import stop_ignoring_signals
+
+LOOK = 0.1
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -26,24 +31,41 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def hold(lab: Lab) -> None:
-    """Never returns, but for a failure; then nothing is left but directories."""
+    """Never returns; where it fails nothing is left but directories."""
     machine = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     apart.keep_mounts_apart()
     switch = wires.Switch()
     switch.plug("machine", machine, lab.name, [lab.own_address])
-    daemons = {}
+    daemons: dict[int, Host] = {}
+    namespaces: dict[str, int] = {}
     for host in lab.hosts:
-        namespace = wires.new_namespace()
-        switch.plug(host.name, namespace, wires.UPLINK, [host.address])
-        daemons[start(lab, host, namespace).pid] = host
+        namespaces[host.name] = wires.new_namespace()
+        switch.plug(host.name, namespaces[host.name], wires.UPLINK, [host.address])
+        lab.wish(host).touch()
+
+    def start_wanted(*_: object) -> None:
+        for host in lab.hosts:
+            if lab.wish(host).exists() and host not in daemons.values():
+                lab.wish(host).unlink()
+                daemons[start(lab, host, namespaces[host.name]).pid] = host
+
+    signal.signal(signal.SIGHUP, start_wanted)
+    start_wanted()
     while True:
         try:
             pid, status = os.wait()
         except ChildProcessError:
-            return
+            # All have ended; somebody may start one again.
+            time.sleep(LOOK)
+            continue
         if pid in daemons:
             code = os.waitstatus_to_exitcode(status)
-            print(f"the daemon of {daemons.pop(pid).name} has ended with {code}", flush=True)
+            print(ended(daemons.pop(pid), code), flush=True)
+
+
+def ended(host: Host, code: int | str = "") -> str:
+    """What the log says of it."""
+    return f"the daemon of {host.name} has ended with {code}"
 
 
 def command(lab: Lab, host: Host) -> list[str]:

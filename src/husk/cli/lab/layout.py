@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, NotFound
 
 USUAL_NAME = "husk-lab"
 # Addresses for documentation: no network that this machine knows has them.
@@ -51,6 +51,16 @@ class Lab(NamedTuple):
     @property
     def log(self) -> Path:
         return self.run / "log"
+
+    def wish(self, host: Host) -> Path:
+        """A file that is there while somebody wants the host's daemon to be started."""
+        return self.run / f"{host.name}.start"
+
+    def host(self, name: str) -> Host:
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        raise NotFound(f"the lab {self.name} has no host {name}")
 
     @property
     def mark(self) -> str:

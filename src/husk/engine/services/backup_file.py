@@ -61,6 +61,8 @@ class Content(Struct, kw_only=True):
 
     swarm: str
     node: str
+    # Of the records: as in the store of a host (`engine/migrations.py`).
+    schema: int
     # Of its cluster port; empty for the usual one.
     listen_address: str
     # What secrets and keys are sealed with, and what opens a manager after a start; empty without autolock.

@@ -32,6 +32,7 @@ from husk.engine.services.unlock_keys import KEY_PREFIX, read_key
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet, Unavailable
 from husk.network import own_addresses
 from husk.storage.secrets.sealing import Sealer
+from husk.storage.state.schema import SCHEMA
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class Backups:
         content = backup_file.Content(
             swarm=swarm.id,
             node=self._cluster.node_id,
+            schema=SCHEMA,
             listen_address=membership.listen_address if membership is not None else "",
             key=key,
             unlock_key=unlock_key,

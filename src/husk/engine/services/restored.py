@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from husk.cluster.records import NEW, Put
+from husk.engine.migrations import STEPS
 from husk.engine.model.clock import rfc3339
 from husk.engine.networks.sharing import Place, key_of
 from husk.engine.services.backup_file import Content, Kept
@@ -20,6 +21,7 @@ from husk.engine.services.node import Node, NodeStatus, manager_at
 from husk.engine.services.swarm import Swarm, read_swarm
 from husk.errors import HuskError, InvalidParameter
 from husk.network.ipam import mac_address
+from husk.storage.state.schema import SCHEMA, Unreadable, migrated
 
 T = TypeVar("T")
 ADDRESS = "address"
@@ -37,6 +39,7 @@ def own_node(content: Content) -> Node:
 
 def restored(content: Content, address: str, port: int, data_path: str, now: int) -> list[Put]:
     """What is to be written, the record of the swarm last. InvalidParameter for records that cannot be read."""
+    content = _of_today(content)
     _ = own_node(content)
     found: list[Put] = []
     swarm: Put | None = None
@@ -69,6 +72,20 @@ def restored(content: Content, address: str, port: int, data_path: str, now: int
         raise InvalidParameter("this backup of a swarm is damaged: the record of the swarm is not in it")
     found += _virtual(services, places, content.node)
     return [*found, swarm]
+
+
+def _of_today(content: Content) -> Content:
+    """The records of a former release in the form of this one."""
+    if content.schema == SCHEMA:
+        return content
+    try:
+        records = [
+            Kept(kept.kind, kept.key, msgspec.Raw(migrated(kept.kind, bytes(kept.body), content.schema, STEPS)))
+            for kept in content.records
+        ]
+    except Unreadable as error:
+        raise InvalidParameter(f"the records of this backup cannot be read: {error}") from None
+    return msgspec.structs.replace(content, records=records, schema=SCHEMA)
 
 
 def _swarm(swarm: Swarm) -> Swarm:

@@ -1,10 +1,12 @@
 """The process that a lab belongs to, as far as it goes without namespaces."""
 
+import signal
 from types import SimpleNamespace
 
 import pytest
 
 from husk.cli.lab import holder, wires
+from husk.cli.lab.layout import Host, Lab
 from husk.kernel import apart
 
 
@@ -14,8 +16,7 @@ def test_the_daemon_of_a_host_has_all_to_itself(lab):
     assert words[words.index("--data-root") + 1] == str(lab.data / "host2")
 
 
-def test_it_ends_with_its_last_child(lab, monkeypatch, capfd):
-    """And tells of daemons that end before."""
+def test_it_tells_of_daemons_that_end_and_starts_those_that_are_wanted(lab, monkeypatch, capfd):
 
     class Switch:
         def plug(self, port: str, namespace: int, name: str, addresses: object) -> None:
@@ -30,12 +31,31 @@ def test_it_ends_with_its_last_child(lab, monkeypatch, capfd):
             return found
         raise ChildProcessError
 
+    def sleep(seconds: float) -> None:
+        raise InterruptedError  # only its end ends it
+
     monkeypatch.setattr(apart, "keep_mounts_apart", lambda: None)
     monkeypatch.setattr(wires, "Switch", Switch)
     monkeypatch.setattr(wires, "new_namespace", lambda: -1)
-    monkeypatch.setattr(holder, "start", lambda lab, host, namespace: SimpleNamespace(pid=next(started)))
+
+    def start(lab: Lab, host: Host, namespace: int) -> SimpleNamespace:
+        return SimpleNamespace(pid=next(started))
+
+    monkeypatch.setattr(holder, "start", start)
     monkeypatch.setattr("os.wait", wait)
-    holder.hold(lab)
+    monkeypatch.setattr("time.sleep", sleep)
+    lab.run.mkdir()
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        with pytest.raises(InterruptedError):
+            holder.hold(lab)
+        # Somebody wants one of them again.
+        started = iter((13,))
+        lab.wish(lab.hosts[1]).touch()
+        signal.raise_signal(signal.SIGHUP)
+        assert next(started, None) is None and not lab.wish(lab.hosts[1]).exists()
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert plugged == [("machine", "lab"), ("host1", "eth0"), ("host2", "eth0")]
     assert sorted(capfd.readouterr().out.splitlines()) == [f"the daemon of host{n} has ended with 3" for n in (1, 2)]
 

@@ -11,7 +11,9 @@ from husk.errors import InvalidParameter, Unauthorized
 
 def content(unlock_key: bytes = b"") -> Content:
     records = [Kept("service", "a", msgspec.Raw(b'{"name":"web"}'))]
-    return Content(swarm="s", node="n", listen_address="", key=b"k" * 32, unlock_key=unlock_key, records=records)
+    return Content(
+        swarm="s", node="n", schema=2, listen_address="", key=b"k" * 32, unlock_key=unlock_key, records=records
+    )
 
 
 def test_what_was_put_in_comes_out():

@@ -14,6 +14,7 @@ from husk.engine.services.restored import own_node, restored
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.engine.services.swarm import Swarm, SwarmRoot
 from husk.errors import InvalidParameter
+from husk.storage.state.schema import SCHEMA
 from tests.unit.engine.services.swarm_room import task
 
 ROOT = SwarmRoot(certificate="c", key=b"k", subject=b"s", public_key=b"p", key_id=b"i")
@@ -36,7 +37,7 @@ def swarm() -> Swarm:
 
 def content(*records: tuple[str, str, Any]) -> Content:
     kept = [Kept(kind, key, msgspec.Raw(msgspec.json.encode(body))) for kind, key, body in records]
-    return Content(swarm="s", node="me", listen_address="", key=b"", unlock_key=b"", records=kept)
+    return Content(swarm="s", node="me", schema=SCHEMA, listen_address="", key=b"", unlock_key=b"", records=kept)
 
 
 def found(*records: tuple[str, str, Any]) -> dict[tuple[str, str], Put]:
@@ -120,3 +121,11 @@ def test_a_backup_that_is_not_whole(records: list[tuple[str, str, Any]], why: st
 
 def test_who_made_it():
     assert own_node(content(("node", "x", node("x")), ("node", "me", node("me", "manager")))).id == "me"
+
+
+def test_records_of_another_release():
+    records = (("swarm", "default", swarm()), ("node", "me", node("me", "manager")))
+    older = msgspec.structs.replace(content(*records), schema=1)
+    assert len(restored(older, "192.0.2.1", 2377, "", 77)) == 2
+    with pytest.raises(InvalidParameter, match="a later version of Husk"):
+        restored(msgspec.structs.replace(older, schema=SCHEMA + 1), "192.0.2.1", 2377, "", 77)
