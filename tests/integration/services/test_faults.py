@@ -7,7 +7,7 @@ All share one swarm, whose making takes longer than most of them; `web` is a ser
 import base64
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +38,8 @@ from tests.support.nodes import (
 )
 from tests.support.waiting import until
 
+# All of these wait for what takes 5 to 20 seconds on an idle machine.
+pytestmark = pytest.mark.timeout(300)
 SIZE = 5
 FULL = "no space left on device"
 # Out of Debian's package libfaketime, by scripts/setup.
@@ -207,13 +209,18 @@ def test_workers_of_a_manager_in_a_minority_ask_another(nodes: Nodes) -> None:
 def test_the_disk_of_a_manager_is_full(nodes: Nodes, disk: SmallDisk) -> None:
     """Its member of etcd dies of it, and so does what its daemon would start there; all others go on."""
     first, second, third = nodes.managers
-    before, pid = nodes.containers(), member(third)
-    disk.fill()
+    before, names = nodes.containers(), list[str]()
+
+    def dies() -> bool:
+        # Again and again: etcd gives up what it had begun to write when it dies.
+        disk.fill()
+        if member(third):
+            names.append(burden(first, len(names)))
+        return FULL in trouble(third)
+
     try:
-        names = list(burdens(first, lambda: member(third) == pid))
-        until(lambda: FULL in trouble(third), "that it says what is wrong")
+        until(dies, "that it says what is wrong")
         pinned("meanwhile", nodes.workers[0], second)
-        # What etcd gave up when it died.
         disk.fill()
         first.docker("service", "create", *SLEEPER, "--restart-delay", "1s", "--name", "stuck", *on(third), *PROGRAM)
         until(lambda: FULL in told(first, "stuck"), "why nothing can be started there")
@@ -235,16 +242,12 @@ def test_the_disk_of_a_manager_is_full(nodes: Nodes, disk: SmallDisk) -> None:
     until(lambda: nodes.containers() == before, "nothing was stopped that was fine")
 
 
-def burdens(manager: HostDaemon, wanted: Callable[[], bool]) -> Iterator[str]:
-    """Write more into the store for as long as it is wanted; the names of configs that are there then."""
-    for number in range(500):
-        if not wanted():
-            return
-        body = {"Name": f"burden{number}", "Data": base64.b64encode(os.urandom(300_000)).decode()}
-        answer = manager.http("POST", "/configs/create", body)
-        assert answer.status == 201, answer.body
-        yield f"burden{number}"
-    raise AssertionError("it has room without end")
+def burden(manager: HostDaemon, number: int) -> str:
+    """Something more in the store: the name of a config."""
+    body = {"Name": f"burden{number}", "Data": base64.b64encode(os.urandom(300_000)).decode()}
+    answer = manager.http("POST", "/configs/create", body)
+    assert answer.status == 201, answer.body
+    return f"burden{number}"
 
 
 @pytest.mark.skipif(not FAKETIME.exists(), reason="libfaketime is missing: scripts/setup --test takes it from Debian")
@@ -302,9 +305,9 @@ def restarted_and_updated(where: list[HostDaemon], by: HostDaemon) -> None:
         found = {daemon.where.name: of_service(daemon, "paced") for daemon in where}
         return len(homes(by, "paced")) == len(where) and all(found[name] not in ([], old[name]) for name in found)
 
-    until(replaced, "others in their place", 30.0)
+    until(replaced, "others in their place")
     again(by, "paced")
-    until(lambda: updated(by, "paced"), "the end of the update", 30.0)
+    until(lambda: updated(by, "paced"), "the end of the update")
     by.docker("service", "rm", "paced")
     until(lambda: not any(of_service(daemon, "paced") for daemon in where), "its end")
 

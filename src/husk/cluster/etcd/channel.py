@@ -159,11 +159,18 @@ class Channel:
         return StoreUnavailable(message, unknown)
 
 
+class StoreFull(SystemFault):
+    """etcd has taken all that it may, and refuses every change."""
+
+
 def refusal(error: GrpcError) -> Exception:
     """What etcd says, in our words."""
     told = error.message.removeprefix("etcdserver: ")
     if error.code == RESOURCE_EXHAUSTED and "space exceeded" in error.message:
-        return SystemFault("etcd has no room left (mvcc: database space exceeded): compact and defragment it")
+        return StoreFull(
+            "etcd has no room left (mvcc: database space exceeded). The swarm's own is relieved by its managers: try "
+            "again in a minute. Compact and defragment one that you run yourself"
+        )
     if error.code in (UNAUTHENTICATED, PERMISSION_DENIED):
         return Forbidden(f"etcd refuses us: {told}")
     if error.code in (INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE):

@@ -15,6 +15,8 @@ GRANT = "/etcdserverpb.Lease/LeaseGrant"
 REVOKE = "/etcdserverpb.Lease/LeaseRevoke"
 KEEP_ALIVE = "/etcdserverpb.Lease/LeaseKeepAlive"
 STATUS = "/etcdserverpb.Maintenance/Status"
+ALARM = "/etcdserverpb.Maintenance/Alarm"
+DEFRAGMENT = "/etcdserverpb.Maintenance/Defragment"
 
 MEMBER_LIST = "/etcdserverpb.Cluster/MemberList"
 MEMBER_ADD = "/etcdserverpb.Cluster/MemberAdd"
@@ -26,6 +28,9 @@ EQUAL = 0
 MOD_REVISION = 2
 # Of an event.
 PUT, DELETED = 0, 1
+# Of alarms: what is asked for, and which.
+TELL, END = 0, 2
+NO_SPACE = 1
 
 
 class Header(Message):
@@ -156,6 +161,22 @@ class StatusResponse(Message):
     version: Annotated[str, 2] = ""
     db_size: Annotated[int, 3] = 0
     leader: Annotated[Uint64, 4] = 0
+
+
+class AlarmRequest(Message):
+    action: Annotated[Enum, 1] = TELL
+    member_id: Annotated[Uint64, 2] = 0
+    alarm: Annotated[Enum, 3] = 0
+
+
+class AlarmMember(Message):
+    member_id: Annotated[Uint64, 1] = 0
+    alarm: Annotated[Enum, 2] = 0
+
+
+class AlarmResponse(Message):
+    header: Annotated[Header | None, 1] = None
+    alarms: Annotated[list[AlarmMember], 2] = []
 
 
 class MemberMessage(Message):

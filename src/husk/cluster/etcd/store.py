@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Self
 
 from husk.cluster.etcd.address import Certificates, Endpoint, read_address, tls_context
-from husk.cluster.etcd.channel import PATIENCE, Channel, refusal
+from husk.cluster.etcd.channel import PATIENCE, Channel, StoreFull, refusal
 from husk.cluster.etcd.lease import EtcdLease
 from husk.cluster.etcd.messages import (
     GRANT,
@@ -51,6 +51,8 @@ class EtcdStore:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._leases: set[EtcdLease] = set()
+        # Called when etcd refuses a change because it is full.
+        self.full: Callable[[], None] = lambda: None
 
     @classmethod
     def open(cls, address: str, certificates: Certificates | None = None, patience: float = PATIENCE) -> Self:
@@ -150,4 +152,7 @@ class EtcdStore:
         try:
             return await self._channel.unary(path, message)
         except GrpcError as error:
-            raise refusal(error) from None
+            told = refusal(error)
+            if isinstance(told, StoreFull):
+                self.full()
+            raise told from None

@@ -26,6 +26,7 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.swarm import Membership, SwarmRoot
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
+from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.cluster.etcd.member import Member
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 CLIENT_PORT, PEER_PORT = ETCD_PORTS
 # How long a member may take until it answers, in seconds: a client waits for it.
 READY = 12.0
+# Between two times that a full etcd is given room, in seconds.
+RELIEF = 60.0
 ROOT, CERTIFICATE, KEY = "ca.crt", "member.crt", "member.key"
 GIVEN_STORE = (
     "the managers of this swarm share an etcd that exists: start this daemon with the same --cluster-store, and join "
@@ -71,6 +74,9 @@ class Council:
             renewed=self._renewed,
             clock=clock,
         )
+        self._tasks = Tasks()
+        # When the etcd was last given room.
+        self._relieved = -RELIEF
 
     @property
     def here(self) -> bool:
@@ -117,6 +123,7 @@ class Council:
     async def close(self) -> None:
         """The daemon ends: the member goes on, for other hosts and for the next daemon."""
         await self._certificate.close()
+        await self._tasks.cancel_all()
         if self._member is not None:
             await self._member.let_go()
 
@@ -248,11 +255,29 @@ class Council:
 
         if isinstance(self._store.store, EtcdStore) and (known := list(endpoints)):
             self._store.store.know(known)
+            self._store.store.full = self._relieve_soon
 
     def endpoints(self, but: str = "") -> list[Endpoint]:
         """Where members of managers are, our own first."""
         nodes = sorted(self._managers(), key=lambda node: (node.id != self._cluster.node_id, node.id))
         return [Endpoint(node.status.addr, node.store_port or CLIENT_PORT) for node in nodes if node.id != but]
+
+    def _relieve_soon(self) -> None:
+        """Our etcd is full: see that there is room, at most once in a while."""
+        if (now := self._clock()) - self._relieved >= RELIEF:
+            self._relieved = now
+            self._tasks.spawn(self._relieve(), "room in the swarm's etcd")
+
+    async def _relieve(self) -> None:
+        from husk.cluster.etcd.address import Certificates, tls_context
+        from husk.cluster.etcd.relief import relieve
+
+        log.error("the swarm's etcd is full: what was before is forgotten, and its files written anew")
+        try:
+            tls = await asyncio.to_thread(tls_context, Certificates(*self._files))
+            await relieve(self.endpoints(), tls)
+        except HuskError as error:
+            log.error("the swarm's etcd is full, and could not be relieved: %s", error.message)
 
     # --- parts of it
 

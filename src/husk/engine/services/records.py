@@ -82,6 +82,8 @@ class SwarmRecords:
         self._open.set()
         self._writing = 0
         self._written = asyncio.Event()
+        # What went while something was being written.
+        self._dropped: set[tuple[str, str]] = set()
         # (kind, key) of records that cannot be read. Tasks of such a service stay as they are.
         self.unreadable: frozenset[tuple[str, str]] = frozenset()
 
@@ -196,8 +198,11 @@ class SwarmRecords:
             nonlocal taken
             taken = revision
             for record in records:
-                record.version = revision
-                self._keep(_kind(record), _key(record), record)
+                kind, key = _kind(record), _key(record)
+                # News of what others have made of it may come before the answer to our own write.
+                if record.version <= revision and (kind, key) not in self._dropped:
+                    record.version = revision
+                    self._keep(kind, key, record)
 
         try:
             lazy = _only_tasks(records)
@@ -263,6 +268,8 @@ class SwarmRecords:
         finally:
             self._writing -= 1
             self._written.set()
+            if not self._writing:
+                self._dropped.clear()
 
     # --- what others write
 
@@ -309,6 +316,8 @@ class SwarmRecords:
         table = self._tables[kind]
         known = table.get(key)
         if isinstance(known, Task) and known is not record:
+            if known.version > record.version:
+                return
             # Whoever works for the task has it in hand.
             for name in known.__struct_fields__:
                 setattr(known, name, getattr(record, name))
@@ -322,6 +331,8 @@ class SwarmRecords:
         known = self._tables[kind].get(key) if kind in READERS else None
         if known is None or known.version > revision:
             return False
+        if self._writing:
+            self._dropped.add((kind, key))
         return self._remove(kind, key)
 
     def _remove(self, kind: str, key: str) -> bool:

@@ -16,6 +16,7 @@ from husk.engine.services.unlock_keys import write_key
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
+from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_nodes import worker
 
@@ -115,3 +116,19 @@ async def test_what_is_wrong_with_this_hosts_member(room: SwarmRoom) -> None:
     assert room.council.trouble == ""
     room.council._member = Mock(trouble="it has ended: no space left on device")
     assert room.council.trouble.endswith("is started again: it has ended: no space left on device")
+
+
+async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+
+    async def relieve(endpoints: object, tls: object) -> bool:
+        done.append(1)
+        raise Unavailable("nobody answers")
+
+    monkeypatch.setattr("husk.cluster.etcd.relief.relieve", relieve)
+    monkeypatch.setattr("husk.cluster.etcd.address.tls_context", lambda files: None)
+    room.council._relieve_soon()
+    room.council._relieve_soon()
+    await until_async(lambda: done, "that it is tried")
+    await room.council.close()
+    assert done == [1]

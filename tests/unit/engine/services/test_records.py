@@ -1,12 +1,14 @@
 """Records of the cluster: written with versions, found again, looked up as Docker does."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from husk.cluster.records import Check, News, Record, Stale
+from husk.cluster.records import Check, Delete, News, Record, Stale, Step
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import ClusterObject, Service, ServiceSpec, Task
@@ -223,3 +225,61 @@ async def test_how_services_failed_on_a_node_goes_with_the_node_and_its_tasks(re
     assert records.index.rooms["n"].failures
     await records.delete(other)
     assert "n" not in records.index.rooms
+
+
+class LateAnswers:
+    """A store whose answers to writes come after the news of what others did next."""
+
+    def __init__(self, store: ClusterStore, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        self._store, self._meanwhile = store, meanwhile
+
+    async def commit(self, *steps: Step, applied: Callable[[int], None] | None = None, **how: Any) -> int:
+        revision = await self._store.commit(*steps)
+        await self._meanwhile()
+        assert applied is not None
+        applied(revision)
+        return revision
+
+
+@pytest.mark.parametrize("way", ["amend", "settle"])
+async def test_an_answer_that_comes_after_later_news_does_not_take_memory_back(records: SwarmRecords, way: str):
+    """One that thinks its task is to be shut down, where it is to be removed, would never remove it."""
+    await records.save(made := task(service("a")))
+    other = SwarmRecords(records.store)
+    other.take_in(await news(records.store))
+    store = records.store
+
+    async def decide() -> None:
+        other.take_in(await news(store))
+        await other.amend(other.tasks[made.id], lambda draft: setattr(draft, "desired_state", "remove"))
+        records.take_in(await news(store))
+
+    records.store = cast(ClusterStore, LateAnswers(store, decide))
+    if way == "amend":
+        await records.amend(made, lambda draft: setattr(draft, "updated_at", "now"))
+    else:
+        await records.settle(made)
+    records.store = store
+    assert records.tasks[made.id].desired_state == "remove"
+    assert records.tasks[made.id].version == other.tasks[made.id].version
+    await records.settle(records.tasks[made.id])
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_an_answer_that_comes_after_the_end_does_not_bring_a_record_back(records: SwarmRecords, is_new: bool):
+    made, store = task(service("a")), records.store
+    if not is_new:
+        await records.save(made)
+
+    async def remove() -> None:
+        records.take_in(await news(store))
+        found = (await store.listing("task")).records[0]
+        revision = await store.commit(Delete("task", made.id, found.version))
+        records.take_in(News(revision, False, (), (("task", made.id),)))
+
+    records.store = cast(ClusterStore, LateAnswers(store, remove))
+    await records.settle(made)
+    records.store = store
+    assert records.tasks == {} and records.index.of_service("a") == []
+    await records.save(again := task(service("a")))
+    assert records.tasks == {again.id: again}
