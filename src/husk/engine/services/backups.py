@@ -29,7 +29,7 @@ from husk.engine.services.refusals import HAS_ONE
 from husk.engine.services.restored import own_node, restored
 from husk.engine.services.swarm import Membership
 from husk.engine.services.unlock_keys import KEY_PREFIX, read_key
-from husk.errors import HuskError, InvalidParameter, NotImplementedYet, Unavailable
+from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.network import own_addresses
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.schema import SCHEMA
@@ -110,10 +110,7 @@ class Backups:
                 found.append(backup_file.Kept(OVERLAY, network.id, msgspec.Raw(msgspec.json.encode(network))))
         for network in self._networks.listing():
             if network.scope == "swarm" and network.id not in known:
-                raise NotImplementedYet(
-                    f"network {network.name} is of a kind that hosts of a swarm do not share yet (an encrypted one, or "
-                    "of another driver): a backup cannot hold it"
-                )
+                raise SystemFault(f"a backup cannot hold network {network.name}: it could not be made on this host")
         return found
 
     # --- restore

@@ -99,6 +99,10 @@ def _here(node: Node, address: str, port: int, data_path: str, now: int) -> Node
         status=NodeStatus(state="ready", addr=address, since_ns=now),
         manager=manager_at(address, port),
         data_path=data_path,
+        # The new host has others, and writes them down itself.
+        tunnel_key="",
+        tunnel_port=0,
+        store_port=0,
     )
 
 

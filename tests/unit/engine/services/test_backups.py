@@ -16,7 +16,7 @@ from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.moving import KINDS
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import MEMBERSHIP
-from husk.errors import HuskError, InvalidParameter, NotImplementedYet, SystemFault, Unauthorized, Unavailable
+from husk.errors import HuskError, InvalidParameter, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom, spec
 
@@ -129,7 +129,7 @@ async def test_what_is_asked_of_a_backup(room: SwarmRoom, fresh: SwarmRoom) -> N
         await room.backups.make(WORD)
     room.store.away = lambda: ""
     room.networks.add("other", driver="macvlan")
-    with pytest.raises(NotImplementedYet, match="network other is of a kind"):
+    with pytest.raises(SystemFault, match="cannot hold network other"):
         await room.backups.make(WORD)
 
 

@@ -41,7 +41,11 @@ def content(*records: tuple[str, str, Any]) -> Content:
 
 
 def found(*records: tuple[str, str, Any]) -> dict[tuple[str, str], Put]:
-    given = content(("swarm", "default", swarm()), ("node", "me", node("me", "manager", data_path="x")), *records)
+    given = content(
+        ("swarm", "default", swarm()),
+        ("node", "me", node("me", "manager", data_path="x", tunnel_key="k", store_port=9)),
+        *records,
+    )
     puts = restored(given, "192.0.2.1", 2377, "", 77)
     assert (puts[-1].kind, puts[-1].key) == ("swarm", "default"), "the record that counts is the last"
     assert len(puts) == len({(put.kind, put.key) for put in puts}) and {put.version for put in puts} == {0}
@@ -59,6 +63,7 @@ def as_task(put: Put) -> Task:
 def test_this_host_takes_the_place_of_the_manager_that_made_it():
     own = as_node(found()["node", "me"])
     assert (own.status.state, own.status.addr, own.data_path) == ("ready", "192.0.2.1", "")
+    assert (own.tunnel_key, own.tunnel_port, own.store_port) == ("", 0, 0), "those of the lost host"
     assert own.manager is not None and own.manager.addr == "192.0.2.1:2377" and own.spec.labels == {"disk": "me"}
 
 
