@@ -93,19 +93,24 @@ def measure(sheet: Sheet, swarm: Swarm, hosts: Hosts) -> None:
     time.sleep(options.settle)
     _memory(sheet, swarm, of)
     _at_rest(sheet, swarm, of=of)
-    sheet.say(f"{engine}: loss of a node")
+    if options.losses:
+        _lose_a_worker(sheet, swarm, hosts, of)
+    swarm.first.docker("service", "rm", "web")
+    until(lambda: ask(swarm.first, "/tasks") == [])
+    if options.losses and options.managers >= 3:
+        _take_over(sheet, swarm, of)
+
+
+def _lose_a_worker(sheet: Sheet, swarm: Swarm, hosts: Hosts, of: str) -> None:
+    sheet.say(f"{swarm.engine}: loss of a node")
     lost = swarm.nodes[-1]
     gone = str(ask(lost, "/info")["Swarm"]["NodeID"])
     before = time.perf_counter()
     hosts.isolate(lost.where)
-    until(lambda: len(found := swarm.running()) == options.tasks and gone not in found)
-    sheet.add(engine, "from the loss of a node until all run elsewhere", "s", time.perf_counter() - before, of=of)
+    until(lambda: len(found := swarm.running()) == sheet.options.tasks and gone not in found)
+    sheet.add(swarm.engine, "from the loss of a node until all run elsewhere", "s", time.perf_counter() - before, of=of)
     hosts.mend()
     until(swarm.all_ready)
-    swarm.first.docker("service", "rm", "web")
-    until(lambda: ask(swarm.first, "/tasks") == [])
-    if options.managers >= 3:
-        _take_over(sheet, swarm, of)
 
 
 def _memory(sheet: Sheet, swarm: Swarm, of: str) -> None:
@@ -152,8 +157,9 @@ def main() -> None:
     sheet.option("managers", 3, quick=1)
     sheet.option("workers", 2, quick=1)
     sheet.option("tasks", 200, quick=10)
-    sheet.option("rest", 20.0, quick=2.0, about="seconds that traffic is counted for")
-    sheet.option("settle", 8.0, quick=1.0, about="seconds before that")
+    sheet.option("rest", 20.0, quick=1.0, about="seconds that traffic is counted for")
+    sheet.option("settle", 8.0, quick=0.5, about="seconds before that")
+    sheet.option("losses", 1, quick=0, about="0 for none, of a node and of the manager that plans")
     options = sheet.read()
     for engine in sheet.wanted:
         if engine not in PORTS:
