@@ -43,6 +43,7 @@ async def test_an_archive_becomes_a_stack_whose_files_belong_to_root(store, cont
     assert await contexts.read(stack, "sub/file", 0) == b""
     assert await contexts.read(stack, "missing", 100) is None
     assert await contexts.read(stack, "sub", 100) is None
+    assert await contexts.read_several(stack, ["missing", "Dockerfile"], 100) == [None, b"FROM x"]
 
 
 async def test_a_small_archive_of_plain_files_needs_no_worker(store, contexts):
@@ -83,6 +84,7 @@ async def test_files_of_results_are_read_as_a_step_would_see_them(store, context
     second = await contexts.unpack(in_pieces(archive(b=b"2")))
     both = f"{first} {second}"
     assert [await contexts.read(both, name, 10) for name in ("a", "b", "c")] == [b"1", b"2", None]
+    assert await contexts.read_several(both, ["c", "b"], 10) == [None, b"2"]
 
 
 async def test_a_single_file(store, contexts):

@@ -3,7 +3,6 @@
 context → Dockerfile → graph (`dockerfile.convert`) → solver → image (`export`)
 """
 
-import asyncio
 import posixpath
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -52,6 +51,8 @@ class Contexts(Protocol):
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
 
+    async def read_several(self, stack: str, paths: Sequence[str], most: int) -> list[bytes | None]: ...
+
 
 class Trees(Protocol):
     """Works on the files of stacks: `husk.storage.trees`."""
@@ -79,9 +80,9 @@ class ClassicBuilder:
     ) -> Image:
         """`context` is a stack, which belongs to whoever calls. The `watcher` is told of every vertex."""
         path = posixpath.normpath("/" + request.dockerfile).lstrip("/")
-        patterns = self._contexts.read(context, IGNORE_FILE, LARGEST_DOCKERFILE)
-        text, data = await asyncio.gather(self._text(context, path), patterns)
-        ignored, context = await self._without_ignored(context, path, data)
+        found, patterns = await self._contexts.read_several(context, (path, IGNORE_FILE), LARGEST_DOCKERFILE)
+        text = await self._text(context, path, found)
+        ignored, context = await self._without_ignored(context, path, patterns)
         sources = _Sources(self._images, request, context, credentials, report)
         epoch = epoch_of(request.options.build_args)
         options = structs.replace(request.options, ignore=ignored, epoch=None if epoch is None else epoch * 10**9)
@@ -135,8 +136,7 @@ class ClassicBuilder:
         cache.prepare(result.graph, result.root, result.image, known)
         return cache
 
-    async def _text(self, context: str, path: str) -> str:
-        data = await self._contexts.read(context, path, LARGEST_DOCKERFILE)
+    async def _text(self, context: str, path: str, data: bytes | None) -> str:
         if data is None and path == DOCKERFILE:
             data = await self._contexts.read(context, DOCKERFILE.lower(), LARGEST_DOCKERFILE)
         if data is None:

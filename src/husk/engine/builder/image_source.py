@@ -33,6 +33,9 @@ from husk.registry.reference import Reference
 SCHEME = "docker-image"
 # What is known of images in registries, by digests: a build asks several times for each.
 _MOST_KNOWN = 200
+# Configurations of images that are here: how many are kept in memory, and how large ones.
+_MOST_KEPT = 16
+_LARGEST_KEPT = 1 << 14
 
 CredentialsFor = Callable[[str], Credentials | None]
 """What a client has for a registry."""
@@ -73,6 +76,8 @@ class ImageSource:
         self._store = store
         self._registry = registry
         self._known: dict[tuple[str, str], RemoteImage] = {}
+        # Of images that are here, by their ids: builds begin with the same few, again and again.
+        self._configs: dict[str, bytes] = {}
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
         found = await self._have(_name_of(source), platform, watcher)
@@ -112,7 +117,7 @@ class ImageSource:
             auth = credentials(reference.domain)
             await self._images.pull(str(reference), "", str(platform), auth, report)
             image = self._images.select(str(reference), platform).image
-        return BaseImage(str(reference), read_config(await self._store.blobs.read(image.id)))
+        return BaseImage(str(reference), read_config(await self._config(image.id)))
 
     async def find(self, name: str, platform: Platform) -> ImageConfig | None:
         """An image that is here, by its name or id."""
@@ -120,7 +125,7 @@ class ImageSource:
             image = self._find(name, platform)
         except InvalidParameter:
             image = None
-        return None if image is None else read_config(await self._store.blobs.read(image.id))
+        return None if image is None else read_config(await self._config(image.id))
 
     async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
         """What a stage begins with, for a client with a session."""
@@ -131,7 +136,7 @@ class ImageSource:
         reference = references.parse(name).tagged()
         image = None if pull else self._find(str(reference), platform)
         if image is not None:
-            config = await self._store.blobs.read(image.id)
+            config = await self._config(image.id)
             return DescribedImage(str(reference), image.manifest or image.id, config)
         found = await self._ask(reference, platform, watcher)
         return DescribedImage(str(found.reference), found.reference.digest, found.config)
@@ -158,6 +163,15 @@ class ImageSource:
             while len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
         return self._known[key]
+
+    async def _config(self, id: str) -> bytes:
+        """The configuration of an image that is here."""
+        found = self._configs.pop(id, None) or await self._store.blobs.read(id)
+        if len(found) <= _LARGEST_KEPT:
+            self._configs[id] = found
+            if len(self._configs) > _MOST_KEPT:
+                del self._configs[next(iter(self._configs))]
+        return found
 
     def _find(self, name: str, platform: Platform | None) -> Image | None:
         with contextlib.suppress(NotFound):

@@ -29,6 +29,9 @@ class Tree:
     async def read(self, stack, path, most):
         return self.files.get(path)
 
+    async def read_several(self, stack, paths, most):
+        return [self.files.get(path) for path in paths]
+
     async def apply(self, actions, inputs, layered=False):
         self.removed += [action.action.path for action in actions]
         return [f"{inputs[0]} diff:without"]

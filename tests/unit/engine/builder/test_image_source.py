@@ -22,7 +22,7 @@ from tests.support.shelf import Shelf
 
 HERE = Platform("amd64", "linux")
 BUSYBOX = "docker.io/library/busybox:latest"
-IMAGE = SimpleNamespace(id="sha256:1", chain_ids=["sha256:a", "sha256:b"])
+IMAGE = SimpleNamespace(id="sha256:1", manifest="sha256:m", chain_ids=["sha256:a", "sha256:b"])
 ME = Credentials(username="me", password="secret")
 
 
@@ -44,7 +44,11 @@ class Images:
 
 
 class Blobs:
+    def __init__(self):
+        self.read_ones = []
+
     async def read(self, digest):
+        self.read_ones.append(digest)
         return b'{"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": ["sha256:d"]}}'
 
 
@@ -119,6 +123,19 @@ async def test_an_image_that_is_here_is_not_pulled():
         source_digest("sha256:b")
     ]
     assert images.pulled == []
+
+
+async def test_its_configuration_is_read_once():
+    kind = source(Images(BUSYBOX))
+    watcher: Any = Watcher()
+    first = await kind.describe(BUSYBOX, HERE, False, watcher)
+    assert await kind.describe(BUSYBOX, HERE, False, watcher) == first
+    blobs: Any = kind._store.blobs
+    assert blobs.read_ones == ["sha256:1"]
+    for number in range(20):
+        await kind._config(f"sha256:other{number}")
+    await kind.describe(BUSYBOX, HERE, False, watcher)
+    assert blobs.read_ones.count("sha256:1") == 2  # few are kept
 
 
 async def test_of_another_one_layers_are_fetched_when_they_are_needed_and_no_list_shows_it(registry, shelf):
