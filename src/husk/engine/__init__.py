@@ -17,7 +17,8 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     builder                            what makes images out of Dockerfiles
     services                           declared state, and the tasks that make it real
 
-`engine`, with `parts` in the two largest rooms, puts them together: what one needs from above is handed to it there, as
-a function or a small interface.
-`system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be damaged.
+`opening`, with `parts` in the two largest rooms, puts them together: what one needs from above is handed to it there,
+as a function or a small interface. `engine` is the whole, as the edge sees it; `late_builder` and `late_registry` are
+loaded when they are first used, `migrations` bring records of earlier releases up, `reloaded` tells what a reload
+changed. `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be damaged.
 """

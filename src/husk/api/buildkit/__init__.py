@@ -1,7 +1,7 @@
 """BuildKit's protocol on the daemon's socket: what `docker buildx`, Compose and `buildctl` speak.
 
     messages    what is said, as typed structs; the numbers of fields are the public protocol's
-    llb         definitions of builds, in its words and in those of `husk.engine.builder`
+    llb_*       definitions of builds, in its words and in those of `husk.engine.builder`
     errors      errors of ours as clients of gRPC know them, with details
     control     the service Control: a build from its request to its end, workers, the cache, history
     gateway     the service LLBBridge: what a frontend that runs in the client asks for
