@@ -110,6 +110,7 @@ class Tunnel:
             key = state.key or self._key or _new_key()
             if change := difference(state, key, self._settings.port, state.parties.values()):
                 device.write(change)
+            self._lift()
         except (OSError, HuskError) as error:
             self._discard(device)
             if isinstance(error, HuskError):
@@ -152,7 +153,7 @@ class Tunnel:
         assert self._device is not None, "it was opened"
         name = self.interface
         try:
-            self._set_up(mesh.own, max(_LEAST_MTU, underlay_mtu))
+            self._number(mesh.own, max(_LEAST_MTU, underlay_mtu))
             Nftables().run(rules.ruleset(self._settings.table, name, mesh.own, mesh.vxlan_port))
             state = self._device.read()
             if change := difference(state, self._key, self._settings.port, mesh.parties):
@@ -160,7 +161,8 @@ class Tunnel:
         except OSError as error:
             raise SystemFault(f"WireGuard, for encrypted networks, cannot be told of other hosts: {error}") from error
 
-    def _set_up(self, own: str, mtu: int) -> None:
+    def _lift(self) -> None:
+        """The kernel's own takes its port now."""
         name = self.interface
         for setting, value in _SETTINGS:
             try:
@@ -171,14 +173,17 @@ class Tunnel:
                         f"encrypted networks need IPv6 between hosts, inside of what is encrypted, and "
                         f"{socket.gethostname()} has none: start its kernel without ipv6.disable=1"
                     ) from error
-        index, address = _index(name), ip_interface(f"{own}/{_PREFIX}")
+        with NetlinkSocket() as netlink:
+            netlink.execute(rtnetlink.set_up(name))
+
+    def _number(self, own: str, mtu: int) -> None:
+        index, address = _index(self.interface), ip_interface(f"{own}/{_PREFIX}")
         with NetlinkSocket() as netlink:
             there = map(rtaddresses.parse_address, netlink.dump(rtaddresses.list_addresses(6)))
             others = [one.interface for one in there if one.index == index and one.interface != address]
             netlink.execute(
                 *(rtaddresses.delete_address(index, one) for one in others),
-                rtvxlan.set_mtu(name, mtu),
-                rtnetlink.set_up(name),
+                rtvxlan.set_mtu(self.interface, mtu),
                 rtaddresses.add_address(index, address),
             )
 

@@ -49,7 +49,8 @@ class Room:
         self.removed: list[str] = []
         monkeypatch.setattr(Tunnel, "_make", lambda _: self.device)
         monkeypatch.setattr(Tunnel, "_mark", lambda _: None)
-        monkeypatch.setattr(Tunnel, "_set_up", lambda *_: None)
+        monkeypatch.setattr(Tunnel, "_lift", lambda *_: None)
+        monkeypatch.setattr(Tunnel, "_number", lambda *_: None)
         monkeypatch.setattr(module, "_index", lambda _: int(self.there))
         monkeypatch.setattr(module, "Nftables", lambda: self)
         monkeypatch.setattr(host, "remove", lambda interface, owner: self.removed.append(interface))

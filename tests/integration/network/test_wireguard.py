@@ -1,0 +1,119 @@
+"""This host's device of WireGuard, on two hosts: whoever drives it, the kernel or the program."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from husk.errors import Unavailable
+from husk.network.settings import TunnelSettings
+from husk.network.wireguard.parties import Mesh, Party, State, inner_address, key_of_text
+from husk.network.wireguard.program import running
+from husk.network.wireguard.tunnel import Tunnel
+from tests.support.hosts import Host, Hosts
+
+T = TypeVar("T")
+VXLAN = 4789
+
+
+def settings(host: Host) -> TunnelSettings:
+    return TunnelSettings(f"wg-{os.getpid()}-{host.name[-1]}", "husk-test", "husk-test-wg", 51820)
+
+
+def on(host: Host, work: Callable[[Tunnel], Coroutine[Any, Any, T]], going_on: bool = True) -> T:
+    """What a daemon there does, from its start to its end."""
+
+    async def run() -> T:
+        tunnel = Tunnel(settings(host))
+        try:
+            return await work(tunnel)
+        finally:
+            await (tunnel.let_go() if going_on else tunnel.remove())
+
+    return host.inside(lambda: asyncio.run(run()))
+
+
+async def key(tunnel: Tunnel) -> bytes:
+    await tunnel.open()
+    assert tunnel.public is not None
+    return key_of_text(tunnel.public[0])
+
+
+def know(host: Host, *others: tuple[Host, bytes]) -> None:
+    parties = tuple(Party(key, inner_address(other.name), other.address, 51820) for other, key in others)
+    on(host, lambda tunnel: tunnel.apply(Mesh(inner_address(host.name), parties), 1440))
+
+
+def state(host: Host) -> State:
+    async def read(tunnel: Tunnel) -> State:
+        await tunnel.open()
+        assert tunnel._device is not None
+        return await asyncio.to_thread(tunnel._device.read)
+
+    return on(host, read)
+
+
+def reaches(sender: Host, receiver: Host, port: int = VXLAN, attempts: int = 20) -> bool:
+    def listen() -> socket.socket:
+        made = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        made.bind(("::", port))
+        made.settimeout(0.25)
+        return made
+
+    def send() -> None:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as made:
+            link = socket.if_nametoindex(settings(sender).interface)
+            made.sendto(b"x" * 1300, (inner_address(receiver.name), port, 0, link))
+
+    with receiver.inside(listen) as ear:
+        for _ in range(attempts):
+            sender.inside(send)
+            with contextlib.suppress(TimeoutError):
+                return len(ear.recv(2000)) == 1300
+    return False
+
+
+def test_two_hosts_know_each_other_until_one_forgets() -> None:
+    with Hosts(2) as hosts:
+        first, second = hosts
+        keys = [on(host, key) for host in hosts]
+        know(first, (second, keys[1]))
+        know(second, (first, keys[0]))
+        assert reaches(first, second) and reaches(second, first)
+        assert not reaches(first, second, 4790, attempts=2), "nothing but VXLAN"
+        found = state(first)
+        assert (found.port, list(found.parties)) == (51820, [keys[1]])
+        assert found.parties[keys[1]] == Party(keys[1], inner_address(second.name), second.address, 51820)
+        assert [on(host, key) for host in hosts] == keys, "the next daemon finds it"
+        if programs := running(settings(first).interface):
+            # With no daemon there to know the key it is lost, and the next one is another.
+            os.kill(programs[0], signal.SIGKILL)
+            new = on(first, key)
+            know(first, (second, keys[1]))
+            assert new != keys[0] and not reaches(first, second, attempts=2)
+            know(second, (first, new))
+            assert reaches(first, second) and reaches(second, first)
+        know(second)
+        assert state(second).parties == {} and not reaches(first, second, attempts=2)
+        for host in hosts:
+            on(host, key, going_on=False)
+            assert host.left() == [] and running(settings(host).interface) == []
+
+
+def test_a_port_that_is_taken_is_told_of() -> None:
+    with Hosts(1) as hosts:
+        [host] = hosts
+
+        def take() -> socket.socket:
+            made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            made.bind(("", 51820))
+            return made
+
+        with host.inside(take), pytest.raises(Unavailable, match="--wireguard-port"):
+            on(host, key)
+        assert host.left() == [] and running(settings(host).interface) == []
