@@ -32,9 +32,14 @@ from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
-def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[HostDaemon]]:
+def hosts() -> Iterator[Hosts]:
+    with Hosts(2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def daemons(tmp_path_factory: pytest.TempPathFactory, hosts: Hosts) -> Iterator[list[HostDaemon]]:
     with ExitStack() as stack:
-        hosts = stack.enter_context(Hosts(2))
         etcd = stack.enter_context(Etcd(tmp_path_factory.mktemp("etcd"), on=[hosts[0]]))
         made = [host.daemon("--cluster-store", etcd.address) for host in hosts]
         made[0].docker("swarm", "init", "--advertise-addr", hosts[0].address)
@@ -161,3 +166,32 @@ def test_connections_over_hosts_outlive_daemons_and_what_a_killed_one_held_is_gi
     # At once, as `docker stack rm` does it: who is about to leave is waited for.
     second.docker("network", "rm", "m")
     until(lambda: addresses(daemons) == [], "all addresses given back")
+
+
+def test_managers_share_an_encrypted_network(daemons: list[HostDaemon], hosts: Hosts) -> None:
+    first, second = daemons
+    first.docker("network", "create", "--driver", "overlay", "--opt", "encrypted", "--attachable", "--ipv6", "secret")
+    until(lambda: "secret" in networks(second), "the network on the other host")
+    for daemon, name in ((first, "one"), (second, "two")):
+        daemon.docker("run", "-d", "--name", name, "--network", "secret", "busybox", "sh", "-c", SERVE)
+    found = json.loads(first.docker("inspect", "one").stdout)[0]["NetworkSettings"]["Networks"]["secret"]
+    server, client = (partial(namespaces.run_inside, sandbox(d, c)) for d, c in ((first, "one"), (second, "two")))
+    with ExitStack() as stack:
+        stack.enter_context(echo(server, 81, "word"))
+        until(lambda: reaches(client, found["IPAddress"], 81, "word"), "an answer")
+        ping = ("exec", "two", "ping", "-c", "1", "-W", "1", found["GlobalIPv6Address"])
+        until(lambda: second.docker(*ping, check=False).returncode == 0, "an answer over IPv6", 20)
+        connection = stack.enter_context(Connection(client, found["IPAddress"], 81))
+        with hosts.listening() as frames:
+            assert connection.says(b"nobody may read this" * 1000)
+        assert frames and not any(b"nobody may read this" in frame for frame in frames)
+        for daemon in daemons:
+            daemon.kill9()
+            daemon.start()
+        assert connection.says(b"and go on")
+    until(lambda: resolved(second, "two", "one") >= {found["IPAddress"]}, "its name")
+    for daemon, name in ((first, "one"), (second, "two")):
+        daemon.docker("rm", "-f", name)
+    until(lambda: all(not any(link.startswith("wg-") for link in host.links()) for host in hosts), "no tunnel any more")
+    until(lambda: addresses(daemons) == [], "all addresses given back")
+    first.docker("network", "rm", "secret")

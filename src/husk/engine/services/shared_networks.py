@@ -198,6 +198,8 @@ class SharedNetworks:
             if network.subnet6 and options.ipv6:
                 wanted.append((network.subnet6, options.address6))
             places = [self._place(network, subnet, address, options.mac, who, node) for subnet, address in wanted]
+            # One interface has them all: its MAC follows from the first.
+            places = [msgspec.structs.replace(place, mac=places[0].mac) for place in places]
             keys = {place.key for place in places}
             self.underway |= keys
             try:

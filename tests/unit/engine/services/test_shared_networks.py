@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
 from husk.cluster.records import News
@@ -188,3 +189,10 @@ async def test_nothing_is_written_while_the_records_are_moved(managers: tuple[Ma
             await asyncio.sleep(0)
         assert not taking.done() and one.addresses == set()
     assert len(await taking) == 1
+
+
+async def test_addresses_of_one_interface_have_one_mac(managers: tuple[Manager, Manager]) -> None:
+    network = msgspec.structs.replace(lan(), subnet6="fd00:9::/64", gateway6="fd00:9::1")
+    await managers[0].networks.add(network)
+    four, six = await managers[0].networks.take(network, WEB)
+    assert ":" in six.address and four.mac == six.mac and four.mac.startswith("02:42:0a:00:09:")
