@@ -10,6 +10,7 @@ from pathlib import PurePath
 # Files that take longest, as `scripts/run-tests --durations=0` has shown them. A file that is not here is no mistake.
 LONGEST = (
     "integration/services/test_faults.py",
+    "integration/services/test_turmoil.py",
     "integration/services/test_chaos.py",
     "integration/test_power_cut.py",
     "integration/services/test_promise.py",
