@@ -52,8 +52,9 @@ class Hearing:
         self._lease_seconds = 0
         # Those before it, until all is written under this one.
         self._former: list[Lease] = []
-        # Those that have a record under the lease.
+        # Those that may have a record under the lease; those of them that are to be written once more.
         self._written: set[str] = set()
+        self._again: set[str] = set()
         self._tasks = Tasks()
         self._changed = asyncio.Event()
 
@@ -83,7 +84,7 @@ class Hearing:
         """A node asks for its tasks here from now on. It is written down anew: what we wrote when it was here last may
         have been replaced by another manager, which removes that when it hears no more of the node."""
         self._beats.beat(node_id, self._clock(), self._period())
-        self._written.discard(node_id)
+        self._again.add(node_id)
         self._changed.set()
 
     def forget(self, node_id: str) -> None:
@@ -104,12 +105,15 @@ class Hearing:
         lease = await self._held()
         self._beats.silent(self._clock())
         wanted = {self._node_id, *self._beats.known}
-        for node_id in wanted - self._written:
+        self._again &= wanted
+        for node_id in (wanted - self._written) | self._again:
             self._written.add(node_id)
+            self._again.discard(node_id)
             try:
                 await self._store.commit(Put(ALIVE, node_id, _body(self._node_id), lease=lease.id))
             except BaseException:
-                self._written.discard(node_id)
+                # It may be there all the same.
+                self._again.add(node_id)
                 raise
         for node_id in self._written - wanted:
             await self._remove(node_id)

@@ -121,6 +121,50 @@ async def test_who_is_silent_goes_when_the_store_answers_again(swarm: Swarm, mon
     await swarm.until_alive("m")
 
 
+async def test_who_goes_before_it_is_written_anew_leaves_no_record(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    swarm.hearing.arrive("w")
+    await swarm.until_alive("m", "w")
+    swarm.hearing.arrive("w")
+    swarm.hearing.forget("w")
+    await swarm.until_alive("m")
+
+
+async def test_what_was_written_without_an_answer_goes_with_its_node(
+    swarm: Swarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "PAUSE", 0.001)
+    swarm.hearing.start()
+    await swarm.until_alive("m")
+    commit, written = swarm.store.commit, []
+
+    async def unheard(*steps: Step) -> int:
+        revision = await commit(*steps)
+        if isinstance(steps[0], Put):
+            written.append(steps[0])
+            swarm.hearing.forget("w")
+            raise Unavailable("no answer")
+        return revision
+
+    monkeypatch.setattr(swarm.store, "commit", unheard)
+    swarm.hearing.arrive("w")
+    await until_async(lambda: written, "it was written")
+    await swarm.until_alive("m")
+
+
+async def test_who_arrives_is_written_anew(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    swarm.hearing.arrive("w")
+    await swarm.until_alive("m", "w")
+    async with await swarm.store.lease(10) as lease:
+        await swarm.store.commit(Put(ALIVE, "w", b"{}", lease=lease.id))
+        swarm.hearing.arrive("w")
+        async with asyncio.timeout(10):
+            while (record := await swarm.store.get(ALIVE, "w")) is None or record.lease == lease.id:
+                await asyncio.sleep(0.001)
+    assert await swarm.alive() == {"m", "w"}
+
+
 async def test_a_manager_that_lost_its_lease_writes_all_anew(swarm: Swarm) -> None:
     swarm.hearing.start()
     swarm.hearing.beat("w")
