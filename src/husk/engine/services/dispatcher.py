@@ -8,10 +8,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from husk.engine.model.clock import now_ns
 from husk.engine.services import share
@@ -20,6 +19,7 @@ from husk.engine.services.assignments import LOCKED, is_assigned
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Values
 from husk.engine.services.model import Task, TaskStatus
+from husk.engine.services.network_views import NOTHING, NetworkShare, news
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import SwarmRecords
 from husk.errors import Forbidden, HuskError, InvalidParameter
@@ -42,7 +42,7 @@ class Dispatcher:
         credentials: PullCredentials,
         locked: Callable[[], bool],
         changed: Callable[[Task], None],
-        networks: Callable[[str], "NetworkShare"] = lambda node: NetworkShare({}, 0),
+        networks: Callable[[str], NetworkShare] = lambda node: NOTHING,
         generation: Callable[[], object] = object,
     ) -> None:
         """`changed` hears of a task that has another state, or is gone; `networks` tells what a node may know there."""
@@ -118,17 +118,16 @@ class Dispatcher:
             return
         session.seen = seen
         share = self._networks(session.node_id)
-        before, session.networks = session.networks, share.records
-        fresh = [name for name, record in share.records.items() if before is None or before.get(name) != record]
-        gone = [name for name in before or () if name not in share.records]
+        before, session.networks = session.networks, share
+        fresh, gone = news(before, share)
         if before is not None and not fresh and not gone:
             return
-        pieces = list(_pieces(fresh, RECORDS_AT_ONCE)) or [[]]
+        pieces = list(_pieces(list(fresh), RECORDS_AT_ONCE)) or [[]]
         for number, some in enumerate(pieces):
             yield NetworkNews(
                 all=before is None,
                 more=number + 1 < len(pieces),
-                records=[Known(*name, msgspec.Raw(msgspec.json.encode(share.records[name]))) for name in some],
+                records=[Known(*name, msgspec.Raw(msgspec.json.encode(fresh[name]))) for name in some],
                 gone=gone if number == 0 else [],
                 data_path_port=share.data_path_port,
             )
@@ -226,20 +225,13 @@ class Dispatcher:
         return node.facts if node is not None else None
 
 
-class NetworkShare(NamedTuple):
-    """What a node may know of networks (`network_share.share`), by kind and key."""
-
-    records: dict[tuple[str, str], Struct]
-    data_path_port: int
-
-
 class _Session:
     """One node that listens: the tasks that it was told of, each in the form it was told, and the values."""
 
     def __init__(self, node_id: str) -> None:
         self.node_id = node_id
         # None until it is told the first time.
-        self.networks: dict[tuple[str, str], Struct] | None = None
+        self.networks: NetworkShare | None = None
         self.managers: list[tuple[str, str]] = []
         # What it was made of.
         self.seen: object = None

@@ -1,5 +1,6 @@
 """A manager's side of the networks on its workers: what each may know of them, and the addresses that it gives."""
 
+import operator
 import time
 from collections.abc import Callable
 
@@ -8,16 +9,17 @@ from msgspec import Struct
 from husk.engine.networks.sharing import Occupant, Place
 from husk.engine.services import network_share
 from husk.engine.services.assignment_messages import decoded, encoded
-from husk.engine.services.dispatcher import NetworkShare
 from husk.engine.services.here import Here
 from husk.engine.services.model import Task
 from husk.engine.services.network_share import TunnelKey, Wish
+from husk.engine.services.network_views import NOTHING, NetworkShare, Views
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import Forbidden, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 
 _MOST = 1000
+_version = operator.attrgetter("version")
 # How long a container may take to come on the network that was sought for it, in seconds.
 WHILE = 60.0
 # Addresses of one task on one network, of former containers too, and of all plain containers of a node there.
@@ -65,12 +67,15 @@ class NetworkDesk:
         # Tasks that others are led to, and how often that has changed.
         self._reached = {task.id for task in store.tasks.values() if _is_reached(task)}
         self._task_changes = 0
+        self._views = Views()
+        # By generation: the ingress network, where there are ports.
+        self._ingress: tuple[object, frozenset[str]] = (None, frozenset())
         store.index.observe(self._noticed)
 
     def generation(self) -> object:
         """Another value whenever somebody may have to be told something else. What only time changes is not in it."""
         shared, services, nodes = self._shared(), self._store.services.values(), self._store.nodes.values()
-        versions = [service.version for service in services] + [node.version for node in nodes]
+        versions = [*map(_version, services), *map(_version, nodes)]
         told = (len(services), len(nodes), sum(versions), max(versions, default=0))
         return id(shared), shared.changes if shared is not None else 0, self._seeking, self._task_changes, told
 
@@ -82,9 +87,14 @@ class NetworkDesk:
 
     def share(self, node: str) -> NetworkShare:
         if (shared := self._shared()) is None:
-            return NetworkShare({}, 0)
-        told = network_share.share(node, world_of(self._store, shared), self._sought_by(node))
-        return NetworkShare(told, self._here.data_path_port)
+            return NOTHING
+        world, generation = world_of(self._store, shared), self.generation()
+        if self._ingress[0] != generation:
+            self._ingress = generation, frozenset(network_share.ingress_of(world))
+        ingress, named = self._ingress[1], network_share.named_by(node, world, self._sought_by(node))
+        view = self._views.get((named, ingress), generation, lambda: network_share.view(named, ingress, world))
+        own = network_share.own(node, view.records, world)
+        return NetworkShare(view, own, self._here.data_path_port)
 
     async def seek(self, node: str, body: bytes) -> bytes:
         """A network for plain containers: the node is told of it for a while, and while one of them is there."""

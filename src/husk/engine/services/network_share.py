@@ -7,7 +7,7 @@ published ports alone it is told neither the name nor anything else. As `share`,
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
@@ -76,11 +76,21 @@ def ingress_of(world: World) -> set[str]:
 
 def share(node_id: str, world: World, sought: Collection[str] = ()) -> dict[Name, Struct]:
     """All that a node is told, by (kind, key). `sought` are networks that a plain container of it is about to be on."""
-    named = networks_of(node_id, world) | {id for id in sought if id in world.networks}
-    ingress = ingress_of(world)
+    named, ingress = named_by(node_id, world, sought), frozenset(ingress_of(world))
+    common = view(named, ingress, world)
+    return {**common, **own(node_id, common, world)}
+
+
+def named_by(node_id: str, world: World, sought: Collection[str] = ()) -> frozenset[str]:
+    """The networks that a node is told all of."""
+    return frozenset(networks_of(node_id, world)) | {id for id in sought if id in world.networks}
+
+
+def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[Name, Struct]:
+    """What all nodes are told alike that are told all of the `named` networks; of `ingress` without names."""
     known: dict[Name, Struct] = {}
-    nodes, known_by_key = {node_id}, {node_id}
-    for id in named | ingress:
+    nodes, known_by_key = set(), set()
+    for id in sorted(named | ingress):
         network = world.networks[id]
         known[NETWORK, id] = network
         for place in world.places_of(network):
@@ -92,16 +102,27 @@ def share(node_id: str, world: World, sought: Collection[str] = ()) -> dict[Name
         if (reduced := _service(service, named, ingress)) is not None:
             known[SERVICE, service.id] = reduced
             for task in world.tasks_of(service.id):
-                own = task.node_id == node_id
-                if task.alive and (own or (task.wanted and task.status.state == "running")):
-                    known[TASK, task.id] = _task(task, reduced.spec.name, own)
+                if task.alive and task.wanted and task.status.state == "running":
+                    known[TASK, task.id] = _task(task, reduced.spec.name, False)
     for id in nodes:
         if (node := world.nodes.get(id)) is not None:
             known[NODE, id] = _node(node, with_key=id in known_by_key)
     return known
 
 
-def _service(service: Service, named: set[str], ingress: set[str]) -> Service | None:
+def own(node_id: str, common: Mapping[Name, Struct], world: World) -> dict[Name, Struct]:
+    """What a node alone is told, besides a view or in place of what is there: of itself, and of its own tasks."""
+    known: dict[Name, Struct] = {}
+    for task in world.tasks_on(node_id):
+        reduced = common.get((SERVICE, task.service_id))
+        if isinstance(reduced, Service) and task.alive:
+            known[TASK, task.id] = _task(task, reduced.spec.name, True)
+    if (node := world.nodes.get(node_id)) is not None:
+        known[NODE, node_id] = _node(node, with_key=True)
+    return known
+
+
+def _service(service: Service, named: Set[str], ingress: Set[str]) -> Service | None:
     virtual = [entry for entry in service.virtual_ips if entry.network_id in named | ingress]
     networks = [
         NetworkAttachment(target=one.target, aliases=one.aliases) for one in attachments(service) if one.target in named

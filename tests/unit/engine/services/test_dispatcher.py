@@ -13,7 +13,7 @@ from husk.engine.services import dispatcher
 from husk.engine.services.assignment_messages import Report, Told, encoded
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import SealedValues
-from husk.engine.services.dispatcher import AT_ONCE, MOST_REPORTS, Dispatcher, NetworkShare
+from husk.engine.services.dispatcher import AT_ONCE, MOST_REPORTS, Dispatcher
 from husk.engine.services.model import (
     ContainerSpec,
     FileTarget,
@@ -24,6 +24,7 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
 )
+from husk.engine.services.network_views import NetworkShare, View
 from husk.engine.services.node import ManagerStatus
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials
@@ -239,7 +240,7 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
     def share(node: str) -> NetworkShare:
         nonlocal made
         made += 1
-        return NetworkShare(dict(known), 4790)
+        return NetworkShare(View(dict(known)), {}, 4790)
 
     room = SwarmRoom(tmp_path, state)
     await room.init()
