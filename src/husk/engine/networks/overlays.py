@@ -62,6 +62,22 @@ def encrypted(network: Network) -> bool:
     return network.options.get(ENCRYPTED, "false") not in ("false", "0")
 
 
+class TunnelRules:
+    """`Guarded`: the rules of the tunnel, while there is one."""
+
+    def __init__(self, overlays: "Overlays", table: str) -> None:
+        self._overlays = overlays
+        self.table = table
+
+    def intact(self) -> bool:
+        tunnel = self._overlays.tunnel
+        return tunnel is None or tunnel.fence.intact()
+
+    def apply(self) -> None:
+        if (tunnel := self._overlays.tunnel) is not None:
+            tunnel.fence.apply()
+
+
 class Overlays:
     def __init__(self, roster: Roster, owner: str, tunnel: "TunnelSettings | None" = None) -> None:
         """Without `tunnel` there are no encrypted networks over several hosts."""
@@ -78,6 +94,11 @@ class Overlays:
         self._tasks = Tasks()
         self._looking = False
         self._looked_at, self._pause = 0.0, SOON
+
+    @property
+    def tunnel(self) -> "Tunnel | None":
+        """What encrypted networks run over; None while there is none of them here."""
+        return self._tunnel
 
     @property
     def public(self) -> tuple[str, int] | None:

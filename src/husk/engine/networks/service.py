@@ -22,7 +22,7 @@ from husk.engine.networks import default_bridge, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
-from husk.engine.networks.overlays import Overlays, encrypted
+from husk.engine.networks.overlays import Overlays, TunnelRules, encrypted
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
@@ -73,12 +73,13 @@ class Networks:
             seek=self.seek,
         )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
-        self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}", restore.tunnel(config))
+        tunnel = restore.tunnel(config)
+        self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}", tunnel)
         self._changing = asyncio.Lock()
         self._sharing: Sharing | None = None
         # Asks a manager of the swarm for a network that a plain container is to be on.
         self.seeker: Callable[[str], Awaitable[None]] | None = None
-        self._guardian = Guardian((self._firewall, self.balancing.balancer))
+        self._guardian = Guardian((self._firewall, self.balancing.balancer, TunnelRules(self.overlays, tunnel.table)))
         self._tasks = Tasks()
         self._base = BridgeSettings(
             interface=config.bridge_name,

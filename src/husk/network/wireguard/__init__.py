@@ -4,6 +4,7 @@
     device      how a device of WireGuard is read and changed, whoever drives it
     program     the device of the program wireguard-go (`uapi` is what it is told)
     module      the kernel's own device (`messages` is what it is told)
+    fence       the rules for it in the kernel (`rules` is their text)
     tunnel      `Tunnel` ties these together: this host's one device, its key, its rules
 
 Each host has a link-local IPv6 address on its device, which follows from its node's id (`inner_address`). VXLAN

@@ -15,11 +15,10 @@ from ipaddress import ip_interface
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import process, rtaddresses, rtnetlink, rtvxlan, sysctl
 from husk.kernel.netlink import NetlinkSocket
-from husk.kernel.nftables import Nftables
 from husk.network import host
 from husk.network.settings import TunnelSettings
-from husk.network.wireguard import rules
 from husk.network.wireguard.device import Device
+from husk.network.wireguard.fence import Fence
 from husk.network.wireguard.module import Module
 from husk.network.wireguard.parties import Mesh, difference, text_of_key
 from husk.network.wireguard.program import Program
@@ -41,6 +40,7 @@ class Tunnel:
         """`ended` hears that the program that carries it has ended, though it was not told to."""
         self._settings = settings
         self._ended = ended
+        self.fence = Fence(settings.table)
         self._device: Device | None = None
         self._key = b""
         self._applied: tuple[Mesh, int] | None = None
@@ -151,10 +151,9 @@ class Tunnel:
 
     def _configure(self, mesh: Mesh, underlay_mtu: int) -> None:
         assert self._device is not None, "it was opened"
-        name = self.interface
         try:
             self._number(mesh.own, max(_LEAST_MTU, underlay_mtu))
-            Nftables().run(rules.ruleset(self._settings.table, name, mesh.own, mesh.vxlan_port))
+            self.fence.put(self.interface, mesh.own, mesh.vxlan_port)
             state = self._device.read()
             if change := difference(state, self._key, self._settings.port, mesh.parties):
                 self._device.write(change)
@@ -192,8 +191,7 @@ class Tunnel:
             return
         (device or Program(self.interface)).end()
         host.remove(self.interface, self._settings.owner)
-        with suppress(SystemFault):
-            Nftables().run(rules.removal(self._settings.table))
+        self.fence.remove()
 
 
 def _index(interface: str) -> int:

@@ -8,6 +8,7 @@ import pytest
 from husk.errors import SystemFault, Unavailable
 from husk.network import host
 from husk.network.settings import TunnelSettings
+from husk.network.wireguard import fence
 from husk.network.wireguard import tunnel as module
 from husk.network.wireguard.parties import Change, Mesh, Party, State
 from husk.network.wireguard.tunnel import Tunnel
@@ -52,7 +53,8 @@ class Room:
         monkeypatch.setattr(Tunnel, "_lift", lambda *_: None)
         monkeypatch.setattr(Tunnel, "_number", lambda *_: None)
         monkeypatch.setattr(module, "_index", lambda _: int(self.there))
-        monkeypatch.setattr(module, "Nftables", lambda: self)
+        monkeypatch.setattr(fence, "Nftables", lambda: self)
+        monkeypatch.setattr("husk.network.integrity.look", lambda *_: {})
         monkeypatch.setattr(host, "remove", lambda interface, owner: self.removed.append(interface))
 
     def run(self, commands: str) -> str:

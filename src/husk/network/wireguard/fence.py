@@ -1,0 +1,54 @@
+"""The rules of the device in the kernel: written, looked at, written again when somebody has removed them."""
+
+import threading
+from contextlib import suppress
+
+from husk.errors import SystemFault
+from husk.kernel.nflisting import Shape
+from husk.kernel.nftables import Nftables
+from husk.network import integrity
+from husk.network.wireguard import rules
+
+
+class Fence:
+    """`guardian.Guarded`, while there is a device. The methods block: call them from a thread, from any."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._lock = threading.Lock()
+        # Nothing before the first and after the last.
+        self._commands = ""
+        self._shapes: dict[str, Shape] = {}
+
+    @property
+    def table(self) -> str:
+        return self._table
+
+    def put(self, interface: str, own: str, port: int) -> None:
+        """As `rules.ruleset`."""
+        with self._lock:
+            self._commands = rules.ruleset(self._table, interface, own, port)
+            self._write()
+
+    def intact(self) -> bool:
+        with self._lock:
+            try:
+                return not self._commands or integrity.same(self._shapes, "ip6", self._table)
+            except OSError:
+                return False
+
+    def apply(self) -> None:
+        with self._lock:
+            if self._commands:
+                self._write()
+
+    def remove(self) -> None:
+        """Safe to call twice."""
+        with self._lock:
+            self._commands = ""
+            with suppress(SystemFault):
+                Nftables().run(rules.removal(self._table))
+
+    def _write(self) -> None:
+        Nftables().run(self._commands)
+        self._shapes = integrity.look(self._table, self._commands)
