@@ -75,6 +75,7 @@ def test_a_swarm_on_hosts_of_a_lab(lab: Lab) -> None:
     # A daemon ends and another one goes on with what it left.
     before = docker(lab, 2, "ps", "-q")
     assert typed("lab", "stop", "host2", "--name", lab.name).returncode == 0
+    assert "SIGTERM" in (said := (lab.run / "host2.log").read_text()) and "third time" not in said
     assert "down" in typed("lab", "ls", "--name", lab.name).stdout
     assert typed("lab", "start", "host2", "--name", lab.name).returncode == 0
     assert before and docker(lab, 2, "ps", "-q") == before

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Interface
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,8 +24,8 @@ from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFou
 if TYPE_CHECKING:
     from husk.client.client import Client
 
-# How long daemons may take to start, in seconds.
-PATIENCE = 60.0
+# How long daemons may take to start or end, in seconds, and how often is looked.
+PATIENCE, LOOK = 60.0, 0.1
 _name = click.option("--name", metavar="NAME", default=USUAL_NAME, help=f"Of a lab beside others. [{USUAL_NAME}]")
 
 
@@ -86,19 +87,20 @@ def down(name: str) -> None:
 @click.argument("host")
 def stop(host: str, name: str) -> None:
     """End the daemon of a host; its containers run on."""
-    from husk.kernel.process import given
-
     with _complaints():
         _check_root()
-        there = _known(name).host(host)
+        lab = _known(name)
+        there = lab.host(host)
+        lab.wish(there).unlink(missing_ok=True)
         deadline = time.monotonic() + PATIENCE
-        while running := given([str(there.data_root)]):
-            for pid in running:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
+        # Once: a daemon that is told so several times ends at once, and leaves its work undone.
+        for pid in (told := daemons_of(there)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        while not told.isdisjoint(daemons_of(there)):
             if time.monotonic() > deadline:
                 raise SystemFault(f"the daemon of {host} does not end")
-            time.sleep(0.1)
+            time.sleep(LOOK)
 
 
 @click.command(cls=Command)
@@ -118,9 +120,14 @@ def start(host: str, name: str) -> None:
             return
         said = lab.log.stat().st_size
         lab.wish(there).touch()
-        for pid in holders:
-            os.kill(pid, signal.SIGHUP)
-        await_daemon(lab, there, said)
+        try:
+            for pid in holders:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGHUP)
+            await_daemon(lab, there, said)
+        finally:
+            # It may have been about to start anyhow: a later `stop` must not find the wish.
+            lab.wish(there).unlink(missing_ok=True)
 
 
 class _complaints:
@@ -146,8 +153,8 @@ def make(lab: Lab) -> None:
         if interface.network.overlaps(lab.subnet):
             raise InvalidParameter(f"this machine has the address {interface} already: choose another --subnet")
     take_back(lab)
-    lab.run.mkdir(mode=0o755)
-    lab.data.mkdir(mode=0o700)
+    _new(lab.run, 0o755)
+    _new(lab.data, 0o700)
     lab.record.write_bytes(written(lab))
     (lab.run / "daemon.json").write_text("{}")
     words = [lab.mark, lab.name, str(lab.size), str(lab.subnet)]
@@ -163,6 +170,14 @@ def make(lab: Lab) -> None:
         )
 
 
+def _new(directory: Path, mode: int) -> None:
+    while True:
+        directory.parent.mkdir(mode=0o755, exist_ok=True)
+        # The last lab beside this one may take the parent away just now.
+        with suppress(FileNotFoundError):
+            return directory.mkdir(mode=mode)
+
+
 def own_interfaces() -> Iterator[IPv4Interface]:
     """The addresses of this machine."""
     from husk.kernel import rtaddresses
@@ -173,6 +188,14 @@ def own_interfaces() -> Iterator[IPv4Interface]:
             found = rtaddresses.parse_address(entry).interface
             if isinstance(found, IPv4Interface):
                 yield found
+
+
+def daemons_of(host: Host) -> set[int]:
+    """The processes that are its daemon: none, or one."""
+    from husk.cli.lab.holder import is_daemon_of
+    from husk.kernel.process import arguments_of, given
+
+    return {pid for pid in given([str(host.data_root)]) if is_daemon_of(host, arguments_of(pid))}
 
 
 def await_daemon(lab: Lab, host: Host, said: int = 0) -> None:

@@ -1,6 +1,6 @@
 """The process that a lab belongs to: the first one of its process namespace. With it everything of the lab ends.
 
-    python -m husk.cli.lab.holder --lab=/run/NAME NAME COUNT SUBNET
+    python -m husk.cli.lab.holder --lab=/run/husk-labs/NAME NAME COUNT SUBNET
 
 It makes the hosts and starts a daemon on each. A daemon that ends stays away, as that of a host that has died does,
 until somebody wants it again (`Lab.wish`) and says so with SIGHUP.
@@ -11,15 +11,20 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 
 from husk.cli.lab import wires
 from husk.cli.lab.layout import Host, Lab, planned
 from husk.kernel import apart
 from husk.kernel.process import stop_ignoring_signals
 
-LOOK = 0.1
+# What it waits for: an end, and a wish.
+NEWS = (signal.SIGCHLD, signal.SIGHUP)
+_SERVE = ("-m", "husk", "serve")
+# By process id. The objects are kept: for a child whose object is gone, `subprocess` itself takes the end.
+Daemons = dict[int, tuple[Host, "subprocess.Popen[bytes]"]]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -32,35 +37,51 @@ def main(arguments: Sequence[str]) -> None:
 
 def hold(lab: Lab) -> None:
     """Never returns; where it fails nothing is left but directories."""
+    # They are waited for, and handled nowhere: what is done for one is never interrupted by another.
+    signal.pthread_sigmask(signal.SIG_BLOCK, NEWS)
     machine = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     apart.keep_mounts_apart()
     switch = wires.Switch()
     switch.plug("machine", machine, lab.name, [lab.own_address])
-    daemons: dict[int, Host] = {}
-    namespaces: dict[str, int] = {}
+    namespaces: dict[Host, int] = {}
     for host in lab.hosts:
-        namespaces[host.name] = wires.new_namespace()
-        switch.plug(host.name, namespaces[host.name], wires.UPLINK, [host.address])
+        namespaces[host] = wires.new_namespace()
+        switch.plug(host.name, namespaces[host], wires.UPLINK, [host.address])
         lab.wish(host).touch()
-
-    def start_wanted(*_: object) -> None:
-        for host in lab.hosts:
-            if lab.wish(host).exists() and host not in daemons.values():
-                lab.wish(host).unlink()
-                daemons[start(lab, host, namespaces[host.name]).pid] = host
-
-    signal.signal(signal.SIGHUP, start_wanted)
-    start_wanted()
+    daemons: Daemons = {}
     while True:
+        reap(daemons)
+        start_wanted(lab, namespaces, daemons)
+        signal.sigwait(NEWS)
+
+
+def reap(daemons: Daemons) -> None:
+    """Tell of those that have ended; of other processes the first one of a namespace has the end, too."""
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = found
+            if pid in daemons:
+                host, child = daemons.pop(pid)
+                child.returncode = os.waitstatus_to_exitcode(status)
+                _note(ended(host, child.returncode))
+
+
+def start_wanted(lab: Lab, namespaces: Mapping[Host, int], daemons: Daemons) -> None:
+    """One that still runs is started when it has ended, if somebody wants it then. A failure is that host's alone."""
+    running = {host for host, _ in daemons.values()}
+    for host, namespace in namespaces.items():
         try:
-            pid, status = os.wait()
-        except ChildProcessError:
-            # All have ended; somebody may start one again.
-            time.sleep(LOOK)
-            continue
-        if pid in daemons:
-            code = os.waitstatus_to_exitcode(status)
-            print(ended(daemons.pop(pid), code), flush=True)
+            if host not in running and lab.wish(host).exists():
+                lab.wish(host).unlink(missing_ok=True)
+                child = start(lab, host, namespace)
+                daemons[child.pid] = host, child
+        except (OSError, subprocess.SubprocessError) as error:
+            _note(ended(host, f"no start: {error}"))
+
+
+def _note(line: str) -> None:
+    with suppress(OSError):  # a full disk ends nobody
+        print(line, flush=True)
 
 
 def ended(host: Host, code: int | str = "") -> str:
@@ -72,9 +93,15 @@ def command(lab: Lab, host: Host) -> list[str]:
     """Whatever the machine's own daemon has in /etc is not for hosts of a lab."""
     settings = lab.run / "daemon.json"
     return [
-        *(sys.executable, "-m", "husk", "serve", "-H", host.docker_host, "--config-file", str(settings)),
+        *(sys.executable, *_SERVE, "-H", host.docker_host, "--config-file", str(settings)),
         *("--data-root", str(host.data_root), "--exec-root", str(host.exec_root)),
     ]
+
+
+def is_daemon_of(host: Host, arguments: Sequence[bytes]) -> bool:
+    """Is that the command line of its daemon, be it of another version of husk? Pure."""
+    words = [os.fsdecode(each) for each in arguments]
+    return tuple(words[1:4]) == _SERVE and ("--data-root", str(host.data_root)) in pairwise(words)
 
 
 def start(lab: Lab, host: Host, namespace: int) -> "subprocess.Popen[bytes]":
@@ -91,6 +118,7 @@ def start(lab: Lab, host: Host, namespace: int) -> "subprocess.Popen[bytes]":
 
 def _arrival(host: Host, namespace: int) -> Callable[[], None]:
     def arrive() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, NEWS)
         apart.enter_network(namespace)
         apart.unshare(apart.NAME)
         socket.sethostname(host.name)

@@ -13,6 +13,8 @@ USUAL_NAME = "husk-lab"
 # Addresses for documentation: no network that this machine knows has them.
 USUAL_SUBNET = "198.51.100.0/24"
 MOST = 50
+# Everything of labs is below these, so that no name of a lab leads to what is another program's.
+RUN, DATA = Path("/run/husk-labs"), Path("/var/lib/husk-labs")
 # The first host has the address behind this one of the subnet; the machine itself has the first.
 _BEFORE_HOSTS = 10
 
@@ -30,7 +32,7 @@ class Host(NamedTuple):
 
 
 class Lab(NamedTuple):
-    """`name` is that of the interface on this machine, too, and of the directories."""
+    """`name` is that of the interface on this machine, too, and of the directories below `RUN` and `DATA`."""
 
     name: str
     size: int
@@ -38,11 +40,11 @@ class Lab(NamedTuple):
 
     @property
     def run(self) -> Path:
-        return Path("/run") / self.name
+        return RUN / self.name
 
     @property
     def data(self) -> Path:
-        return Path("/var/lib") / self.name
+        return DATA / self.name
 
     @property
     def record(self) -> Path:

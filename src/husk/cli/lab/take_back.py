@@ -36,6 +36,8 @@ def take_back(lab: Lab) -> None:
     for directory in (lab.data, lab.run):
         if directory.exists() and not discard_tree(directory):
             raise SystemFault(f"{directory} cannot be removed")
+        with suppress(OSError):  # other labs are there, or none ever was
+            directory.parent.rmdir()
 
 
 def _has_interface(name: str) -> bool:

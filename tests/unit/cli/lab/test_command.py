@@ -1,12 +1,13 @@
 """`husk lab`, as far as it goes without root."""
 
 import json
+import signal
 import socket
 import threading
 from ipaddress import IPv4Interface
 
-from husk.cli.lab import command, take_back
-from husk.cli.lab.layout import Lab
+from husk.cli.lab import command, holder, take_back
+from husk.cli.lab.layout import Lab, written
 
 
 def test_who_is_not_root_is_told(typed, monkeypatch):
@@ -41,7 +42,7 @@ def test_a_lab_that_does_not_start_is_taken_back(typed, lab, monkeypatch):
 
 def test_hosts_are_listed_with_how_they_are(typed, lab):
     assert "there is no lab husk-lab" in typed("lab", "ls").err
-    lab.run.mkdir()
+    lab.run.mkdir(parents=True)
     lab.record.write_bytes(b'{"Hosts":2,"Subnet":"10.99.0.0/24"}')
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(lab.hosts[0].socket))
@@ -67,3 +68,43 @@ def test_a_lab_of_which_nothing_is_known_is_taken_back_all_the_same(typed, lab, 
     monkeypatch.setattr(take_back, "take_back", ended.append)
     assert typed("lab", "down").code == 0
     assert [each.size for each in ended] == [50]
+
+
+def test_a_daemon_is_told_once_to_end(typed, lab, monkeypatch):
+    lab.run.mkdir(parents=True)
+    lab.record.write_bytes(written(lab))
+    lab.wish(lab.hosts[0]).touch()
+    sent: list[tuple[int, int]] = []
+    running = iter([{7}] * 5)
+    monkeypatch.setattr(command, "PATIENCE", 30.0)
+    monkeypatch.setattr(command, "daemons_of", lambda host: next(running, set()))
+    monkeypatch.setattr("os.kill", lambda *call: sent.append(call))
+    assert typed("lab", "stop", "host1").code == 0
+    assert sent == [(7, signal.SIGTERM)] and next(running, None) is None
+    assert not lab.wish(lab.hosts[0]).exists(), "nobody wants it any more"
+
+
+def test_only_its_daemon_is_told(lab, monkeypatch):
+    first, second = lab.hosts
+    words = {
+        1: holder.command(lab, first),
+        2: ["/elsewhere/python", *holder.command(lab, first)[1:], "--debug"],
+        3: holder.command(lab, second),
+        4: ["du", str(first.data_root)],
+        5: ["python", "-m", "husk", "serve", str(first.data_root)],
+    }
+    monkeypatch.setattr("husk.kernel.process.given", lambda arguments: list(words))
+    monkeypatch.setattr("husk.kernel.process.arguments_of", lambda pid: [word.encode() for word in words[pid]])
+    assert command.daemons_of(first) == {1, 2}
+
+
+def test_a_wish_lasts_as_long_as_somebody_waits(typed, lab, monkeypatch):
+    lab.run.mkdir(parents=True)
+    lab.record.write_bytes(written(lab))
+    lab.log.touch()
+    monkeypatch.setattr("husk.kernel.process.given", lambda arguments: [7])
+    monkeypatch.setattr(take_back, "is_up", lambda lab: True)
+    seen: list[bool] = []
+    monkeypatch.setattr("os.kill", lambda *call: seen.append(lab.wish(lab.hosts[0]).exists()))
+    assert "host1 does not start" in typed("lab", "start", "host1").err
+    assert seen == [True] and not lab.wish(lab.hosts[0]).exists()

@@ -5,16 +5,24 @@ from pathlib import Path
 import pytest
 
 from husk.cli.lab.layout import MOST, USUAL_SUBNET, planned, read, written
+from husk.config import Config
 from husk.errors import InvalidParameter
 
 
 def test_each_host_has_an_address_directories_and_a_socket_of_its_own():
     lab = planned("husk-lab", 3, USUAL_SUBNET)
     assert [str(host.address) for host in lab.hosts] == [f"198.51.100.{n}/24" for n in (11, 12, 13)]
-    assert lab.hosts[1].docker_host == "unix:///run/husk-lab/host2.sock"
-    assert lab.hosts[2].data_root == Path("/var/lib/husk-lab/host3")
-    assert str(lab.own_address) == "198.51.100.1/24" and lab.mark == "--lab=/run/husk-lab"
+    assert lab.hosts[1].docker_host == "unix:///run/husk-labs/husk-lab/host2.sock"
+    assert lab.hosts[2].data_root == Path("/var/lib/husk-labs/husk-lab/host3")
+    assert str(lab.own_address) == "198.51.100.1/24" and lab.mark == "--lab=/run/husk-labs/husk-lab"
     assert len({host.exec_root for host in lab.hosts}) == 3
+
+
+@pytest.mark.parametrize("name", ["husk", "docker", "dpkg", "lock"])
+def test_no_name_leads_to_what_is_another_programs(name: str):
+    lab = planned(name, 1, USUAL_SUBNET)
+    assert (lab.run, lab.data) == (Path("/run/husk-labs", name), Path("/var/lib/husk-labs", name))
+    assert Config(data_root=lab.hosts[0].data_root).instance != "husk"
 
 
 @pytest.mark.parametrize(

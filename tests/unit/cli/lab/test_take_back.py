@@ -7,17 +7,24 @@ from husk.errors import SystemFault
 
 
 def test_what_is_left_of_a_lab_is_removed(lab, monkeypatch):
-    lab.run.mkdir()
+    lab.run.mkdir(parents=True)
     (lab.data / "host1/some").mkdir(parents=True)
     killed: list[str] = []
     monkeypatch.setattr(take_back, "kill_given", lambda marks, patience: killed.extend(marks))
     take_back.take_back(lab)
     take_back.take_back(lab)
-    assert not lab.run.exists() and not lab.data.exists() and killed == [lab.mark] * 2
+    assert not lab.run.parent.exists() and not lab.data.parent.exists() and killed == [lab.mark] * 2
     monkeypatch.setattr(take_back, "_has_interface", lambda name: True)
     monkeypatch.setattr(take_back, "PATIENCE", 0.05)
     with pytest.raises(SystemFault, match="does not go away"):
         take_back.take_back(lab)
+
+
+def test_labs_beside_it_stay(lab):
+    (lab.data.parent / "other").mkdir(parents=True)
+    lab.data.mkdir()
+    take_back.take_back(lab)
+    assert list(lab.data.parent.iterdir()) == [lab.data.parent / "other"]
 
 
 def test_its_process_is_known_by_a_mark(lab, monkeypatch):
