@@ -52,20 +52,23 @@ async def init(call: Call) -> Answer:
     if request.force_new_cluster and cluster.active:
         # A swarm of this one node is what it is already.
         return call.json(cluster.node_id)
-    cluster.check_alone()
-    if listen is not None:
-        await services.gateway.probe(listen)
-    node_id = await cluster.init(
-        request.spec,
-        advertise=address,
-        advertise_port=port or (listen.port if listen else MANAGER_PORT),
-        listen=str(listen or ""),
-        availability=request.availability,
-        pools=request.default_addr_pool,
-        subnet_size=request.subnet_size,
-        data_path=await addresses.data_path(request.data_path_addr),
-        data_path_port=request.data_path_port,
-    )
+    data_path = await addresses.data_path(request.data_path_addr)
+    # Nobody else makes, joins or restores one meanwhile.
+    async with services.enrolment.changing:
+        cluster.check_alone()
+        if listen is not None:
+            await services.gateway.probe(listen)
+        node_id = await cluster.init(
+            request.spec,
+            advertise=address,
+            advertise_port=port or (listen.port if listen else MANAGER_PORT),
+            listen=str(listen or ""),
+            availability=request.availability,
+            pools=request.default_addr_pool,
+            subnet_size=request.subnet_size,
+            data_path=data_path,
+            data_path_port=request.data_path_port,
+        )
     await services.started()
     return call.json(node_id)
 

@@ -1,5 +1,6 @@
 """The swarm and its node over HTTP: what makes one, what is refused, and what a locked one tells."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 from aiohttp import ClientSession
 
 from husk.cluster.trust.tokens import new_token, read_token
+from husk.engine.services import backups
+from husk.engine.services.backups import write
 from tests.support.free_ports import free_port
+from tests.support.waiting import until_async
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.swarm import locked, swarm_behind
 from tests.unit.engine.services.swarm_room import SwarmRoom
@@ -212,6 +216,36 @@ async def test_a_swarm_is_backed_up_and_brought_back(client: ClientSession, room
     done = await client.post("/swarm/restore", headers=word, data=data)
     assert (done.status, await done.json()) == (200, node)
     assert room.cluster.active
+
+
+async def test_no_swarm_is_made_during_a_restore(
+    client: ClientSession, room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = opened_by("correct horse")
+    node = await init(client, AdvertiseAddr="127.0.0.1")
+    data = await (await client.post("/swarm/backup", headers=word)).read()
+    assert (await client.post("/swarm/leave?force=1")).status == 200
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(*given: Any) -> None:
+        begun.set()
+        await go_on.wait()
+        await write(*given)
+
+    monkeypatch.setattr(backups, "write", slow)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        restoring = group.create_task(_status(client, "/swarm/restore", headers=word, data=data))
+        await begun.wait()
+        making = group.create_task(_status(client, "/swarm/init", json={}))
+        await until_async(lambda: making.done() or bool(room.enrolment.changing._waiters), "it waits")
+        go_on.set()
+    assert (restoring.result(), making.result()) == (200, 503)
+    assert room.cluster.active and room.cluster.node_id == node
+
+
+async def _status(client: ClientSession, path: str, **request: Any) -> int:
+    async with client.post(path, **request) as answer:
+        return answer.status
 
 
 async def test_a_file_that_is_too_large_is_no_backup(
