@@ -1,7 +1,7 @@
 """The addresses that this host has: those of an interface, and the one that packets to far away leave with."""
 
 import socket
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from husk.kernel import rtaddresses
 from husk.kernel.netlink import NetlinkSocket
@@ -23,7 +23,12 @@ def of_interface(name: str) -> list[IPv4Address | IPv6Address] | None:
 
 
 def is_own(address: str) -> bool:
-    """Has this host the address?"""
+    """Has this host the address? None has the one that stands for all of them."""
+    try:
+        if ip_address(address).is_unspecified:
+            return False
+    except ValueError:
+        return False
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

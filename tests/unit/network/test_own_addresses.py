@@ -15,5 +15,6 @@ def test_the_address_that_leads_out() -> None:
 
 
 def test_which_addresses_are_this_hosts() -> None:
-    assert own_addresses.is_own("127.0.0.1") and own_addresses.is_own("0.0.0.0")
+    assert own_addresses.is_own("127.0.0.1")
+    assert not any(own_addresses.is_own(address) for address in ("", "0.0.0.0", "::", "localhost"))
     assert not own_addresses.is_own("192.0.2.77") and not own_addresses.is_own("2001:db8::77")

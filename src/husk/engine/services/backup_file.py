@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from husk.errors import InvalidParameter, Unauthorized
+from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.storage.secrets import passphrases
 
 VERSION = 1
@@ -72,14 +72,25 @@ class Content(Struct, kw_only=True):
 
 
 def write(content: Content, secret: bytes, made: str) -> bytes:
-    """The whole file. Blocks for as long as it takes to seal it."""
+    """The whole file. Blocks for as long as it takes to seal it. SystemFault where nobody could read it back."""
+    if not secret:
+        raise InvalidParameter("a backup cannot be sealed with an empty passphrase")
     opened_by: OpenedBy = "unlock key" if content.unlock_key else "passphrase"
     head = Head(husk=_NAME, version=VERSION, swarm=content.swarm, made=made, opened_by=opened_by, size=0, checksum="")
-    packed = zlib.compress(msgspec.json.encode(content), level=1)
+    encoded = msgspec.json.encode(content)
+    _check_size(len(encoded), LARGEST_CONTENT - 1)
+    packed = zlib.compress(encoded, level=1)
     sealed = passphrases.seal(packed, secret, msgspec.json.encode(head))
     head.size = len(sealed)
     head.checksum = _checksum(head, sealed)
-    return msgspec.json.encode(head) + b"\n" + sealed
+    line = msgspec.json.encode(head) + b"\n"
+    _check_size(len(line) + len(sealed), LARGEST)
+    return line + sealed
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise SystemFault(f"this swarm has too many records for a backup: {size} bytes, of {most} that can be restored")
 
 
 def read_head(data: bytes) -> tuple[Head, bytes]:

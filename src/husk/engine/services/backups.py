@@ -7,12 +7,13 @@ the swarm last. So whatever a crash leaves, the next start has all of it, or rem
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
-from husk.cluster.records import News, Put
+from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.networks.service import Networks
 from husk.engine.services import backup_file
@@ -22,14 +23,14 @@ from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.enrolment import Enrolment
 from husk.engine.services.gateway import Gateway
-from husk.engine.services.moving import KINDS, batches, drop, everything
+from husk.engine.services.moving import KINDS, SWARM, batches, drop, everything
 from husk.engine.services.node import MANAGER_PORT, ManagerStatus
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.refusals import HAS_ONE
-from husk.engine.services.restored import own_node, restored
-from husk.engine.services.swarm import Membership
+from husk.engine.services.restored import of_today, own_node, restored
+from husk.engine.services.swarm import KEY, Membership, Swarm, read_swarm
 from husk.engine.services.unlock_keys import KEY_PREFIX, read_key
-from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
+from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.network import own_addresses
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.schema import SCHEMA
@@ -40,6 +41,7 @@ SHORTEST = 8
 """Of a passphrase."""
 OVERLAY = "overlay"
 _LATEST = 1 << 62
+_ANY = ("0.0.0.0", "::")
 
 
 class Where(NamedTuple):
@@ -75,6 +77,7 @@ class Backups:
     async def make(self, passphrase: str) -> bytes:
         """The file. A swarm with autolock needs no passphrase: what unlocks it opens the backup, too."""
         swarm = self._cluster.swarm
+        locks = {_lock(swarm)}
         if swarm.autolock and passphrase:
             raise InvalidParameter("this swarm has autolock: its unlock key opens the backup, and no passphrase does")
         if not swarm.autolock and len(passphrase) < SHORTEST:
@@ -83,6 +86,9 @@ class Backups:
             )
         taken = await self._store.store.snapshot(KINDS)
         key, unlock_key = await asyncio.to_thread(self._cluster.shared_keys)
+        locks |= {_lock(read_swarm(record.body)) for record in taken.records if record.name == (SWARM, KEY)}
+        if len(locks | {_lock(self._cluster.swarm)}) > 1 or bool(unlock_key) != swarm.autolock:
+            raise Conflict("autolock of the swarm, or its unlock key, was changed while the backup was made")
         kept = [backup_file.Kept(record.kind, record.key, msgspec.Raw(record.body)) for record in taken.records]
         membership = self._cluster.membership
         content = backup_file.Content(
@@ -120,22 +126,31 @@ class Backups:
         content = await asyncio.to_thread(backup_file.read, data, _secret(data, secret))
         async with self._enrolment.changing:
             self._cluster.check_alone()
-            if self._store.swarm is not None:
+            if self._store.swarm is not None or await self._store.store.get(SWARM, KEY) is not None:
                 raise Unavailable(HAS_ONE)
             membership, records = await self._planned(content, where)
             if membership.listen_address:
                 await self._gateway.probe(read_endpoint(membership.listen_address, MANAGER_PORT))
             try:
                 await self._bring(membership, content, records)
-            except BaseException:
-                await self._undo()
+                await self._cluster.enrol(msgspec.structs.replace(membership, restoring=""))
+            except Stale:
+                if await self._undo(content.swarm, records):
+                    raise Unavailable(HAS_ONE) from None
                 raise
-            await self.go_on()
-            await self._cluster.describe_self()
+            except BaseException:
+                await self._undo(content.swarm, records)
+                raise
+            try:
+                await self._cluster.describe_self()
+            except HuskError as error:
+                # The next start does.
+                log.warning("the restored swarm is not told what this host is: %s", error.message)
         log.info("this node goes on with swarm %s, from a backup", content.swarm)
         return membership.node_id
 
     async def _planned(self, content: backup_file.Content, where: Where) -> tuple[Membership, list[Put]]:
+        content = await asyncio.to_thread(of_today, content)
         former = own_node(content)
         advertise = where.advertise or Endpoint(former.status.addr, 0)
         if where.advertise is None and not await asyncio.to_thread(own_addresses.is_own, advertise.host):
@@ -148,6 +163,8 @@ class Backups:
             listen = ""
         data_path = where.data_path or former.data_path
         if data_path and not await asyncio.to_thread(own_addresses.is_own, data_path):
+            if where.data_path:
+                raise InvalidParameter(f"this host has not the data path address {data_path}")
             data_path = ""
         port = advertise.port or (where.listen.port if where.listen is not None else _port_of(former.manager))
         records = await asyncio.to_thread(restored, content, advertise.host, port, data_path, now_ns())
@@ -161,7 +178,7 @@ class Backups:
 
     async def _bring(self, membership: Membership, content: backup_file.Content, records: list[Put]) -> None:
         # What a former try has left.
-        await drop(self._store.store)
+        await drop(self._store.store, swarm=False)
         await self._cluster.enrol(membership)
         await asyncio.to_thread(self._sealer.adopt, content.key, content.unlock_key)
         await write(self._store.store, records)
@@ -169,20 +186,39 @@ class Backups:
         self._store.take_in(there)
         self._enrolment.share_networks(there)
 
-    async def _undo(self) -> None:
+    async def _undo(self, swarm: str, records: Iterable[Put] = ()) -> bool:
+        """Leave nothing of what was restored. Whether others have made a swarm in the store meanwhile."""
         try:
-            await drop(self._store.store)
+            theirs = await self._remove(swarm, records)
+            there = await everything(self._store.store) if theirs else News(_LATEST, True, ())
         except HuskError as error:
             # The mark in the host's place stays, so that the next start tries again.
             log.error("what was restored cannot be removed before the next start: %s", error.message)
-            return
-        self._store.take_in(News(_LATEST, True, ()))
+            return False
+        self._store.take_in(there)
         self._enrolment.share_networks(None)
         await self._certificates.forget()
         await self._cluster.part()
+        return theirs
+
+    async def _remove(self, swarm: str, records: Iterable[Put]) -> bool:
+        """Remove a swarm from the store; only these records of it where the store holds another one, which is told."""
+        store = self._store.store
+        there = await store.get(SWARM, KEY)
+        if there is None or _id_of(there) == swarm:
+            try:
+                if there is not None:
+                    await store.commit(Delete(SWARM, KEY, there.version), happened=True)
+                await drop(store, swarm=False)
+                return False
+            except Stale:
+                log.info("others have made a swarm in the cluster store meanwhile")
+        for some in batches(put for put in records if put.kind != SWARM):
+            await store.commit(*(Delete(put.kind, put.key) for put in some), happened=True)
+        return True
 
     async def go_on(self) -> None:
-        """At a start, and at the end of a restore: all is there, or what is there goes."""
+        """At a start: what was restored is there as a whole, or what there is of it goes."""
         membership = self._cluster.membership
         if membership is None or not membership.restoring:
             return
@@ -192,20 +228,21 @@ class Backups:
             return
         log.warning("a restore of a swarm was cut off: nothing is left of it, and this node is in no swarm")
         if swarm is None:
-            await self._undo()
+            await self._undo(membership.restoring)
         else:
             # Others have made one in the store meanwhile.
             await self._cluster.part()
 
 
 async def write(store: ClusterStore, records: list[Put]) -> None:
-    """In one transaction where the store can do that; else the record of the swarm is the last."""
+    """In one transaction where the store can do that; else the record of the swarm is the last. Stale where others have
+    made a swarm in the store."""
     if isinstance(store, EmbeddedStore):
         await store.commit(*records)
         return
     *others, swarm = records
     for some in batches(others):
-        await store.commit(*some)
+        await store.commit(*some, Check(SWARM, KEY, NEW))
     await store.commit(swarm)
 
 
@@ -227,7 +264,20 @@ class _Numbered(msgspec.Struct):
 
 
 def _can_listen(text: str) -> bool:
-    return own_addresses.is_own(read_endpoint(text, MANAGER_PORT).host)
+    host = read_endpoint(text, MANAGER_PORT).host
+    return host in _ANY or own_addresses.is_own(host)
+
+
+def _lock(swarm: Swarm) -> tuple[bool, bytes]:
+    """What opens the swarm after a start, as its record has it."""
+    return swarm.autolock, swarm.unlock_key
+
+
+def _id_of(record: Record) -> str:
+    try:
+        return read_swarm(record.body).id
+    except (msgspec.MsgspecError, HuskError, UnicodeDecodeError):
+        return ""
 
 
 def _port_of(manager: ManagerStatus | None) -> int:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.cluster.records import NEW, Delete, News, Put, Record, version_in
+from husk.cluster.records import NEW, Check, Delete, News, Put, Record, version_in
 from husk.config import ClusterStoreConfig
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.cluster_store import ClusterStore
@@ -101,11 +101,13 @@ async def copy(source: ClusterStore, target: ClusterStore) -> int:
     return count
 
 
-async def drop(store: ClusterStore) -> None:
-    """Remove the records of the swarm from a store; safe to call twice."""
-    for kind in sorted(KINDS, key=lambda kind: kind != SWARM):
+async def drop(store: ClusterStore, *, swarm: bool = True) -> None:
+    """Remove the records of the swarm from a store; safe to call twice. Without `swarm` there has to be none, only what
+    was left of one: Stale where somebody makes one meanwhile."""
+    checks = () if swarm else (Check(SWARM, KEY, NEW),)
+    for kind in sorted(KINDS if swarm else set(KINDS) - {SWARM}, key=lambda kind: kind != SWARM):
         for some in batches(record for record in (await store.listing(kind)).records if _readable(record)):
-            await store.commit(*(Delete(record.kind, record.key) for record in some), happened=True)
+            await store.commit(*(Delete(record.kind, record.key) for record in some), *checks, happened=True)
 
 
 async def everything(store: ClusterStore) -> News:

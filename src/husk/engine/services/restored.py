@@ -38,8 +38,8 @@ def own_node(content: Content) -> Node:
 
 
 def restored(content: Content, address: str, port: int, data_path: str, now: int) -> list[Put]:
-    """What is to be written, the record of the swarm last. InvalidParameter for records that cannot be read."""
-    content = _of_today(content)
+    """What is to be written, the record of the swarm last, of a content in the form of today. InvalidParameter for
+    records that cannot be read."""
     _ = own_node(content)
     found: list[Put] = []
     swarm: Put | None = None
@@ -74,7 +74,7 @@ def restored(content: Content, address: str, port: int, data_path: str, now: int
     return [*found, swarm]
 
 
-def _of_today(content: Content) -> Content:
+def of_today(content: Content) -> Content:
     """The records of a former release in the form of this one."""
     if content.schema == SCHEMA:
         return content

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from husk.engine.services.backup_file import Content, Kept, read, read_head, write
-from husk.errors import InvalidParameter, Unauthorized
+from husk.errors import InvalidParameter, SystemFault, Unauthorized
 
 
 def content(unlock_key: bytes = b"") -> Content:
@@ -27,6 +27,18 @@ def test_what_was_put_in_comes_out():
 def test_one_of_a_locked_swarm_says_what_opens_it():
     head, _ = read_head(write(content(b"u" * 32), b"u" * 32, "now"))
     assert head.opened_by == "unlock key"
+
+
+def test_nothing_is_sealed_with_nothing():
+    with pytest.raises(InvalidParameter, match="empty passphrase"):
+        write(content(), b"", "now")
+
+
+@pytest.mark.parametrize("limit", ["LARGEST", "LARGEST_CONTENT"])
+def test_one_that_nobody_could_restore_is_not_made(limit: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(f"husk.engine.services.backup_file.{limit}", 100)
+    with pytest.raises(SystemFault, match="too many records"):
+        write(content(), b"word", "now")
 
 
 def test_a_wrong_passphrase():

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from husk.cluster.endpoints import Endpoint
-from husk.cluster.records import Put
+from husk.cluster.records import NEW, Put
 from husk.engine.services.backups import Backups, Where
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.moving import KINDS
 from husk.engine.services.settings import SwarmSpec
-from husk.engine.services.swarm import MEMBERSHIP
-from husk.errors import HuskError, InvalidParameter, SystemFault, Unauthorized, Unavailable
+from husk.engine.services.swarm import KEY, MEMBERSHIP, Membership
+from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom, spec
 
@@ -119,6 +119,31 @@ async def test_a_locked_swarm_is_opened_by_its_unlock_key(room: SwarmRoom, fresh
     assert not (fresh.sealer._path).exists() and SwarmRoom(fresh.sealer._path.parent, fresh.state).cluster.locked
 
 
+@pytest.mark.parametrize("locked", [False, True])
+async def test_a_lock_that_changes_meanwhile_makes_no_backup(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    await _lock(room, locked)
+    snapshot = room.store.store.snapshot
+
+    async def then_changed(kinds: Any) -> Any:
+        taken = await snapshot(kinds)
+        await _lock(room, not locked)
+        return taken
+
+    monkeypatch.setattr(room.store.store, "snapshot", then_changed)
+    with pytest.raises(Conflict, match="changed while the backup was made"):
+        await room.backups.make("" if locked else WORD)
+    monkeypatch.undo()
+    await room.backups.make(WORD if locked else "")
+
+
+async def _lock(room: SwarmRoom, locked: bool) -> None:
+    wanted, version = SwarmSpec(), room.cluster.swarm.version
+    wanted.encryption_config.auto_lock_managers = locked
+    await room.cluster.update(wanted, version, worker_token=False, manager_token=False, unlock_key=False)
+
+
 async def test_what_is_asked_of_a_backup(room: SwarmRoom, fresh: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="needs a passphrase"):
         await room.backups.make("short")
@@ -150,6 +175,105 @@ async def test_a_host_with_another_address_has_to_say_it(room: SwarmRoom, fresh:
     assert not contents(fresh)
 
 
+async def test_a_data_path_that_the_host_has_not_is_refused(room: SwarmRoom, fresh: SwarmRoom) -> None:
+    data = await room.backups.make(WORD)
+    with pytest.raises(InvalidParameter, match=r"has not the data path address 192\.0\.2\.77"):
+        await fresh.backups.restore(data, WORD, HERE._replace(data_path="192.0.2.77"))
+    assert not contents(fresh)
+    await fresh.backups.restore(data, WORD, HERE._replace(data_path="127.0.0.1"))
+    assert fresh.cluster.node.data_path == "127.0.0.1"
+
+
+async def test_a_swarm_that_nobody_told_us_of_stays(room: SwarmRoom, fresh: SwarmRoom) -> None:
+    data = await room.backups.make(WORD)
+    await fresh.store.store.commit(Put("swarm", KEY, b'{"id":"theirs"}', NEW))
+    with pytest.raises(Unavailable, match="holds a swarm already"):
+        await fresh.backups.restore(data, WORD, HERE)
+    assert contents(fresh) == {"swarm": [KEY]} and fresh.cluster.membership is None
+
+
+@pytest.mark.parametrize("before", [1, 3, 7])
+async def test_a_swarm_that_others_make_during_a_restore_is_theirs(
+    room: SwarmRoom, fresh: SwarmRoom, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Before any of our transactions, amid them, and before that of our swarm."""
+    data = await room.backups.make(WORD)
+    monkeypatch.setattr("husk.engine.services.moving.MOST_STEPS", 1)
+    theirs = msgspec.structs.replace(room.cluster.swarm, id="theirs")
+    fresh.store.store = Raced(EmbeddedStore(fresh.state), Put("swarm", KEY, msgspec.json.encode(theirs), NEW), before)
+    with pytest.raises(Unavailable, match="holds a swarm already"):
+        await fresh.backups.restore(data, WORD, HERE)
+    assert contents(fresh) == {"swarm": [KEY]} and fresh.cluster.membership is None
+    assert fresh.store.swarm is not None and fresh.store.swarm.id == "theirs"
+
+
+class Raced:
+    """A store into which somebody else writes, before our transaction of a number."""
+
+    def __init__(self, store: EmbeddedStore, put: Put, before: int) -> None:
+        self._store = store
+        self._put = put
+        self._left = before
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, *steps: Any, **options: Any) -> int:
+        self._left -= 1
+        if self._left == 0:
+            await self._store.commit(self._put)
+        return await self._store.commit(*steps, **options)
+
+
+async def test_what_the_host_is_may_be_told_later(
+    room: SwarmRoom, fresh: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away() -> None:
+        raise Unavailable("the store is away")
+
+    data = await room.backups.make(WORD)
+    monkeypatch.setattr(fresh.cluster, "describe_self", away)
+    await fresh.backups.restore(data, WORD, HERE)
+    assert fresh.cluster.active
+
+
+async def test_a_place_that_cannot_be_kept_leaves_nothing(
+    room: SwarmRoom, fresh: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, enrol = await room.backups.make(WORD), fresh.cluster.enrol
+
+    async def refused(membership: Membership) -> None:
+        if not membership.restoring:
+            raise SystemFault("no space left")
+        await enrol(membership)
+
+    monkeypatch.setattr(fresh.cluster, "enrol", refused)
+    with pytest.raises(SystemFault):
+        await fresh.backups.restore(data, WORD, HERE)
+    assert not contents(fresh) and not fresh.cluster.active
+
+
+async def test_records_of_a_former_release_are_brought_up_before_they_are_read(
+    room: SwarmRoom, fresh: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from husk.engine.services import backups
+
+    data, brought_up = await room.backups.make(WORD), list[str]()
+
+    def of_today(content: Any) -> Any:
+        brought_up.append(content.node)
+        return content
+
+    def own_node(content: Any) -> Any:
+        assert brought_up == [content.node]
+        raise InvalidParameter("enough")
+
+    monkeypatch.setattr(backups, "of_today", of_today)
+    monkeypatch.setattr(backups, "own_node", own_node)
+    with pytest.raises(InvalidParameter, match="enough"):
+        await fresh.backups.restore(data, WORD, HERE)
+
+
 async def test_a_host_that_is_in_a_swarm_keeps_it(room: SwarmRoom) -> None:
     data = await room.backups.make(WORD)
     before = contents(room)
@@ -179,7 +303,7 @@ async def test_wherever_the_daemon_dies_the_next_has_all_or_nothing(
     data = await room.backups.make(WORD)
     monkeypatch.setattr("husk.engine.services.moving.MOST_STEPS", 2)
 
-    async def dead(self: Backups) -> None:
+    async def dead(self: Backups, *given: object) -> None:
         """Who died undoes nothing."""
 
     for number in range(1, 20):

@@ -10,7 +10,7 @@ from husk.engine.networks.sharing import Place
 from husk.engine.services.backup_file import Content, Kept
 from husk.engine.services.model import Service, ServiceSpec, Task, VirtualIP
 from husk.engine.services.node import Node, NodeStatus, manager_at
-from husk.engine.services.restored import own_node, restored
+from husk.engine.services.restored import of_today, own_node, restored
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.engine.services.swarm import Swarm, SwarmRoot
 from husk.errors import InvalidParameter
@@ -131,6 +131,6 @@ def test_who_made_it():
 def test_records_of_another_release():
     records = (("swarm", "default", swarm()), ("node", "me", node("me", "manager")))
     older = msgspec.structs.replace(content(*records), schema=1)
-    assert len(restored(older, "192.0.2.1", 2377, "", 77)) == 2
+    assert of_today(older).schema == SCHEMA and len(restored(of_today(older), "192.0.2.1", 2377, "", 77)) == 2
     with pytest.raises(InvalidParameter, match="a later version of Husk"):
-        restored(msgspec.structs.replace(older, schema=SCHEMA + 1), "192.0.2.1", 2377, "", 77)
+        of_today(msgspec.structs.replace(older, schema=SCHEMA + 1))
