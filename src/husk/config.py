@@ -209,5 +209,10 @@ class Config(msgspec.Struct, frozen=True):
         return self.instance
 
     @property
+    def tunnel_name(self) -> str:
+        """Name of the interface that encrypted networks run over."""
+        return f"wg-{self.instance}"
+
+    @property
     def cgroup_parent(self) -> str:
         return "/" + self.instance

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # How long daemons may take to start or end, in seconds, and how often is looked.
 PATIENCE, LOOK = 60.0, 0.1
+_OF_ROOT = "hosts of a lab are root's: run it with sudo"
 _name = click.option("--name", metavar="NAME", default=USUAL_NAME, help=f"Of a lab beside others. [{USUAL_NAME}]")
 
 
@@ -149,10 +150,11 @@ def make(lab: Lab) -> None:
     _check_root()
     if is_up(lab):
         raise Conflict(f"the lab {lab.name} is up: end it with `husk lab down`, or see `husk lab ls`")
+    # First, for the interface of a lab that has just been killed is there for a moment.
+    take_back(lab)
     for interface in own_interfaces():
         if interface.network.overlaps(lab.subnet):
             raise InvalidParameter(f"this machine has the address {interface} already: choose another --subnet")
-    take_back(lab)
     _new(lab.run, 0o755)
     _new(lab.data, 0o700)
     lab.record.write_bytes(written(lab))
@@ -221,6 +223,8 @@ def answers(host: Host) -> bool:
             answer = http.client.HTTPResponse(line)
             answer.begin()
             return answer.status == 200
+        except PermissionError:
+            raise Forbidden(_OF_ROOT) from None
         except (OSError, http.client.HTTPException):
             return False
 
@@ -253,6 +257,8 @@ def _known(name: str) -> Lab:
     lab = planned(name, 1, USUAL_SUBNET)
     try:
         return read(name, lab.record.read_bytes())
+    except PermissionError:
+        raise Forbidden(_OF_ROOT) from None
     except FileNotFoundError:
         raise NotFound(f"there is no lab {name}: `husk lab up` makes one") from None
 
@@ -276,4 +282,4 @@ def _end(lab: Lab) -> None:
 
 def _check_root() -> None:
     if os.geteuid() != 0:
-        raise Forbidden("hosts of a lab are made by root: run it with sudo")
+        raise Forbidden(_OF_ROOT)

@@ -41,7 +41,7 @@ def sweep(
 def tunnel(config: Config) -> TunnelSettings:
     """What this daemon's device for encrypted networks is on the host. Pure."""
     return TunnelSettings(
-        interface=f"wg-{config.instance}",
+        interface=config.tunnel_name,
         owner=f"husk bridge of {config.nft_table}",
         table=f"{config.nft_table}-wg",
         port=config.wireguard_port,

@@ -48,7 +48,7 @@ class Program:
 
     @property
     def _socket(self) -> Path:
-        return _SOCKETS / f"{self._interface}.sock"
+        return socket_of(self._interface)
 
     def start(self) -> None:
         """Let it run, be it one that a former daemon left; returns when it answers."""
@@ -141,6 +141,11 @@ class Program:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)
+
+
+def socket_of(interface: str) -> Path:
+    """Where the program listens; one that was killed leaves it there."""
+    return _SOCKETS / f"{interface}.sock"
 
 
 def running(interface: str) -> list[int]:

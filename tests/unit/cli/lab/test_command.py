@@ -1,5 +1,6 @@
 """`husk lab`, as far as it goes without root."""
 
+import errno
 import json
 import signal
 import socket
@@ -14,7 +15,7 @@ def test_who_is_not_root_is_told(typed, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     for words in (("up",), ("down",)):
         said = typed("lab", *words)
-        assert (said.code, said.err) == (1, "husk: hosts of a lab are made by root: run it with sudo\n")
+        assert (said.code, said.err) == (1, "husk: hosts of a lab are root's: run it with sudo\n")
 
 
 def test_what_cannot_be_made(typed, lab, monkeypatch):
@@ -24,6 +25,14 @@ def test_what_cannot_be_made(typed, lab, monkeypatch):
     monkeypatch.setattr(take_back, "is_up", lambda lab: True)
     assert "is up: end it with `husk lab down`" in typed("lab", "up").err
     assert not lab.run.exists()
+
+
+def test_a_former_lab_is_gone_before_addresses_are_looked_at(typed, lab, monkeypatch):
+    there = [IPv4Interface("10.99.0.1/24")]
+    monkeypatch.setattr(take_back, "take_back", lambda lab: there.clear())
+    monkeypatch.setattr(command, "own_interfaces", lambda: there)
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: lab.log.write_text("it cannot be\n"))
+    assert "it cannot be" in typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err
 
 
 def test_a_lab_that_does_not_start_is_taken_back(typed, lab, monkeypatch):
@@ -61,6 +70,23 @@ def test_hosts_are_listed_with_how_they_are(typed, lab):
         thread.join()
     assert [line.split()[:3] for line in shown[1:]] == [["host1", "10.99.0.11", "up"], ["host2", "10.99.0.12", "down"]]
     assert [(host["Name"], host["Answers"]) for host in told] == [("host1", True), ("host2", False)]
+
+
+def test_who_may_not_ask_a_host_is_told(typed, lab, monkeypatch):
+
+    def refuse(*_: object) -> bytes:
+        raise PermissionError(errno.EACCES, "no")
+
+    class Closed(socket.socket):
+        connect = refuse  # type: ignore[assignment]
+
+    lab.run.mkdir(parents=True)
+    lab.record.write_bytes(written(lab))
+    with monkeypatch.context() as there:
+        there.setattr("socket.socket", Closed)
+        assert "root's: run it with sudo" in typed("lab", "ls").err
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    assert "root's: run it with sudo" in typed("lab", "ls").err
 
 
 def test_a_lab_of_which_nothing_is_known_is_taken_back_all_the_same(typed, lab, monkeypatch):

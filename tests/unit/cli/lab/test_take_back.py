@@ -3,7 +3,10 @@
 import pytest
 
 from husk.cli.lab import take_back
+from husk.config import Config
 from husk.errors import SystemFault
+from husk.kernel import cgroups
+from husk.network.wireguard import program
 
 
 def test_what_is_left_of_a_lab_is_removed(lab, monkeypatch):
@@ -18,6 +21,18 @@ def test_what_is_left_of_a_lab_is_removed(lab, monkeypatch):
     monkeypatch.setattr(take_back, "PATIENCE", 0.05)
     with pytest.raises(SystemFault, match="does not go away"):
         take_back.take_back(lab)
+
+
+def test_whatever_a_larger_one_left_goes_too(lab, monkeypatch, tmp_path):
+    removed: list[str] = []
+    monkeypatch.setattr(cgroups, "remove", removed.append)
+    monkeypatch.setattr(program, "_SOCKETS", tmp_path)
+    configs = [Config(data_root=lab.data / f"host{number}") for number in (1, 50)]
+    for config in configs:
+        program.socket_of(config.tunnel_name).touch()
+    take_back.take_back(lab)
+    assert {config.cgroup_parent for config in configs} <= set(removed)
+    assert not list(tmp_path.glob("*.sock"))
 
 
 def test_labs_beside_it_stay(lab):
