@@ -96,7 +96,7 @@ def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[N
         for place in world.places_of(network):
             known[ADDRESS, place.key] = place if id in named else replace(place, names=())
             nodes.add(place.node)
-            if encrypted(network):
+            if encrypted(network) and place.kind != "service":
                 known_by_key.add(place.node)
     for service in world.services.values():
         if (reduced := _service(service, named, ingress)) is not None:

@@ -198,6 +198,7 @@ def test_keys_are_known_of_hosts_on_the_same_encrypted_network():
     for number, node in enumerate(room.nodes.values(), 1):
         node.tunnel_key, node.tunnel_port = f"key of {node.id}", number
     room.places += [place("front", "10.0.1.30", "m", "host"), place("open", "10.0.3.30", "x", "host")]
+    room.places.append(place("front", "10.0.1.31", "x", "service"))
     known: dict[tuple[str, str], Any] = {**share("w", room.world, sought=["open"])}
     assert known["node", "m"].tunnel_key == known["node", "x"].tunnel_key == "", "neither network is encrypted"
     assert known["node", "w"].tunnel_key == "key of w", "its own, to compare"
