@@ -65,7 +65,12 @@ class AddressHandlers:
         if now < self._announced.get(peer.node, -PAUSE) + PAUSE:
             raise TooMany("this node has just said its key")
         self._announced[peer.node] = now
-        await self._desk.announce(peer.node, body.content)
+        try:
+            await self._desk.announce(peer.node, body.content)
+        except BaseException:
+            # It was not heard, and may say so again at once.
+            self._announced.pop(peer.node, None)
+            raise
         return Body()
 
     async def _give_back(self, peer: Peer, body: Body) -> Body:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
-from husk.cluster.port.faults import TooMany
 from husk.cluster.records import News, Record
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place
@@ -117,10 +116,9 @@ class RemoteNetworks(SharedNetworks):
                     await self._heard.wait()
 
     async def announce(self, told: TunnelKey, node: str = "") -> None:
-        with suppress(TooMany):  # it was said a moment ago, and is about to be told back
-            await self._calls.announce(encoded(told))
-            if (own := self._records.nodes.get(self._cluster.node_id)) is not None:
-                own.tunnel_key, own.tunnel_port = told.key, told.port
+        await self._calls.announce(encoded(told))
+        if (own := self._records.nodes.get(self._cluster.node_id)) is not None:
+            own.tunnel_key, own.tunnel_port = told.key, told.port
 
     async def note(self, network: Network, who: Occupant, address: str, mac: str = "") -> bool:
         """What a worker has, a manager has given it."""

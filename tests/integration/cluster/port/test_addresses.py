@@ -3,12 +3,14 @@ import pytest
 from husk.cluster.port.addresses import PAUSE, AddressCalls, AddressHandlers
 from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
+from husk.errors import Unavailable
 from tests.support.cluster_port import PortedSwarm
 
 
 class FakeDesk:
     def __init__(self) -> None:
         self.back: list[tuple[str, bytes]] = []
+        self.away = False
 
     async def take(self, node: str, body: bytes) -> bytes:
         return node.encode() + b" has " + body
@@ -17,6 +19,8 @@ class FakeDesk:
         return node.encode() + b" seeks " + body
 
     async def announce(self, node: str, body: bytes) -> None:
+        if self.away:
+            raise Unavailable("the store is away")
         self.back.append((node, b"key " + body))
 
     async def give_back(self, node: str, body: bytes) -> None:
@@ -44,6 +48,10 @@ async def test_a_node_does_not_say_its_key_without_end() -> None:
         AddressHandlers(desk, lambda: now[0]).register(port)
         managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
         calls = AddressCalls(managers)
+        desk.away = True
+        with pytest.raises(Unavailable, match="the store is away"):
+            await calls.announce(b"zero")
+        desk.away = False
         await calls.announce(b"one")
         with pytest.raises(TooMany):
             await calls.announce(b"two")
