@@ -60,6 +60,8 @@ class MemberCertificate:
         self._renewed = renewed
         self._clock = clock
         self._failures = 0
+        # There is another certificate, and `renewed` has not come to its end.
+        self._untold = False
         self._tasks = Tasks()
         self._running = False
 
@@ -86,12 +88,19 @@ class MemberCertificate:
             self._failures += 1
             log.warning("the certificate of this manager's member of etcd could not be looked at: %s", error)
             return renewal.wait_again(self._failures, LONGEST)
+        if wait == 0:
+            log.info("this manager's member of etcd has a new certificate")
+            self._untold = True
+        if self._untold:
+            try:
+                await self._renewed()
+            except (HuskError, OSError, ValueError) as error:
+                self._failures += 1
+                log.warning("the new certificate of this manager's member of etcd is not used yet: %s", error)
+                return renewal.wait_again(self._failures, LONGEST)
+            self._untold = False
         self._failures = 0
-        if wait > 0:
-            return wait
-        await self._renewed()
-        log.info("this manager's member of etcd has a new certificate")
-        return LONGEST
+        return wait or LONGEST
 
     def _look(self) -> float:
         """Seconds until it is to be renewed: 0 when it was."""

@@ -64,7 +64,7 @@ class OverlayFeed:
                     await presence.leave(live)
             for live in presence.here:
                 await self._own_address(live)
-            done = await self._give_back()
+            done &= await self._give_back()
         except (HuskError, OSError) as error:
             # Most often the store is away: what is known goes on.
             self._tell_trouble(str(error))

@@ -19,6 +19,7 @@ NOW = 1_800_000_000.0
 class Member:
     def __init__(self, directory: Path) -> None:
         self.now, self.renewed = NOW, 0
+        self.fails: Exception | None = None
         self.sealer = Sealer(directory / "swarm.key")
         self.root: SwarmRoot | None = roots.store_root(self.sealer, NOW)
         self.signer = self.root
@@ -39,6 +40,8 @@ class Member:
 
     async def _renewed(self) -> None:
         self.renewed += 1
+        if self.fails is not None:
+            raise self.fails
 
     @property
     def ends(self) -> float:
@@ -87,6 +90,17 @@ async def test_what_fails_is_tried_again(member: Member, monkeypatch: pytest.Mon
     assert await member.it.look() == LONGEST and authority.look(member.certificate.read_bytes()).ends > member.now
     member.certificate.unlink()
     assert 0 < await member.it.look() < LONGEST
+
+
+@pytest.mark.parametrize("error", [OSError(24, "too many open files"), Unavailable("no such file")])
+async def test_one_that_could_not_be_used_is_tried_again(member: Member, error: Exception) -> None:
+    member.now, member.fails = NOW + MEMBER_LIFE, error
+    waits = [await member.it.look() for _ in range(3)]
+    assert 0 < waits[0] < waits[-1] < LONGEST and member.renewed == 3
+    certificate, member.fails = member.certificate.read_bytes(), None
+    await member.it.look()
+    await member.it.look()
+    assert member.renewed == 4 and member.certificate.read_bytes() == certificate, "renewed once"
 
 
 async def test_it_is_looked_at_from_its_start_on(member: Member) -> None:

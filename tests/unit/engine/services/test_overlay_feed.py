@@ -250,6 +250,18 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplo
     assert record.vni == 4098 and "10.0.8.77" in {place.address for place in room.shared.of(record)}
 
 
+async def test_a_network_that_could_not_be_everybodys_is_tried_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away() -> None:
+        raise SystemFault("the store is away")
+
+    monkeypatch.setattr(room.feed, "_adopt", away)
+    assert not await room.feed.settle()
+    monkeypatch.undo()
+    assert await room.feed.settle()
+
+
 async def test_hosts_of_an_encrypted_network_are_known_by_their_keys(room: Room) -> None:
     room.network.options = {"encrypted": ""}
     for node, address in (("n2", "10.0.9.20"), ("n1", "10.0.9.10")):
