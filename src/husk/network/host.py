@@ -232,13 +232,14 @@ def drop_address(interface: str, address: str) -> None:
         netlink.attempt([rtaddresses.delete_address(socket.if_nametoindex(interface), ip_interface(address))])
 
 
-def sweep(owner: str, keep: Collection[str]) -> None:
-    """Delete the interfaces that were made for this owner, but those to keep."""
+def sweep(owner: str, keep: Collection[str]) -> list[str]:
+    """Delete the interfaces that were made for this owner, but those to keep; which they were."""
     with NetlinkSocket() as netlink:
-        for link in _owned(netlink, owner):
-            if link.name not in keep:
-                log.info("removing interface %s, which belongs to no network", link.name)
-                netlink.attempt([rtnetlink.delete_link(link.name)])
+        swept = [link.name for link in _owned(netlink, owner) if link.name not in keep]
+        for name in swept:
+            log.info("removing interface %s, which belongs to no network", name)
+            netlink.attempt([rtnetlink.delete_link(name)])
+    return swept
 
 
 def _owned(netlink: NetlinkSocket, owner: str) -> list[rtnetlink.Link]:

@@ -90,7 +90,7 @@ def netlink(monkeypatch: pytest.MonkeyPatch) -> FakeNetlink:
 
 
 def test_interfaces_of_this_owner_that_no_network_has_are_swept(netlink: FakeNetlink) -> None:
-    host.sweep("ours", {"husk0", "br-2"})
+    assert host.sweep("ours", {"husk0", "br-2"}) == ["br-1"]
     assert list(netlink.links) == ["husk0", "br-2", "br-3", "eth0"]
 
 

@@ -20,7 +20,7 @@ WARM_SANDBOXES = 4
 
 def sweep(
     base: BridgeSettings,
-    tunnel: str,
+    tunnel: TunnelSettings,
     networks: Collection[Network],
     running: Iterable[Container],
     unreadable_containers: Collection[str],
@@ -34,8 +34,11 @@ def sweep(
     interfaces |= {interface_of(network) for network in networks if network.driver == "overlay"}
     interfaces |= {f"{kind}-{network_id[:12]}" for network_id in unreadable_networks for kind in ("br", "vx")}
     if unreadable_networks or any(network.vni and encrypted(network) for network in networks):
-        interfaces.add(tunnel)
-    host.sweep(base.owner, interfaces)
+        interfaces.add(tunnel.interface)
+    if tunnel.interface in host.sweep(base.owner, interfaces):
+        from husk.network.wireguard.tunnel import remove_left
+
+        remove_left(tunnel)
 
 
 def tunnel(config: Config) -> TunnelSettings:

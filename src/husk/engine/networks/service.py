@@ -347,7 +347,7 @@ class Networks:
         running = [record for record in containers if record.state.status in ("running", "paused")]
         unreadable, unreadable_networks = self._state.aside(CONTAINER), self._state.aside(KIND)
         every = list(records.values())
-        tunnel = restore.tunnel(self._config).interface
+        tunnel = restore.tunnel(self._config)
         await asyncio.to_thread(restore.sweep, self._base, tunnel, every, running, unreadable, unreadable_networks)
         openings = restore.openings(every, running, self._config, self._base, spare=bool(unreadable))
         drivers = await BridgeDriver.open_all(list(openings.values()), self._firewall, self._mended)

@@ -187,11 +187,17 @@ class Tunnel:
             )
 
     def _remove(self, device: Device | None) -> None:
-        if device is None and not _index(self.interface):
-            return
         (device or Program(self.interface)).end()
         host.remove(self.interface, self._settings.owner)
         self.fence.remove()
+
+
+def remove_left(settings: TunnelSettings) -> None:
+    """Remove what a daemon that was killed has left of its device, rules and socket too, though the interface may be
+    gone. Blocks."""
+    Program(settings.interface).end()
+    host.remove(settings.interface, settings.owner)
+    Fence(settings.table).remove()
 
 
 def _index(interface: str) -> int:

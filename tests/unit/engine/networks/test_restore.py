@@ -10,8 +10,11 @@ from husk.engine.model.container import Endpoint
 from husk.engine.model.network import Network
 from husk.engine.networks import restore
 from husk.network import host, sandbox
-from husk.network.settings import BridgeSettings
+from husk.network.settings import BridgeSettings, TunnelSettings
+from husk.network.wireguard import tunnel as wireguard
 from tests.unit.engine.records import container
+
+TUNNEL = TunnelSettings("wg", "husk bridge of husk", "husk-wg", 51820)
 
 
 def network(name: str, driver: str = "bridge", **options: str) -> Network:
@@ -26,7 +29,13 @@ def settings(tmp_path: Path) -> BridgeSettings:
 def swept(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     found: dict[str, Any] = {}
     monkeypatch.setattr(sandbox, "sweep", lambda _, keep: found.update(sandboxes=list(keep)))
-    monkeypatch.setattr(host, "sweep", lambda _, keep: found.update(interfaces=set(keep)))
+
+    def sweep(owner: str, keep: set[str]) -> list[str]:
+        found["interfaces"] = set(keep)
+        return [name for name in found.get("there", ()) if name not in keep]
+
+    monkeypatch.setattr(host, "sweep", sweep)
+    monkeypatch.setattr(wireguard, "remove_left", lambda left: found.update(left=left))
     return found
 
 
@@ -34,14 +43,14 @@ def test_what_belongs_to_nobody_goes(tmp_path: Path, swept: dict[str, Any]) -> N
     running = container(status="running")
     running.sandbox_path = "/netns/1"
     networks = [network("home"), network("lan", driver="macvlan", parent="eth7"), network("far", driver="overlay")]
-    restore.sweep(settings(tmp_path), "wg", networks, [running, container()], frozenset(), frozenset({"f" * 64}))
+    restore.sweep(settings(tmp_path), TUNNEL, networks, [running, container()], frozenset(), frozenset({"f" * 64}))
     assert swept["sandboxes"] == ["/netns/1"]
     far = {"br-farfarfarfar", "vx-farfarfarfar"}
     assert swept["interfaces"] == {"br-homehomehome", "eth7", "br-ffffffffffff", "vx-ffffffffffff", "wg"} | far
 
 
 def test_no_sandbox_goes_while_a_container_cannot_be_read(tmp_path: Path, swept: dict[str, Any]) -> None:
-    restore.sweep(settings(tmp_path), "wg", [], [], frozenset({"c" * 64}), frozenset())
+    restore.sweep(settings(tmp_path), TUNNEL, [], [], frozenset({"c" * 64}), frozenset())
     assert "sandboxes" not in swept and swept["interfaces"] == set()
 
 
@@ -51,8 +60,11 @@ def test_the_tunnel_stays_while_there_is_an_encrypted_network(
 ) -> None:
     networks = [network("far", driver="overlay", **options)]
     networks[0].vni = 4097
-    restore.sweep(settings(tmp_path), "wg", networks, [], frozenset(), frozenset())
-    assert ("wg" in swept["interfaces"]) is kept
+    restore.sweep(settings(tmp_path), TUNNEL, networks, [], frozenset(), frozenset())
+    assert ("wg" in swept["interfaces"]) is kept and "left" not in swept
+    swept["there"] = ["wg"]
+    restore.sweep(settings(tmp_path), TUNNEL, networks, [], frozenset(), frozenset())
+    assert swept.get("left") == (None if kept else TUNNEL), "with its rules and its socket"
 
 
 def test_each_daemon_of_a_machine_has_a_tunnel_of_its_own() -> None:

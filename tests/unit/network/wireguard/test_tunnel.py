@@ -1,6 +1,9 @@
 """A host's device: which key it has, when it is told, and what is left of it. Device and kernel are doubles."""
 
+import asyncio
 import errno
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +11,10 @@ import pytest
 from husk.errors import SystemFault, Unavailable
 from husk.network import host
 from husk.network.settings import TunnelSettings
-from husk.network.wireguard import fence
+from husk.network.wireguard import fence, program, rules
 from husk.network.wireguard import tunnel as module
 from husk.network.wireguard.parties import Change, Mesh, Party, State
-from husk.network.wireguard.tunnel import Tunnel
+from husk.network.wireguard.tunnel import Tunnel, remove_left
 
 SETTINGS = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
 ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)
@@ -48,6 +51,7 @@ class Room:
         self.device = FakeDevice(State())
         self.there = True
         self.removed: list[str] = []
+        self.ran: list[str] = []
         monkeypatch.setattr(Tunnel, "_make", lambda _: self.device)
         monkeypatch.setattr(Tunnel, "_mark", lambda _: None)
         monkeypatch.setattr(Tunnel, "_lift", lambda *_: None)
@@ -58,6 +62,7 @@ class Room:
         monkeypatch.setattr(host, "remove", lambda interface, owner: self.removed.append(interface))
 
     def run(self, commands: str) -> str:
+        self.ran.append(commands)
         return ""
 
 
@@ -118,10 +123,16 @@ async def test_one_that_is_removed_forgets_its_key(room):
     assert tunnel.public != before
 
 
-async def test_nothing_is_asked_of_a_host_that_has_none(room):
+async def test_rules_and_socket_go_though_the_interface_is_gone(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "_SOCKETS", tmp_path)
     room.there = False
-    await Tunnel(SETTINGS).remove()
-    assert room.removed == []
+    for remove in (Tunnel(SETTINGS).remove, partial(asyncio.to_thread, remove_left, SETTINGS)):
+        (tmp_path / "wg-test.sock").touch()
+        room.ran.clear()
+        await remove()
+        assert room.ran == [rules.removal("husk-wg")] and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
