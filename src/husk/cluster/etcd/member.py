@@ -23,6 +23,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import msgspec
+
 from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
 from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.messages import STATUS, StatusRequest
@@ -264,7 +266,21 @@ class Member:
                 lines = file.read().decode(errors="replace").strip().splitlines()
         except OSError:
             return "it said nothing"
-        return lines[-1] if lines else "it said nothing"
+        return plain(lines[-1]) if lines else "it said nothing"
+
+
+def plain(line: str) -> str:
+    """A line of etcd's log without what only its authors read. Pure."""
+    try:
+        told = msgspec.json.decode(line, type=_Line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return line
+    return ": ".join(filter(None, (told.msg, told.error))) or line
+
+
+class _Line(msgspec.Struct):
+    msg: str = ""
+    error: str = ""
 
 
 async def _end(pidfd: int) -> None:

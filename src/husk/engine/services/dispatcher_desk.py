@@ -113,6 +113,8 @@ class Pulse:
         self._description = description
         # What the last answer was: empty where a manager has heard.
         self.trouble = ""
+        # Before the next try, where none has heard: each manager is asked soon, and then not all the time.
+        self._pause = 0
         # As a manager said last.
         self._period = PERIOD
         # The swarm does not know this node any more.
@@ -146,7 +148,8 @@ class Pulse:
             self.trouble = error.message
             if self.removed and not was_removed:
                 self._when_removed()
-            return PERIOD if self.removed else SECOND
-        self.trouble, self.removed = "", False
+            self._pause = min(2 * self._pause or SECOND, PERIOD)
+            return PERIOD if self.removed else self._pause
+        self.trouble, self.removed, self._pause = "", False, 0
         self._period = period_of(beat.period_ns)
         return self._period

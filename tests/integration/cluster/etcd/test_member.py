@@ -12,7 +12,7 @@ import pytest
 
 from husk.cluster.etcd import member as module
 from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
-from husk.cluster.etcd.member import Member, MemberSettings, command, find_program
+from husk.cluster.etcd.member import Member, MemberSettings, command, find_program, plain
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.member_files import replace
 from husk.cluster.records import Put
@@ -172,6 +172,12 @@ async def test_on_a_full_disk_that_is_the_reason_until_it_runs_again(
     room.touch()
     await until_async(lambda: not member.trouble, "that it runs")
     await member.stop()
+
+
+def test_a_line_of_its_log_in_plain_words():
+    told = '{"level":"fatal","msg":"failed to commit tx","error":"no space left on device","stacktrace":"a\\n\\tb"}'
+    assert plain(told) == "failed to commit tx: no space left on device"
+    assert plain('{"level":"fatal"}') == '{"level":"fatal"}' and plain("{broken") == "{broken"
 
 
 def test_without_etcd_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
