@@ -2,11 +2,13 @@
 
 It has a network and an /etc of its own, a daemon at /run/husk.sock that reads /etc/husk/daemon.json, the docker command
 with its plugins, `sudo`, and a mirror of Docker Hub with the few images that pages name, which are made from what this
-machine has. systemd is not there: what pages tell it to do with the daemon is done by hand.
+machine has. systemd is not there: what pages tell it to do with the daemon is done by hand. A lab that a page makes has
+a name that no other lab of this machine has, for they share processes and /var/lib; nobody there sees that.
 """
 
 import contextlib
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -36,6 +38,8 @@ ip address add 192.0.2.10/24 dev eth0
 ip link set eth0 up; ip link set far0 up
 ip route add default via 192.0.2.1
 mount -t tmpfs none /run
+mkdir /run/husk-labs
+ln -s "$1" /run/husk-labs/husk-lab
 mount -t tmpfs none "$0"
 mkdir "$0/upper" "$0/work"
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$0/upper,workdir=$0/work" /etc
@@ -47,7 +51,13 @@ exec sleep infinity
 """
 _TOOLS = {
     "sudo": 'exec "$@"',
-    "husk": f'PYTHONPATH={_ROOT}/src exec {sys.executable} -m husk "$@"',
+    "husk": f"""\
+export PYTHONPATH={_ROOT}/src
+[ "$1" = lab ] || exec {sys.executable} -m husk "$@"
+said=$({sys.executable} -m husk "$@" --name "$PAGE_LAB")
+ended=$?
+[ -z "$said" ] || printf '%s\\n' "$said" | sed "s/$PAGE_LAB/husk-lab/g"
+exit $ended""",
     "python3": f'PYTHONPATH={_ROOT}/src exec {sys.executable} "$@"',
 }
 
@@ -91,13 +101,13 @@ def page_host(page: str, *, pointed: bool) -> Iterator[PageHost]:
     """For this text. `pointed`: DOCKER_HOST names the daemon already, as the page on first steps tells."""
     with contextlib.ExitStack() as parts:
         home = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="husk-page-")))
-        holder = parts.enter_context(_namespaces(home))
+        environment = {**_environment(home), "PAGE_LAB": f"hkp{secrets.token_hex(4)}"}
+        holder = parts.enter_context(_namespaces(home, environment["PAGE_LAB"]))
         enter = ["nsenter", f"--target={holder}", "--mount", "--net"]
         namespace = Path(f"/proc/{holder}/ns/net")
         mirror = parts.enter_context(_mirror(namespace, page))
         flags = ["--config-file", "/etc/husk/daemon.json", "-H", "unix:///run/husk.sock", "--registry-mirror", mirror]
         daemon = parts.enter_context(Daemon(*flags, wrapper=tuple(enter)))
-        environment = _environment(home)
         if "registry.example.com" in page:
             parts.enter_context(_private_registry(namespace, home))
             environment |= {"USER": USERNAME, "PASSWORD": PASSWORD}
@@ -112,10 +122,10 @@ def page_host(page: str, *, pointed: bool) -> Iterator[PageHost]:
 
 
 @contextlib.contextmanager
-def _namespaces(home: Path) -> Iterator[int]:
+def _namespaces(home: Path, lab: str) -> Iterator[int]:
     """A process that holds them; its id."""
     (home / "etc").mkdir()
-    command = ["unshare", "--mount", "--propagation=private", "--net", "sh", "-c", _NETWORK, str(home / "etc")]
+    command = ["unshare", "--mount", "--propagation=private", "--net", "sh", "-c", _NETWORK, str(home / "etc"), lab]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         try:
             assert holder.stdout is not None and holder.stdout.readline() == b"ready\n"
