@@ -114,7 +114,7 @@ def test_connections_outlive_daemons_and_the_program(daemons: list[HostDaemon]) 
     with ExitStack() as stack:
         stack.enter_context(echo(inside[0], 82, "word"))
         until(lambda: reaches(inside[1], where, 82, "word"), "an answer")
-        connection = stack.enter_context(Connection(inside[1], where, 82))
+        connection = stack.enter_context(Connection(inside[1], where, 82, seconds=60))
         for daemon in daemons:
             if daemon is manager:
                 daemon.stop()
