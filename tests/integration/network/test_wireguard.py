@@ -6,15 +6,18 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from husk.errors import Unavailable
+from husk.kernel.nftables import Nftables
+from husk.network.host import sweep
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard.parties import Mesh, Party, State, inner_address, key_of_text
 from husk.network.wireguard.program import running
-from husk.network.wireguard.tunnel import Tunnel
+from husk.network.wireguard.tunnel import Tunnel, remove_left
 from tests.support.hosts import Host, Hosts
 
 T = TypeVar("T")
@@ -103,6 +106,22 @@ def test_two_hosts_know_each_other_until_one_forgets() -> None:
         for host in hosts:
             on(host, key, going_on=False)
             assert host.left() == [] and running(settings(host).interface) == []
+
+
+def test_what_a_killed_daemon_left_goes_though_the_interface_went_first() -> None:
+    with Hosts(1) as hosts:
+        [host] = hosts
+        given = settings(host)
+        know(host)
+        assert host.inside(tables) == [given.table]
+        assert host.inside(lambda: sweep(given.owner, ())) == [given.interface]
+        host.inside(lambda: remove_left(given))
+        assert host.inside(tables) == [] and host.left() == [] and running(given.interface) == []
+        assert not Path(f"/var/run/wireguard/{given.interface}.sock").exists()
+
+
+def tables() -> list[str]:
+    return [line.split()[-1] for line in Nftables().run("list tables ip6").splitlines() if line]
 
 
 def test_a_port_that_is_taken_is_told_of() -> None:

@@ -86,7 +86,7 @@ class Program:
     def _spawn(self) -> process.Child:
         program = find_program()
         try:
-            tun.make(self._interface)
+            self._make()
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
                 raise Unavailable(
@@ -95,6 +95,17 @@ class Program:
                 ) from error
             raise
         return process.spawn([program, "-f", self._interface], env={"LOG_LEVEL": "error"})
+
+    def _make(self) -> None:
+        """One that was killed is gone from the list of processes a moment before it lets go of the interface."""
+        deadline = time.monotonic() + GRACE
+        while True:
+            try:
+                return tun.make(self._interface)
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.005)
 
     def read(self) -> State:
         return uapi.parse(self._ask(uapi.GET))

@@ -1,5 +1,6 @@
 """The program wireguard-go: found, missing, told from others."""
 
+import errno
 import shutil
 
 import pytest
@@ -23,6 +24,19 @@ def test_a_kernel_without_tun_is_told_of(monkeypatch):
     monkeypatch.setattr(tun, "make", missing)
     with pytest.raises(Unavailable, match="load the kernel's module tun"):
         program.Program("wg-none").start()
+
+
+def test_an_interface_that_a_killed_one_still_holds_is_waited_for(monkeypatch):
+    tries = [OSError(errno.EBUSY, "busy"), OSError(errno.EBUSY, "busy")]
+
+    def busy(name: str) -> None:
+        if tries:
+            raise tries.pop()
+
+    monkeypatch.setattr(program, "find_program", lambda: "wireguard-go")
+    monkeypatch.setattr(tun, "make", busy)
+    monkeypatch.setattr(process, "spawn", lambda arguments, env: process.Child(len(arguments), -1))
+    assert program.Program("wg-none")._spawn().pid == 3 and not tries
 
 
 def test_it_is_known_by_its_arguments(monkeypatch):
