@@ -55,6 +55,8 @@ class Hearing:
         # Those that may have a record under the lease; those of them that are to be written once more.
         self._written: set[str] = set()
         self._again: set[str] = set()
+        # Those that were written under another lease of ours, and not yet under this one.
+        self._moving: set[str] = set()
         self._tasks = Tasks()
         self._changed = asyncio.Event()
 
@@ -106,7 +108,10 @@ class Hearing:
         self._beats.silent(self._clock())
         wanted = {self._node_id, *self._beats.known}
         self._again &= wanted
+        self._moving &= wanted
         for node_id in (wanted - self._written) | self._again:
+            if node_id in self._moving and not await self._is_ours(node_id):
+                continue
             self._written.add(node_id)
             self._again.discard(node_id)
             try:
@@ -130,10 +135,23 @@ class Hearing:
         if former is not None and not former.lost and seconds == self._lease_seconds:
             return former
         self._lease, self._lease_seconds = await self._store.lease(seconds), seconds
+        self._moving |= self._written - {self._node_id}
         self._written = set()
         if former is not None:
             self._former.append(former)
         return self._lease
+
+    async def _is_ours(self, node_id: str) -> bool:
+        """Of one that we have heard: has no other manager heard it since? If one has, it is not ours to write down, and
+        to remove when its time here is over, until it says here that it lives."""
+        self._moving.discard(node_id)
+        if node_id in self._again:
+            return True
+        record = await self._store.get(ALIVE, node_id)
+        if record is None or record.lease in [lease.id for lease in self._former]:
+            return True
+        self._beats.forget(node_id)
+        return False
 
     async def _remove(self, node_id: str) -> None:
         """Unless another manager hears it now."""

@@ -299,3 +299,25 @@ async def test_a_node_has_time_to_find_another_manager_when_its_own_has_gone(swa
     assert swarm.nodes["w"].status.state == "ready"
     swarm.clock.now += 1
     await swarm.until_states(m="ready", n="down", w="down")
+
+
+async def test_who_is_heard_elsewhere_now_is_not_taken_along_to_another_lease(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    swarm.hearing.beat("w")
+    swarm.hearing.beat("x")
+    await swarm.until_alive("m", "w", "x")
+    async with await swarm.store.lease(10) as other:
+        await swarm.store.commit(Put(ALIVE, "w", b"{}", lease=other.id))
+        swarm.period = 2 * PERIOD
+        former = swarm.hearing._lease
+        await until_async(lambda: swarm.hearing._lease is not former and not swarm.hearing._former, "another lease")
+        record = await swarm.store.get(ALIVE, "w")
+        assert record is not None and record.lease == other.id, "the other manager's"
+        swarm.clock.now += 2 * GRACE
+        await swarm.until_alive("m", "w")
+        swarm.hearing.beat("w")
+        async with asyncio.timeout(10):
+            while record is None or record.lease == other.id:
+                await asyncio.sleep(0.001)
+                record = await swarm.store.get(ALIVE, "w")
+    assert await swarm.alive() == {"m", "w"}, "it is ours again"
