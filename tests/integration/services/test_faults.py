@@ -229,7 +229,7 @@ def test_the_disk_of_a_manager_is_full(nodes: Nodes, disk: SmallDisk) -> None:
         until(lambda: FULL in told(first, "stuck"), "why nothing can be started there")
         third.kill9()
         third.start()
-        until(lambda: FULL in trouble(third), "that the next daemon says it, too")
+        until(dies, "that the next daemon says it, too")
         assert third.http("GET", "/services").status == 200, "other members answer"
     finally:
         disk.make_room()

@@ -38,9 +38,10 @@ log = logging.getLogger(__name__)
 
 # Before a member that has ended is started again, in seconds: at first, and at most. Who ran for a while has settled.
 SOON, LATE, SETTLED = 0.5, 30.0, 60.0
-# One that has run for so long does not end for what ended it before. With less room than this etcd cannot go on.
+# One that has run for so long does not end for what ended it before. etcd takes 64 MiB of its disk at a time, and dies
+# where it cannot have them; what it had of the next it gives back then.
 STEADY = 5.0
-_LEAST_ROOM = 1 << 20
+_LEAST_ROOM = 80 << 20
 # How long it may take to end when it is told to.
 GRACE = 10.0
 # A log that is larger is begun anew with the next start.
@@ -48,7 +49,7 @@ _LARGEST_LOG = 1 << 20
 # In milliseconds: how often the member that leads says that it is there, and after which silence (up to twice that) the
 # others choose another. etcd's own 100 and 1,000 cost managers 4 to 8 KiB/s; docs/scale.md tells why not longer.
 HEARTBEAT, ELECTION = 300, 1500
-_TOLD = 2000
+_TOLD = 16_000
 
 NOBODY: Mapping[str, Endpoint] = MappingProxyType({})
 
@@ -255,8 +256,9 @@ class Member:
         """Why it may have ended: on a full disk it cannot say that itself."""
         with contextlib.suppress(OSError):
             found = os.statvfs(self._settings.directory)
-            if found.f_bfree * found.f_frsize < _LEAST_ROOM:
-                return f"no space left on device, below {self._settings.directory}"
+            if (free := found.f_bfree * found.f_frsize) < _LEAST_ROOM:
+                room = f"{free >> 20} MiB are free below {self._settings.directory}"
+                return f"no space left on device, it seems ({room}): {self._said()}"
         return self._said()
 
     def _said(self) -> str:
