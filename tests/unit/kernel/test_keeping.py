@@ -14,6 +14,16 @@ import pytest
 
 from husk.kernel import keeping
 
+# A program that leaves a process and does not wait for its end. A shell may: that of a job that ends early.
+LEAVES = """
+import os
+if not (left := os.fork()):
+    {first}
+    os._exit({status})
+open(os.environ["PID"], "w").write(str(left))
+{then}
+"""
+
 
 class Keeper:
     def __init__(self, directory: Path) -> None:
@@ -58,7 +68,7 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
 
 
 def test_what_a_program_leaves_is_told_with_its_end(keeper: Keeper) -> None:
-    keeper.start("(read line < /dev/null; echo out; exit 3) & echo $! > $PID")
+    keeper.start(LEAVES.format(first="print('out', flush=True)", status=3, then=""), program=sys.executable)
     made, ended = keeper.heard(), keeper.heard()
     assert (made["id"], made["status"], ended) == (1, 0, {"id": 1, "exit": 3})
     assert made["pid"] == int((keeper.directory / "pid1").read_text())
@@ -68,7 +78,8 @@ def test_what_a_program_leaves_is_told_with_its_end(keeper: Keeper) -> None:
 
 
 def test_the_end_of_one_that_ends_before_its_program_is_not_lost(keeper: Keeper) -> None:
-    keeper.start("sh -c 'exit 7' & echo $! > $PID; exec sleep 0.1")
+    sees_its_end = "os.waitid(os.P_PID, left, os.WEXITED | os.WNOWAIT)"
+    keeper.start(LEAVES.format(first="pass", status=7, then=sees_its_end), program=sys.executable)
     assert keeper.heard()["status"] == 0
     assert keeper.heard() == {"id": 1, "exit": 7}
     os.close(keeper.output)
