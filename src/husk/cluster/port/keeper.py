@@ -22,8 +22,9 @@ from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# Between two questions that were answered at once, in seconds.
-_PAUSE = 1.0
+# In seconds: between two questions that were answered at once, and at most after one that was not. A question costs
+# managers little; who stayed away for an hour after a fault would keep a new root waiting for it.
+_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 
 
 class Keeper:
@@ -56,7 +57,7 @@ class Keeper:
                 left = authority.look(self.identity.certificate).ends - self._clock()
                 if failures == 1 or left <= 0:
                     log.warning("this node's certificate cannot be kept now: %s", error)
-                await asyncio.sleep(renewal.wait_again(failures, left))
+                await asyncio.sleep(renewal.wait_again(failures, left, _LONGEST_PAUSE))
 
     async def look(self) -> None:
         """Ask once, and do what is to be done."""

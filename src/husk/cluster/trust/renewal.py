@@ -16,6 +16,7 @@ def wait(begins: float, ends: float, now: float, chance: float | None = None) ->
     return max(begins + (ends - begins) * share - now, 0.0)
 
 
-def wait_again(failures: int, left: float) -> float:
+def wait_again(failures: int, left: float, latest: float | None = None) -> float:
     """Seconds until the next try, after so many that failed: longer each time, and often while little is left."""
-    return max(min(AGAIN_SOONEST * (1 << min(failures - 1, 16)), AGAIN_LATEST, left / 4), AGAIN_SOONEST)
+    longest = AGAIN_LATEST if latest is None else latest
+    return max(min(AGAIN_SOONEST * (1 << min(failures - 1, 16)), longest, left / 4), AGAIN_SOONEST)

@@ -230,6 +230,12 @@ class Certificates:
         """Have all nodes that have certificates shown one of this root?"""
         return all(node.issuer in (b"", root.key_id) for node in self._store.nodes.values())
 
+    @property
+    def replacing(self) -> bool:
+        """Is a root being replaced?"""
+        swarm = self._store.swarm
+        return swarm is not None and swarm.trust is not None and swarm.trust.next is not None
+
     async def changed(self, within: float) -> None:
         """Until something may be wanted of nodes, or the time is over."""
         with contextlib.suppress(TimeoutError):

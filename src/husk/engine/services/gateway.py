@@ -56,6 +56,7 @@ class Gateway:
         self._complained = ""
         self._tasks = Tasks()
         self._retrying: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     @property
     def endpoint(self) -> Endpoint:
@@ -113,6 +114,14 @@ class Gateway:
             if (told := str(error)) != self._complained:
                 log.warning("this manager has no certificate: %s", told)
             self._complained = told
+        # A port that is in use has its looks (`_follow`).
+        if self._port is None and (self._complained or self._certificates.replacing) and self._looking is None:
+            self._looking = self._tasks.spawn(self._look_again(), "certificates of the swarm, once more")
+
+    async def _look_again(self) -> None:
+        await asyncio.sleep(_LOOK)
+        self._looking = None
+        await self._settle()
 
     @property
     def _behind(self) -> bool:
@@ -138,7 +147,7 @@ class Gateway:
             await self._port.close()
         if self._door is not None:
             await self._door.close()
-        self._port = self._door = self._used = None
+        self._port = self._door = self._used = self._looking = None
         self._cluster.port_trouble = ""
 
     async def _retry(self) -> None:

@@ -13,6 +13,7 @@ from husk.cluster.port.managers import Managers
 from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust import authority, renewal
 from husk.cluster.trust.identity import Identity
+from husk.errors import Unavailable
 from husk.tasks import Tasks
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import until_async
@@ -130,3 +131,24 @@ async def test_nothing_is_written_after_it_has_ended(
     await tasks.cancel_all()
     assert node.saved, "the file is whole before anybody removes it"
     await node.managers.close()
+
+
+async def test_an_hour_without_managers_keeps_no_new_root_waiting(
+    swarm: PortedSwarm, port: ClusterPort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, pauses = Node(swarm), list[float]()
+    await port.close()
+
+    async def away() -> None:
+        raise Unavailable("no manager can be reached")
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 300:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(node.keeper, "look", away)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await node.keeper.run()
+    assert max(pauses) == 15.0

@@ -18,3 +18,8 @@ def test_tries_again_later_each_time_and_never_at_once(failures: int, left: floa
     assert renewal.AGAIN_SOONEST <= again <= renewal.AGAIN_LATEST
     assert again <= renewal.wait_again(failures + 1, left)
     assert again == renewal.AGAIN_SOONEST or again <= left / 4
+
+
+def test_who_asks_all_the_time_comes_back_soon() -> None:
+    pauses = [renewal.wait_again(failures, 90 * 86400, latest=15.0) for failures in range(1, 20)]
+    assert pauses == [5.0, 10.0, *[15.0] * 17]

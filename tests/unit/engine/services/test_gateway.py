@@ -283,3 +283,22 @@ async def test_what_cannot_be_done_is_said_once(
     for _ in range(3):
         await room.port._settle()
     assert caplog.text.count("this manager has no certificate") == 1
+
+
+async def test_a_replacement_goes_on_after_a_fault_where_nobody_knocks(
+    room: PortedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "_LOOK", 0.01)
+    settle, failures = room.certificates.settle, [1, 2]
+
+    async def fail_first() -> bool:
+        if failures:
+            failures.pop()
+            raise Unavailable("the store is away")
+        return await settle()
+
+    monkeypatch.setattr(room.certificates, "settle", fail_first)
+    await rotate(room)
+    room.port.open()
+    await until_async(lambda: trust_of(room).next is None, "the only node has a new certificate")
+    await until_async(lambda: room.port._looking is None, "and nobody looks any more")
