@@ -21,20 +21,28 @@ class Rest:
         self._pause = pause
         self._give_back = give_back
         self._worked = False
+        self._waiting = False
         self._tasks = Tasks()
 
     def worked(self) -> None:
         """Something was done: from now on the pause counts anew."""
         self._worked = True
-        if not self._tasks.count:
+        if not self._waiting:
+            self._waiting = True
             self._tasks.spawn(self._wait(), "give memory back")
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
+        self._waiting = False
 
     async def _wait(self) -> None:
-        while self._worked:
-            self._worked = False
-            await asyncio.sleep(self._pause)
-        # It looks through the whole heap, which takes milliseconds.
-        await asyncio.to_thread(self._give_back)
+        try:
+            # Work may end while memory is given back, too.
+            while self._worked:
+                while self._worked:
+                    self._worked = False
+                    await asyncio.sleep(self._pause)
+                # It looks through the whole heap, which takes milliseconds.
+                await asyncio.to_thread(self._give_back)
+        finally:
+            self._waiting = False

@@ -1,6 +1,7 @@
 """Memory goes back once nothing was done for a while, and once only."""
 
 import asyncio
+import threading
 
 from husk.runtime.rest import Rest
 
@@ -48,4 +49,25 @@ async def test_the_next_work_begins_the_next_pause() -> None:
             rest.worked()
             await given.get()
             await rest._tasks.join()
+    await rest.close()
+
+
+async def test_work_that_ends_while_memory_is_given_back_has_its_own_pause() -> None:
+    loop, begun, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    count = 0
+
+    def give_back() -> None:
+        nonlocal count
+        count += 1
+        loop.call_soon_threadsafe(begun.set)
+        assert goes_on.wait(10)
+
+    rest = Rest(0, give_back)
+    rest.worked()
+    async with asyncio.timeout(10):
+        await begun.wait()
+        rest.worked()
+        goes_on.set()
+        await rest._tasks.join()
+    assert count == 2
     await rest.close()
