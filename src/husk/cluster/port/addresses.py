@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from husk.cluster.port.crowding import Pauses
 from husk.cluster.port.dispatch import Body
 from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
@@ -44,8 +45,7 @@ class AddressHandlers:
     def __init__(self, desk: AddressDesk, clock: Callable[[], float] = time.monotonic) -> None:
         self._desk = desk
         self._clock = clock
-        # When each node was last heard to say its key.
-        self._announced: dict[str, float] = {}
+        self._announcing = Pauses(PAUSE)
 
     def register(self, port: ClusterPort) -> None:
         port.register_unary(TAKE, Body, self._take, access="node")
@@ -62,14 +62,13 @@ class AddressHandlers:
     async def _announce(self, peer: Peer, body: Body) -> Body:
         """Each is a record, and told to others: no node says so without end."""
         now = self._clock()
-        if now < self._announced.get(peer.node, -PAUSE) + PAUSE:
+        if not self._announcing.allowed(peer.node, now):
             raise TooMany("this node has just said its key")
-        self._announced[peer.node] = now
         try:
             await self._desk.announce(peer.node, body.content)
         except BaseException:
             # It was not heard, and may say so again at once.
-            self._announced.pop(peer.node, None)
+            self._announcing.take_back(peer.node, now)
             raise
         return Body()
 

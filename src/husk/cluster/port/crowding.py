@@ -130,6 +130,11 @@ class Pauses:
         _remember(self._last, who, now)
         return True
 
+    def take_back(self, who: str, when: float) -> None:
+        """What was allowed then has not been done. What was allowed later stays."""
+        if self._last.get(who) == when:
+            del self._last[who]
+
 
 def _remember(table: "OrderedDict[str, T]", key: str, value: T) -> None:
     table[key] = value

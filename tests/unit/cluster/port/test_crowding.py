@@ -63,6 +63,16 @@ def test_once_in_a_while() -> None:
     assert pauses.allowed("n", 2.0) and not pauses.allowed("n", 3.9)
 
 
+def test_what_was_not_done_is_taken_back_and_nothing_else() -> None:
+    pauses = Pauses(2.0)
+    assert pauses.allowed("n", 0.0)
+    pauses.take_back("n", 0.0)
+    assert pauses.allowed("n", 0.5) and pauses.allowed("n", 2.5)
+    pauses.take_back("n", 0.5)
+    pauses.take_back("other", 0.5)
+    assert not pauses.allowed("n", 3.0), "the second one was done"
+
+
 def test_wrong_tokens_of_an_address() -> None:
     attempts = Attempts()
     for _ in range(BURST):
