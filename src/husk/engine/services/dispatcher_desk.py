@@ -8,7 +8,7 @@ Pulse(calls).start()
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Protocol
 
 from husk.cluster.port.faults import TooMany
@@ -135,10 +135,7 @@ class Pulse:
     async def beat(self) -> int:
         """Once; in which time again."""
         try:
-            if self._description is not None:
-                with suppress(TooMany):  # it was said a moment ago: once more with the next beat
-                    await self._calls.describe(encoded(self._description))
-                    self._description = None
+            await self._describe()
             # Shorter than what makes a node lost: the next manager may still hear in time.
             beat = decoded(await self._calls.heartbeat(self._period / SECOND), Beat)
         except HuskError as error:
@@ -153,3 +150,17 @@ class Pulse:
         self.trouble, self.removed, self._pause = "", False, 0
         self._period = period_of(beat.period_ns)
         return self._period
+
+    async def _describe(self) -> None:
+        """Say what this node is, until a manager has written it down. A node that cannot say it lives all the same."""
+        if self._description is None:
+            return
+        try:
+            await self._calls.describe(encoded(self._description))
+            self._description = None
+        except TooMany:  # it was said a moment ago: once more with the next beat
+            pass
+        except (Forbidden, Unavailable):
+            raise
+        except HuskError as error:
+            log.warning("the swarm does not know what this node is: %s", error.message)

@@ -28,7 +28,7 @@ from husk.engine.services.node import Node, NodeDescription
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
-from husk.errors import Forbidden, Unavailable
+from husk.errors import Forbidden, HuskError, InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
@@ -231,9 +231,10 @@ async def test_a_worker_that_starts_again_keeps_what_is_its_own_and_removes_the_
         await again.close()
 
 
-async def test_a_node_that_has_just_said_what_it_is_lives_all_the_same() -> None:
+@pytest.mark.parametrize("refusal", [TooMany("it has just said what it is"), InvalidParameter("it has 10^9 labels")])
+async def test_a_node_that_cannot_say_what_it_is_lives_all_the_same(refusal: HuskError) -> None:
     calls = AsyncMock(heartbeat=AsyncMock(return_value=encoded(Beat(period_ns=PERIOD))))
-    calls.describe.side_effect = TooMany("this node has just said what it is")
+    calls.describe.side_effect = refusal
     pulse = Pulse(calls, NodeDescription(hostname="beta"))
     assert await pulse.beat() == PERIOD and pulse.trouble == ""
     calls.describe.side_effect = None
