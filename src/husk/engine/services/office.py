@@ -118,8 +118,14 @@ class SwarmOffice:
 
 
 def _address(text: str) -> str:
-    """As all know it: others are told of it, and send packets there."""
+    """As all know it: others are told of it, and send packets there. What follows a `%` may be any text, and says
+    nothing to other hosts."""
+    if not text:
+        return ""
     try:
-        return str(ipaddress.ip_address(text)) if text else ""
+        found = None if "%" in text else ipaddress.ip_address(text)
     except ValueError:
-        raise InvalidParameter(f"a node has an IP address, not {text[:64]!r}") from None
+        found = None
+    if found is None or found.is_unspecified or found.is_multicast:
+        raise InvalidParameter(f"a node has an IP address, not {text[:64]!r}")
+    return str(found)

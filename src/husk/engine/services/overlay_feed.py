@@ -42,6 +42,8 @@ class OverlayFeed:
         self._shared = shared
         self._unsaved = unsaved
         self._trouble = ""
+        # Nodes whose key or address is none, which was told.
+        self._odd: set[str] = set()
 
     async def settle(self) -> bool:
         """Make this host's side of the networks what the records say; whether nothing is left to do."""
@@ -215,13 +217,25 @@ class OverlayFeed:
     def _mesh(self) -> Mesh:
         """Who shares an encrypted network with this host, as far as their keys are known."""
         secret = [live for live in self._networks.presence.here if encrypted(live.record)]
-        parties = []
-        for id in sorted({place.node for live in secret for place in self._others(live)}):
-            node = self._store.nodes.get(id)
-            if node is not None and node.tunnel_key and node.data_address:
-                key, address = key_of_text(node.tunnel_key), normal(node.data_address)
-                parties.append(Party(key, inner_address(id), address, node.tunnel_port))
-        return Mesh(inner_address(self._cluster.node_id), tuple(parties), self._cluster.data_path_port)
+        nodes = sorted({place.node for live in secret for place in self._others(live)})
+        parties = tuple(party for id in nodes if (party := self._party(id)) is not None)
+        self._odd.intersection_update(nodes)
+        return Mesh(inner_address(self._cluster.node_id), parties, self._cluster.data_path_port)
+
+    def _party(self, id: str) -> Party | None:
+        """None where its key is not known, or where its record is wrong: that keeps no other host out."""
+        node = self._store.nodes.get(id)
+        if node is None or not node.tunnel_key or not node.data_address:
+            return None
+        try:
+            key, address = key_of_text(node.tunnel_key), normal(node.data_address)
+        except HuskError as error:
+            if id not in self._odd:
+                log.warning("node %s is left out of encrypted networks: %s", id, error)
+            self._odd.add(id)
+            return None
+        self._odd.discard(id)
+        return Party(key, inner_address(id), address, node.tunnel_port)
 
     async def _apply(self, ways: dict[str, Way]) -> bool:
         if not self._cluster.several:

@@ -84,5 +84,10 @@ def key_of_text(text: str) -> bytes:
 
 
 def normal(address: str) -> str:
-    """One address has one form."""
-    return str(ip_address(address))
+    """One address has one form. A scope (`%eth0`) is refused: it may be any text, lines for the program too."""
+    try:
+        if "%" not in address:
+            return str(ip_address(address))
+    except ValueError:
+        pass
+    raise InvalidParameter(f"{address[:64]!r} is no address of a host")

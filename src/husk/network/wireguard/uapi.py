@@ -12,7 +12,7 @@ GET = b"get=1\n\n"
 
 
 def request(change: Change) -> bytes:
-    """What makes the change, in one step."""
+    """What makes the change, in one step. InvalidParameter where an address is none: it would be read as lines."""
     lines = ["set=1"]
     if change.key:
         lines.append(f"private_key={change.key.hex()}")
@@ -21,13 +21,14 @@ def request(change: Change) -> bytes:
     for key in change.gone:
         lines += [f"public_key={key.hex()}", "remove=true"]
     for party in change.parties:
-        host = f"[{party.address}]" if ":" in party.address else party.address
+        address, inner = normal(party.address), normal(party.inner)
+        host = f"[{address}]" if ":" in address else address
         lines += [
             f"public_key={party.key.hex()}",
             f"endpoint={host}:{party.port}",
             f"persistent_keepalive_interval={KEEPALIVE}",
             "replace_allowed_ips=true",
-            f"allowed_ip={party.inner}/128",
+            f"allowed_ip={inner}/128",
         ]
     return ("\n".join(lines) + "\n\n").encode()
 
@@ -50,9 +51,11 @@ def parse(answer: bytes) -> State:
     def keep() -> None:
         if current:
             address, _, number = current.get("endpoint", "").rpartition(":")
+            # Of a host that was heard over a link it tells the scope.
+            address = address.strip("[]").partition("%")[0]
             public = bytes.fromhex(current["public_key"])
             inner = current.get("allowed_ip", "").removesuffix("/128")
-            parties[public] = Party(public, inner, normal(address.strip("[]")) if address else "", int(number or 0))
+            parties[public] = Party(public, inner, normal(address) if address else "", int(number or 0))
 
     for line in answer.decode(errors="replace").splitlines():
         name, _, value = line.partition("=")

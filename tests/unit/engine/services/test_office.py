@@ -1,4 +1,5 @@
 import asyncio
+import re
 import ssl
 from pathlib import Path
 
@@ -82,12 +83,16 @@ async def test_packets_of_networks_may_go_to_another_address(room: SwarmRoom) ->
     (node,) = [node for node in room.store.nodes.values() if node.id != room.cluster.node_id]
     assert (node.status.addr, node.data_address) == ("192.0.2.9", "198.51.100.9")
     assert room.cluster.node.data_address == room.cluster.advertise_address
+
+
+@pytest.mark.parametrize("text", ["eth0", "fe80::1%lo", "fe80::1%lo]:1\nremove=true\nx=[fe80::2", "0.0.0.0", "ff02::1"])
+async def test_an_address_where_no_packets_can_go_makes_no_node(room: SwarmRoom, text: str) -> None:
     for wrong in ("address", "data_path_address"):
         request = asking()
-        setattr(request, wrong, "eth0")
-        with pytest.raises(InvalidParameter, match="a node has an IP address, not 'eth0'"):
+        setattr(request, wrong, text)
+        with pytest.raises(InvalidParameter, match=re.escape(f"a node has an IP address, not {text!r}")):
             await office(room).admit("worker", request, "192.0.2.9")
-    assert len(room.store.nodes) == 2
+    assert len(room.store.nodes) == 1
 
 
 async def test_what_is_no_request_makes_no_node(room: SwarmRoom) -> None:

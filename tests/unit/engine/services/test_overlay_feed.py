@@ -285,6 +285,23 @@ async def test_hosts_of_an_encrypted_network_are_known_by_their_keys(room: Room)
     assert {peer.host for peer in ways["lan-id"].peers} == {inner_address("n2")}
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("data_address", "fe80::1%x\nremove=true"), ("data_address", "eth0"), ("tunnel_key", "short")]
+)
+async def test_a_host_whose_record_is_wrong_keeps_no_other_out(
+    room: Room, caplog: pytest.LogCaptureFixture, field: str, value: str
+) -> None:
+    room.network.options = {"encrypted": ""}
+    for node in ("n1", "n2", "n3"):
+        await room.take(node, f"10.0.9.{node[1]}0", Occupant("host"))
+        cast(Any, room.records.nodes[node]).tunnel_key = text_of_key(node[1].encode() * 32)
+    setattr(room.records.nodes["n2"], field, value)
+    cast(Any, room.feed)._is_left = lambda *_: False
+    assert await room.feed.settle() and await room.feed.settle()
+    assert [party.inner for party in room.applied[-1][0].mesh.parties] == [inner_address("n3")]
+    assert caplog.text.count("node n2 is left out of encrypted networks") == 1
+
+
 async def test_hosts_of_other_networks_are_not(room: Room) -> None:
     await room.take("n2", "10.0.9.20", Occupant("host"))
     cast(Any, room.records.nodes["n2"]).tunnel_key = text_of_key(b"2" * 32)

@@ -58,3 +58,9 @@ def test_what_is_no_key(text):
 
 def test_one_address_has_one_form():
     assert normal("2001:DB8:0::1") == "2001:db8::1"
+
+
+@pytest.mark.parametrize("text", ["", "eth0", "fe80::1%eth0", "fe80::1%lo]:1\nremove=true\nendpoint=[fe80::2"])
+def test_what_is_no_address_of_a_host(text: str) -> None:
+    with pytest.raises(InvalidParameter, match="no address of a host"):
+        normal(text)

@@ -1,8 +1,9 @@
 """What wireguard-go is told, and what it tells."""
 
+import msgspec
 import pytest
 
-from husk.errors import SystemFault
+from husk.errors import InvalidParameter, SystemFault
 from husk.network.wireguard.parties import Change, Party, State
 from husk.network.wireguard.uapi import failure, parse, request
 
@@ -36,6 +37,18 @@ errno=0
 """
     assert parse(told.encode()) == State(OWN, 51820, {ONE: FOUR, TWO: SIX})
     assert parse(b"listen_port=7\nerrno=0\n\n") == State(port=7)
+
+
+@pytest.mark.parametrize("field", ["address", "inner"])
+def test_an_address_brings_no_lines_of_its_own(field: str) -> None:
+    forged = msgspec.structs.replace(SIX, **{field: "fe80::1%lo]:1\nremove=true\nendpoint=[fe80::2"})
+    with pytest.raises(InvalidParameter, match="no address of a host"):
+        request(Change(parties=(forged,)))
+
+
+def test_a_host_that_was_heard_over_a_link_is_read_without_the_link():
+    told = f"public_key={ONE.hex()}\nendpoint=[fe80::7%eth0]:9\nallowed_ip=fe80::1/128\nerrno=0\n\n"
+    assert parse(told.encode()).parties == {ONE: Party(ONE, "fe80::1", "fe80::7", 9)}
 
 
 def test_who_has_more_addresses_than_one_is_not_as_we_told():
