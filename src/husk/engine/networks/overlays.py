@@ -160,6 +160,7 @@ class Overlays:
             self._told.pop(id, None)
         # To look at what the kernel has takes longer the more of it there is.
         if self._told.get(id) != way:
+            self._told.pop(id, None)  # what fails, or is cut off, may be done by half
             await self._open[id].tell(way.peers)
             self._told[id] = way
 
@@ -260,14 +261,25 @@ class Overlays:
             self._looking = False
 
     async def look(self) -> None:
-        """Make again what was deleted, or has ended, of that which the host was told last."""
+        """Make again what was deleted, or has ended, of that which the host was told last. What one network fails with
+        is raised when all others are as they should be."""
         async with self._changing:
+            failed: list[HuskError | OSError] = []
+            ways = list(self._open.values())
             if self._mesh is not None and self._tunnel is not None:
-                await self._tunnel.apply(*self._mesh)
-            for way in list(self._open.values()):
-                if not way.is_there:
-                    log.warning("overlay interface %s was deleted: making it again", way.settings.interface)
+                try:
+                    await self._tunnel.apply(*self._mesh)
+                except (HuskError, OSError) as error:
+                    failed.append(error)
+                    ways = [way for way in ways if not way.settings.link]
+            for way in [way for way in ways if not way.is_there]:
+                log.warning("overlay interface %s was deleted: making it again", way.settings.interface)
+                try:
                     await asyncio.to_thread(way.mend)
+                except (HuskError, OSError) as error:
+                    failed.append(error)
+            if failed:
+                raise failed[0]
 
     async def remove(self, network: Network) -> None:
         """The network ends here, whether a way was opened by this daemon or by an earlier one."""

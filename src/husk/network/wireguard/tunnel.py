@@ -69,6 +69,7 @@ class Tunnel:
         """Let exactly these be known. `underlay_mtu` is what fits between hosts, beside WireGuard's own."""
         await self.open()
         if self._applied != (mesh, underlay_mtu):
+            self._applied = None  # what fails, or is cut off, may be done by half
             await asyncio.to_thread(self._configure, mesh, underlay_mtu)
             self._applied = mesh, underlay_mtu
 

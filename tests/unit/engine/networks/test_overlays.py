@@ -57,6 +57,8 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
             return cls(settings)
 
         async def tell(self, peers: tuple[Peer, ...]) -> int:
+            if "peers" in broken:
+                raise OSError("no room")
             found.append(("tell", self.settings.interface, len(peers)))
             return 1
 
@@ -126,6 +128,18 @@ async def test_a_network_is_opened_once_and_told_what_is_new(done):
     name = "vx-a00000000000"
     first = [("fit", 1450), ("open", name, "192.0.2.1", 1450), ("tell", name, 1)]
     assert done == [*first, ("tell", name, 0)]
+
+
+async def test_peers_that_were_told_by_half_are_told_again(done, broken):
+    networks = overlays(done, a={})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY})
+    broken.add("peers")
+    with pytest.raises(OSError, match="no room"):
+        await networks.apply(UNDERLAY, {id_of("a"): Way(WAY.vni, WAY.own, ())})
+    broken.clear()
+    done.clear()
+    await networks.apply(UNDERLAY, {id_of("a"): WAY})
+    assert done == [("tell", "vx-a00000000000", 1)]
 
 
 async def test_a_network_that_no_longer_leads_elsewhere_is_closed(done):
@@ -224,6 +238,18 @@ async def test_what_is_gone_is_made_again_behind_its_tunnel(done):
     done.clear()
     await networks.look()
     assert done == [("encrypt", MESH, 1440), ("mend", "vx-a00000000000")]
+
+
+async def test_what_cannot_be_made_again_keeps_no_other_from_it(done, broken):
+    networks = overlays(done, a={"encrypted": ""}, b={}, c={})
+    await networks.apply(UNDERLAY, {id_of(name): WAY for name in "abc"})
+    for way in networks._open.values():
+        cast(Any, way).is_there = False
+    broken |= {"wg-test", "vx-b00000000000"}
+    done.clear()
+    with pytest.raises(Unavailable, match="install it"):
+        await networks.look()
+    assert done == [("mend", "vx-c00000000000")], "nothing that is encrypted, without the tunnel"
 
 
 @pytest.mark.parametrize(("deleted", "looks"), [({"eth0"}, 0), ({"vx-a00000000000"}, 1), (None, 1)])

@@ -112,6 +112,22 @@ async def test_what_is_known_is_told_once(room):
     assert room.device.told[1:] == [Change(parties=(ONE,)), Change(gone=(ONE.key,))]
 
 
+async def test_what_could_not_be_told_is_not_taken_for_told(room):
+    tunnel = Tunnel(SETTINGS)
+    both = (ONE, Party(b"2" * 32, "fe80::2", "192.0.2.2", 51820))
+    await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
+    room.device.fails = OSError(errno.EIO, "no")
+    with pytest.raises(SystemFault, match="cannot be told"):
+        await tunnel.apply(Mesh("fe80::9", both), 1440)
+    # It was done by half.
+    room.device.fails, room.device.state = (
+        None,
+        State(room.device.state.key, 51820, {party.key: party for party in both}),
+    )
+    await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
+    assert list(room.device.state.parties) == [ONE.key]
+
+
 async def test_one_that_is_removed_forgets_its_key(room):
     tunnel = Tunnel(SETTINGS)
     await tunnel.open()
