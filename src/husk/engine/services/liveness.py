@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 ALIVE = "alive"
 # In seconds: when the store cannot be asked; between two looks at the nodes when nothing is heard.
 PAUSE, LOOK = 1.0, 2.0
+# Between two times that a node which comes anew is written down.
+AGAIN = SECOND
 Period = Callable[[], int]
 
 
@@ -55,6 +57,8 @@ class Hearing:
         # Those that may have a record under the lease; those of them that are to be written once more.
         self._written: set[str] = set()
         self._again: set[str] = set()
+        # When those were written that were so a moment ago.
+        self._fresh: dict[str, int] = {}
         # Those that were written under another lease of ours, and not yet under this one.
         self._moving: set[str] = set()
         self._tasks = Tasks()
@@ -84,7 +88,8 @@ class Hearing:
 
     def arrive(self, node_id: str) -> None:
         """A node asks for its tasks here from now on. It is written down anew: what we wrote when it was here last may
-        have been replaced by another manager, which removes that when it hears no more of the node."""
+        have been replaced by another manager, which removes that when it hears no more of the node. One that comes and
+        goes all the time is written once in a while, but always after it came."""
         self._beats.beat(node_id, self._clock(), self._period())
         self._again.add(node_id)
         self._changed.set()
@@ -109,17 +114,21 @@ class Hearing:
         wanted = {self._node_id, *self._beats.known}
         self._again &= wanted
         self._moving &= wanted
-        for node_id in (wanted - self._written) | self._again:
+        now = self._clock()
+        self._fresh = {node_id: when for node_id, when in self._fresh.items() if now < when + AGAIN}
+        for node_id in (wanted - self._written) | (self._again - self._fresh.keys()):
             if node_id in self._moving and not await self._is_ours(node_id):
                 continue
             self._written.add(node_id)
             self._again.discard(node_id)
+            self._fresh.pop(node_id, None)
             try:
                 await self._store.commit(Put(ALIVE, node_id, _body(self._node_id), lease=lease.id))
             except BaseException:
                 # It may be there all the same.
                 self._again.add(node_id)
                 raise
+            self._fresh[node_id] = self._clock()
         for node_id in self._written - wanted:
             await self._remove(node_id)
             self._written.discard(node_id)
@@ -165,6 +174,8 @@ class Hearing:
         alarm = self._beats.next_alarm()
         # The period may be another one.
         timeout = LOOK if alarm is None else min(LOOK, max(0.0, (alarm - self._clock()) / SECOND))
+        if self._again:
+            timeout = min(timeout, AGAIN / SECOND)
         waiting = [
             self._tasks.spawn(_until(self._changed), "news of nodes"),
             self._tasks.spawn(lease.wait_lost(), "the lease of who lives"),

@@ -102,9 +102,12 @@ class NetworkDesk:
         if (shared := self._shared()) is None:
             raise NotFound(f"network {reference} not found")
         network = network_share.attachable(reference, world_of(self._store, shared))
+        news = network.id not in self._sought_by(node)
         self._sought.setdefault(node, {})[network.id] = self._clock() + WHILE
-        self._seeking += 1
-        self._changed()
+        if news:
+            # Otherwise the node knows it, and all that was made for others is still true.
+            self._seeking += 1
+            self._changed()
         return encoded(Sought(network=network.id))
 
     def _sought_by(self, node: str) -> set[str]:

@@ -9,7 +9,7 @@ from husk.cluster.records import Delete, Put, Step
 from husk.engine.services import liveness
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.heartbeats import GRACE, PERIOD, spared_for
-from husk.engine.services.liveness import ALIVE, Hearing, Liveness, Marking
+from husk.engine.services.liveness import AGAIN, ALIVE, Hearing, Liveness, Marking
 from husk.engine.services.node import Node, NodeState, NodeStatus
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
@@ -158,11 +158,45 @@ async def test_who_arrives_is_written_anew(swarm: Swarm) -> None:
     await swarm.until_alive("m", "w")
     async with await swarm.store.lease(10) as lease:
         await swarm.store.commit(Put(ALIVE, "w", b"{}", lease=lease.id))
+        swarm.clock.now += AGAIN
         swarm.hearing.arrive("w")
         async with asyncio.timeout(10):
             while (record := await swarm.store.get(ALIVE, "w")) is None or record.lease == lease.id:
                 await asyncio.sleep(0.001)
     assert await swarm.alive() == {"m", "w"}
+
+
+async def test_who_comes_and_goes_all_the_time_is_written_once_in_a_while(
+    swarm: Swarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, commit = swarm.hearing._look, swarm.store.commit
+    looks = 0
+    written: list[str] = []
+
+    async def counted() -> None:
+        nonlocal looks
+        looks += 1
+        await look()
+
+    async def noted(*steps: Step) -> int:
+        written.extend(step.key for step in steps if isinstance(step, Put))
+        return await commit(*steps)
+
+    async def come_again() -> None:
+        swarm.hearing.arrive("w")
+        seen = looks
+        await until_async(lambda: looks > seen + 1, "it was looked")
+
+    monkeypatch.setattr(swarm.hearing, "_look", counted)
+    monkeypatch.setattr(swarm.store, "commit", noted)
+    swarm.hearing.start()
+    swarm.hearing.arrive("w")
+    await swarm.until_alive("m", "w")
+    for _ in range(5):
+        await come_again()
+    assert written.count("w") == 1
+    swarm.clock.now += AGAIN
+    await until_async(lambda: written.count("w") == 2, "the last time it came is written, too")
 
 
 async def test_a_manager_that_lost_its_lease_writes_all_anew(swarm: Swarm) -> None:
@@ -268,6 +302,7 @@ async def test_who_returns_from_another_manager_is_written_down_anew(swarm: Swar
     other.arrive("w")
     await swarm.until_alive("m", "n", "w")
     await _heard_by(swarm, "n")
+    swarm.clock.now += AGAIN
     swarm.hearing.arrive("w")
     await _heard_by(swarm, "m")
     other.forget("w")

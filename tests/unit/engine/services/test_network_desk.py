@@ -141,6 +141,14 @@ async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) 
     room.lan.attachable = True
     await room.desk.seek("x", encoded(Sought(network="lan")))
     assert changed()
+    heard, room.now = room.changed, WHILE / 2
+    await room.desk.seek("x", encoded(Sought(network="lan")))
+    assert not changed() and room.changed == heard, "it knows, and for longer now"
+    room.now += WHILE - 1
+    assert ("overlay", "lan") in room.desk.share("x").records
+    room.now += 1
+    await room.desk.seek("x", encoded(Sought(network="lan")))
+    assert changed(), "its time was over"
     next(iter(room.records.services.values())).version += 1
     assert changed() and not changed()
 
