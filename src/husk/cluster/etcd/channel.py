@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Sequence
 
 from husk.cluster.endpoints import Endpoint
+from husk.cluster.etcd.messages import MEMBER_LIST, RANGE
 from husk.cluster.records import StoreUnavailable
 from husk.cluster.wire import SILENT, connect, plainly
 from husk.errors import Forbidden, InvalidParameter, SystemFault
@@ -41,6 +42,8 @@ WITH_LEADER = {"hasleader": ["true"]}
 _PASSING = (UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, INTERNAL, UNKNOWN)
 # It was told before anything was done.
 _NOT_DONE = ("etcdserver: no leader", "etcdserver: not capable")
+# Calls that change nothing, heard or not.
+_READS = (RANGE, MEMBER_LIST)
 
 
 class Channel:
@@ -81,7 +84,7 @@ class Channel:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._patience if patience is None else patience)
-        pause, heard, tries = SOON, False, 0
+        pause, heard, tries, changes = SOON, False, 0, path not in _READS
         while True:
             connection: Connection | None = None
             try:
@@ -92,12 +95,12 @@ class Channel:
             except GrpcError as error:
                 if error.code not in _PASSING:
                     raise
-                heard = heard or not error.message.startswith(_NOT_DONE)
+                heard = heard or (changes and not error.message.startswith(_NOT_DONE))
                 await self.leave(connection, error.message)
             except TimeoutError:
                 await self.leave(connection, SILENT)
                 self._troubles.setdefault(self._endpoints[0], SILENT)
-                raise self.unavailable(heard or connection is not None) from None
+                raise self.unavailable(heard or (changes and connection is not None)) from None
             except StoreUnavailable:
                 if self._closed:
                     raise

@@ -1,7 +1,10 @@
 """Who cannot reach etcd is told why: nobody there, wrong certificates, no certificate at all."""
 
+import os
+import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,3 +87,21 @@ async def test_the_first_that_answers_is_used(etcd: Etcd):
 def test_what_etcd_says_in_our_words(code: int, said: str, kind: type[Exception]):
     told = refusal(GrpcError(code, said))
     assert isinstance(told, kind) and "etcdserver" not in str(told) and "etcd" in str(told)
+
+
+async def test_only_who_writes_is_told_that_something_may_have_been_written(etcd: Etcd):
+    store = EtcdStore.open(etcd.address, files(etcd.client_certificate("reader")), patience=1)
+    [member] = etcd.members
+    await store.listing("a")
+    told = []
+    for ask in (partial(store.listing, "a"), partial(store.commit, Put("a", "c", body("1")))):
+        member.freeze()
+        try:
+            with pytest.raises(StoreUnavailable) as caught:
+                await ask()
+        finally:
+            os.killpg(member.pid, signal.SIGCONT)
+        told.append("may have been" in caught.value.message)
+        await store.listing("a")
+    assert told == [False, True]
+    await store.close()
