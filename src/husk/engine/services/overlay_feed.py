@@ -5,9 +5,10 @@ call to the kernel. What a daemon that was killed left of addresses is given bac
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TypeVar
 
 from husk.engine.networks.live import LiveNetwork
 from husk.engine.networks.overlays import Underlay, Way, encrypted
@@ -23,6 +24,7 @@ from husk.network.peers import Peer
 from husk.network.wireguard.parties import Mesh, Party, inner_address, key_of_text, normal
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class OverlayFeed:
@@ -49,28 +51,17 @@ class OverlayFeed:
         """Make this host's side of the networks what the records say; whether nothing is left to do."""
         if not self._cluster.active:
             return True
-        presence = self._networks.presence
-        done = True
-        try:
-            await self._adopt()
-        except HuskError as error:
-            self._tell_trouble(error.message)
-            done = False
-        await presence.know(self._shared.networks)
-        ingress = self._ingress()
-        try:
-            if ingress is not None:
-                await presence.bring(ingress)
-            for live in presence.here:
-                if live is not ingress and not live.members:
-                    await presence.leave(live)
-            for live in presence.here:
-                await self._own_address(live)
-            done &= await self._give_back()
-        except (HuskError, OSError) as error:
-            # Most often the store is away: what is known goes on.
-            self._tell_trouble(str(error))
-            done = False
+        presence, troubles = self._networks.presence, list[str]()
+        await _tried(self._adopt(), troubles)
+        await _tried(presence.know(self._shared.networks), troubles)
+        if (ingress := self._ingress()) is not None:
+            await _tried(presence.bring(ingress), troubles)
+        for live in list(presence.here):
+            if live is not ingress and not live.members:
+                await _tried(presence.leave(live), troubles)
+        for live in list(presence.here):
+            await _tried(self._own_address(live), troubles)
+        done = bool(await _tried(self._give_back(), troubles)) and not troubles
         ways = {live.record.id: self._way(live) for live in presence.here if self._own(live)}
         for live in presence.here:
             live.elsewhere = _names(place for place in self._others(live) if self._lives(place.node))
@@ -78,8 +69,9 @@ class OverlayFeed:
             virtual = [place.address for place in self._shared.of(live.record) if place.kind == "service"]
             await presence.note(live, [*own, *virtual])
         if ways or done:
-            done &= await self._apply(ways)
-        return done
+            await self._apply(ways, troubles)
+        self._tell(troubles)
+        return done and not troubles
 
     def sources(self) -> list[tuple[str, str]]:
         """(address on another host, this host's own address there), for all that is balanced."""
@@ -237,21 +229,12 @@ class OverlayFeed:
         self._odd.discard(id)
         return Party(key, inner_address(id), address, node.tunnel_port)
 
-    async def _apply(self, ways: dict[str, Way]) -> bool:
+    async def _apply(self, ways: dict[str, Way], troubles: list[str]) -> None:
         if not self._cluster.several:
             ways = {}
-        trouble = ""
         underlay = Underlay(self._cluster.data_address, self._cluster.data_path_port, self._mesh())
-        for work in (partial(self._networks.overlays.apply, underlay, ways), self._announce):
-            try:
-                await work()
-            except (HuskError, OSError) as error:
-                trouble = trouble or str(error)
-        if trouble:
-            self._tell_trouble(trouble)
-            return False
-        self._trouble = ""
-        return True
+        await _tried(self._networks.overlays.apply(underlay, ways), troubles)
+        await _tried(self._announce(), troubles)
 
     async def _announce(self) -> None:
         """Tell the swarm by which key this host is known, where that is news."""
@@ -261,10 +244,22 @@ class OverlayFeed:
             key, port = public
             await self._shared.announce(network_share.TunnelKey(key=key, port=port))
 
-    def _tell_trouble(self, message: str) -> None:
-        if message != self._trouble:
+    def _tell(self, troubles: Iterable[str]) -> None:
+        """Once, however often they are met."""
+        message = "; ".join(dict.fromkeys(troubles))
+        if message and message != self._trouble:
             log.warning("networks of the swarm are not as they should be: %s", message)
         self._trouble = message
+
+
+async def _tried(work: Coroutine[object, object, T], troubles: list[str]) -> T | None:
+    """What it gives. A fault is noted, and keeps nobody else waiting: most often the store is away, and what is known
+    goes on."""
+    try:
+        return await work
+    except (HuskError, OSError) as error:
+        troubles.append(str(error))
+        return None
 
 
 def _names(places: Iterable[Place]) -> dict[str, list[IPv4Address | IPv6Address]]:

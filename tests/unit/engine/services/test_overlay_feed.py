@@ -193,6 +193,29 @@ async def test_a_network_that_cannot_leave_keeps_no_other_from_its_way(
     assert list(ways) == ["lan-id"]
 
 
+async def test_networks_that_cannot_be_had_keep_no_other_from_its_address(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def bring(live: LiveNetwork) -> None:
+        raise SystemFault("no WireGuard here")
+
+    monkeypatch.setattr(room.presence, "bring", bring, raising=False)
+    monkeypatch.setattr(room.feed, "_ingress", lambda: SimpleNamespace())
+    full = Network(id="full-id", name="full", driver="overlay", created="", vni=4098, subnet="10.0.8.0/30")
+    await room.shared.add(full)
+    for _ in range(2):
+        await room.shared.take(full, Occupant("service"))
+    live = LiveNetwork(full, room.live.driver)
+    live.members["c"] = room.live.members["c"]
+    room.presence.here.insert(0, live)
+    await room.take("n1", "10.0.9.11", Occupant("endpoint", (), "dead"))
+    assert not await room.feed.settle() and not await room.feed.settle()
+    (own,) = room.shared.of(room.network)
+    assert (own.kind, own.node) == ("host", "n1"), "and what nobody has is given back"
+    assert list(room.applied[-1][1]) == ["lan-id"]
+    assert caplog.text.count("no WireGuard here; no available IPv4 addresses") == 1
+
+
 async def test_what_a_worker_does_not_know_any_more_is_given_back_for_it(room: Room) -> None:
     for address, who in (
         ("10.0.9.11", Occupant("endpoint", (), "c1", "gone")),
