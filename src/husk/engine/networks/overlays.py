@@ -89,6 +89,8 @@ class Overlays:
         self._mesh: tuple[Mesh, int] | None = None
         self._open: dict[str, Overlay] = {}
         self._told: dict[str, Way] = {}
+        # Encrypted networks that are about to be here.
+        self._coming: set[str] = set()
         self._changing = asyncio.Lock()
         self._deletions: Deletions | None = None
         self._tasks = Tasks()
@@ -105,11 +107,17 @@ class Overlays:
         """This host's public key and port, which other hosts need for encrypted networks; None while it has none."""
         return self._tunnel.public if self._tunnel is not None else None
 
-    async def secure(self) -> None:
-        """An encrypted network is about to be here. Unavailable where that cannot be, with what has to be done."""
+    async def secure(self, network: Network) -> None:
+        """An encrypted network is about to be here: what it needs stays until `came`. Unavailable where that cannot be,
+        with what has to be done."""
         async with self._changing:
+            self._coming.add(network.id)
             if (tunnel := self._guard()) is not None:
                 await tunnel.open()
+
+    def came(self, network: Network) -> None:
+        """It is here now, or could not be."""
+        self._coming.discard(network.id)
 
     async def apply(self, underlay: Underlay, ways: Mapping[str, Way]) -> None:
         """Make exactly these networks, by id, reach other hosts; those that are not here are left out. What one of them
@@ -187,9 +195,9 @@ class Overlays:
     # --- the tunnel of encrypted networks
 
     def _secret(self) -> bool:
-        """Is an encrypted network here that hosts share?"""
+        """Is an encrypted network here that hosts share, or about to be?"""
         lives = self._roster.by_name.values()
-        return any(live.bridged and live.record.vni and encrypted(live.record) for live in lives)
+        return bool(self._coming) or any(live.bridged and live.record.vni and encrypted(live.record) for live in lives)
 
     def _guard(self) -> "Tunnel | None":
         if self._tunnel is None and self._tunnel_settings is not None:

@@ -117,17 +117,23 @@ class Presence:
         async with self._changing:
             if live.bridged:
                 return
-            network = live.record
-            if encrypted(network):
-                await self._overlays.secure()
-            settings = options.settings(network, self._base)
-            driver = await BridgeDriver.open(settings, network.subnet, (), self._firewall, self._mended)
             try:
-                await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
-            except BaseException:
-                await asyncio.shield(driver.close(remove=True))
-                raise
-            live.arrive(driver)
+                if encrypted(live.record):
+                    await self._overlays.secure(live.record)
+                await self._open(live)
+            finally:
+                self._overlays.came(live.record)
+
+    async def _open(self, live: LiveNetwork) -> None:
+        network = live.record
+        settings = options.settings(network, self._base)
+        driver = await BridgeDriver.open(settings, network.subnet, (), self._firewall, self._mended)
+        try:
+            await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
+        except BaseException:
+            await asyncio.shield(driver.close(remove=True))
+            raise
+        live.arrive(driver)
 
     async def leave(self, live: LiveNetwork) -> None:
         """Nobody here needs it any more, unless somebody has just come."""

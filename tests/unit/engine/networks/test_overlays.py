@@ -217,16 +217,30 @@ async def test_what_is_encrypted_has_its_tunnel_before_it_is_opened_and_loses_it
     assert networks.public is None
 
 
+async def test_a_tunnel_stays_for_a_network_that_is_about_to_be_here(done):
+    networks = overlays(done, a={"encrypted": ""}, b={"encrypted": ""})
+    (a, b), roster = networks._roster.by_name.values(), networks._roster.by_name
+    a.depart()
+    del roster["b"]
+    await networks.secure(a.record)
+    await networks.apply(UNDERLAY, {})
+    await networks.remove(b.record)
+    assert ("decrypt",) not in done and networks.public is not None
+    networks.came(a.record)
+    await networks.apply(UNDERLAY, {})
+    assert done[-1] == ("decrypt",)
+
+
 async def test_without_a_tunnel_nothing_goes_another_way(done, broken):
     networks = overlays(done, a={"encrypted": ""}, b={})
     broken.add("wg-test")
     with pytest.raises(Unavailable, match="install it"):
-        await networks.secure()
+        await networks.secure(networks._roster.by_name["a"].record)
     with pytest.raises(Unavailable, match="install it"):
         await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
     assert [what[1] for what in done if what[0] == "open"] == ["vx-b00000000000"]
     broken.clear()
-    await networks.secure()
+    await networks.secure(networks._roster.by_name["a"].record)
     await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
     assert ("open", "vx-a00000000000", "wg-test", 1370) in done
 

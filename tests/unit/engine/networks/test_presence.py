@@ -28,6 +28,7 @@ class Room:
         self.roster = Roster()
         self.done: list[str] = []
         self.insecure = False
+        self.coming: list[str] = []
         self.fails: OSError | None = None
         self.may_go = asyncio.Event()
         self.may_go.set()
@@ -35,16 +36,21 @@ class Room:
             roster=self.roster,
             state=state,
             firewall=cast(Any, None),
-            overlays=cast(Any, SimpleNamespace(remove=self._remove, secure=self._secure)),
+            overlays=cast(Any, SimpleNamespace(remove=self._remove, secure=self._secure, came=self._came)),
             base=BridgeSettings("", "test", directory, pool6="fd00:66::/48"),
             changing=asyncio.Lock(),
             mended=lambda: None,
         )
 
-    async def _secure(self) -> None:
+    async def _secure(self, network: Network) -> None:
+        self.coming.append(network.name)
         if self.insecure:
             raise Unavailable("install it")
         self.done.append("tunnel")
+
+    def _came(self, network: Network) -> None:
+        if network.name in self.coming:
+            self.coming.remove(network.name)
 
     async def _remove(self, network: Network) -> None:
         await self.may_go.wait()
@@ -53,7 +59,7 @@ class Room:
         self.done.append(f"way of {network.name}")
 
     async def open(self, settings: BridgeSettings, subnet: str, *more: Any) -> Any:
-        self.done.append(f"open {subnet}")
+        self.done.append(f"open {subnet}" + " while it comes" * bool(self.coming))
         assert settings.warm == 0
 
         async def close(remove: bool) -> None:
@@ -113,10 +119,10 @@ async def test_an_encrypted_one_is_not_here_without_its_tunnel(room: Room) -> No
     live, room.insecure = room.roster.find("lan"), True
     with pytest.raises(Unavailable, match="install it"):
         await room.presence.bring(live)
-    assert not live.bridged and room.done == [] and not room.state.records(KIND, Network)
+    assert not live.bridged and room.done == [] and not room.state.records(KIND, Network) and not room.coming
     room.insecure = False
     await room.presence.bring(live)
-    assert room.done == ["tunnel", "open 10.66.0.0/24"]
+    assert room.done == ["tunnel", "open 10.66.0.0/24 while it comes"] and not room.coming
 
 
 async def test_one_that_is_gone_stays_for_those_who_are_on_it(room: Room) -> None:
