@@ -94,6 +94,8 @@ class Overlays:
         self._changing = asyncio.Lock()
         self._deletions: Deletions | None = None
         self._tasks = Tasks()
+        # What is done in threads, which cannot be cut off.
+        self._changes = Tasks()
         self._looking = False
         self._looked_at, self._pause = 0.0, SOON
 
@@ -283,7 +285,7 @@ class Overlays:
             for way in [way for way in ways if not way.is_there]:
                 log.warning("overlay interface %s was deleted: making it again", way.settings.interface)
                 try:
-                    await asyncio.to_thread(way.mend)
+                    await self._changes.to_its_end(asyncio.to_thread(way.mend), "overlay interface: make it again")
                 except (HuskError, OSError) as error:
                     failed.append(error)
             if failed:
@@ -309,7 +311,8 @@ class Overlays:
             self._deletions.close()
             self._deletions = None
         await self._tasks.cancel_all()
-        if not going_on:
-            await self._end_tunnel()
-        elif self._tunnel is not None:
-            await self._tunnel.let_go()
+        async with self._changing:
+            if not going_on:
+                await self._end_tunnel()
+            elif self._tunnel is not None:
+                await self._tunnel.let_go()

@@ -13,7 +13,7 @@ import socket
 import time
 from pathlib import Path
 
-from husk.errors import SystemFault, Unavailable
+from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import process, tun
 from husk.network.wireguard import uapi
 from husk.network.wireguard.parties import Change, State
@@ -53,6 +53,13 @@ class Program:
     def start(self) -> None:
         """Let it run, be it one that a former daemon left; returns when it answers."""
         self._child = self._find() or self._spawn()
+        try:
+            self._await_answer()
+        except BaseException:
+            self.end()
+            raise
+
+    def _await_answer(self) -> None:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -60,7 +67,6 @@ class Program:
                 return
             except OSError as error:
                 if process.has_ended(self.pidfd) or time.monotonic() > deadline:
-                    self.end()
                     raise SystemFault(f"wireguard-go does not work here: {error}") from error
             time.sleep(0.01)
 
@@ -79,7 +85,7 @@ class Program:
     def _answers(self) -> bool:
         try:
             self.read()
-        except OSError:
+        except (OSError, HuskError, ValueError):  # what it says may be nothing that we understand
             return False
         return True
 

@@ -34,7 +34,8 @@ _SETTINGS = (("disable_ipv6", "0"), ("addr_gen_mode", "1"), ("accept_ra", "0"), 
 
 
 class Tunnel:
-    """Changes follow one another: the caller sees to that. What blocks is done in threads."""
+    """Changes follow one another: the caller sees to that. What blocks is done in threads, and to its end: a caller who
+    is cancelled meanwhile hears of it afterwards, so that nothing goes on beside the next change."""
 
     def __init__(self, settings: TunnelSettings, ended: Callable[[], None] = lambda: None) -> None:
         """`ended` hears that the program that carries it has ended, though it was not told to."""
@@ -45,6 +46,7 @@ class Tunnel:
         self._key = b""
         self._applied: tuple[Mesh, int] | None = None
         self._tasks = Tasks()
+        self._changes = Tasks()
 
     @property
     def interface(self) -> str:
@@ -59,34 +61,43 @@ class Tunnel:
         """Have the device, with a key and its port; nothing is done where it is there. Unavailable says what lacks."""
         if self._device is not None and self._is_there():
             return
+        await self._changes.to_its_end(self._open(), "WireGuard: open")
+
+    async def apply(self, mesh: Mesh, underlay_mtu: int) -> None:
+        """Let exactly these be known. `underlay_mtu` is what fits between hosts, beside WireGuard's own."""
+        await self.open()
+        if self._applied != (mesh, underlay_mtu):
+            await self._changes.to_its_end(self._tell(mesh, underlay_mtu), "WireGuard: tell of hosts")
+
+    async def let_go(self) -> None:
+        """The daemon ends; the device goes on."""
+        await self._changes.to_its_end(self._let_go(), "WireGuard: let go")
+
+    async def remove(self) -> None:
+        """Nothing of it is left, be it a former daemon's. Safe to call twice."""
+        await self._changes.to_its_end(self._end(), "WireGuard: remove")
+
+    def _is_there(self) -> bool:
+        alive = self._device is not None and (self._device.pidfd < 0 or not process.has_ended(self._device.pidfd))
+        return alive and _index(self.interface) > 0
+
+    async def _open(self) -> None:
         await self._let_go()
         device, self._key = await asyncio.to_thread(self._start)
         self._device = device
         if device.pidfd >= 0:
             self._tasks.spawn(self._watch(device.pidfd), "WireGuard")
 
-    async def apply(self, mesh: Mesh, underlay_mtu: int) -> None:
-        """Let exactly these be known. `underlay_mtu` is what fits between hosts, beside WireGuard's own."""
-        await self.open()
-        if self._applied != (mesh, underlay_mtu):
-            self._applied = None  # what fails, or is cut off, may be done by half
-            await asyncio.to_thread(self._configure, mesh, underlay_mtu)
-            self._applied = mesh, underlay_mtu
+    async def _tell(self, mesh: Mesh, underlay_mtu: int) -> None:
+        self._applied = None  # what fails may be done by half
+        await asyncio.to_thread(self._configure, mesh, underlay_mtu)
+        self._applied = mesh, underlay_mtu
 
-    async def let_go(self) -> None:
-        """The daemon ends; the device goes on."""
-        await self._let_go()
-
-    async def remove(self) -> None:
-        """Nothing of it is left, be it a former daemon's. Safe to call twice."""
+    async def _end(self) -> None:
         device = self._device
         await self._tasks.cancel_all()
         self._device, self._key, self._applied = None, b"", None
         await asyncio.to_thread(self._remove, device)
-
-    def _is_there(self) -> bool:
-        alive = self._device is not None and (self._device.pidfd < 0 or not process.has_ended(self._device.pidfd))
-        return alive and _index(self.interface) > 0
 
     async def _let_go(self) -> None:
         await self._tasks.cancel_all()

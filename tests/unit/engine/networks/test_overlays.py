@@ -1,5 +1,6 @@
 """What the driver of overlay networks is asked for, and in which order. The driver and the kernel are doubles."""
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -14,6 +15,7 @@ from husk.network.peers import Peer
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard import tunnel
 from husk.network.wireguard.parties import Mesh
+from husk.tasks import Tasks
 
 MESH = Mesh("fe80::1")
 UNDERLAY = Underlay("192.0.2.1", 4789, MESH)
@@ -284,6 +286,19 @@ async def test_a_daemon_that_ends_leaves_what_is_needed(done):
         await networks.apply(UNDERLAY, {id_of("a"): WAY})
         await networks.close(going_on)
     assert [what for what in done if len(what) == 1] == [("let go",), ("decrypt",)]
+
+
+async def test_a_daemon_that_ends_waits_for_a_change(done):
+    networks = overlays(done, a={"encrypted": ""})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY})
+    tasks = Tasks()
+    async with networks._changing:
+        ending = tasks.spawn(networks.close(False), "end", awaited=True)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert ("decrypt",) not in done
+    await ending
+    assert done[-1] == ("decrypt",)
 
 
 async def test_a_network_that_ends_takes_its_interface_along_whoever_made_it(done):

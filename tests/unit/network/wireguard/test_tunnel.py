@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from husk.network.wireguard import fence, program, rules
 from husk.network.wireguard import tunnel as module
 from husk.network.wireguard.parties import Change, Mesh, Party, State
 from husk.network.wireguard.tunnel import Tunnel, remove_left
+from husk.tasks import Tasks
 
 SETTINGS = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
 ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)
@@ -126,6 +128,39 @@ async def test_what_could_not_be_told_is_not_taken_for_told(room):
     )
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     assert list(room.device.state.parties) == [ONE.key]
+
+
+@pytest.mark.parametrize("step", ["_start", "_configure", "_remove"])
+async def test_who_is_cancelled_leaves_nothing_that_goes_on(room: Any, monkeypatch: Any, step: str) -> None:
+    tunnel = Tunnel(SETTINGS)
+    mesh = Mesh("fe80::9", (ONE,))
+    works = {"_start": tunnel.open, "_configure": lambda: tunnel.apply(mesh, 1440), "_remove": tunnel.remove}
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+    real = getattr(tunnel, step)
+
+    def slow(*given: Any) -> Any:
+        begun.set()
+        assert may_end.wait(10)
+        ended.set()
+        return real(*given)
+
+    if step != "_start":
+        await tunnel.open()
+    monkeypatch.setattr(tunnel, step, slow)
+    tasks = Tasks()
+    work = tasks.spawn(works[step](), "change", awaited=True)
+    await asyncio.to_thread(begun.wait, 10)
+    work.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not work.done(), "its thread goes on"
+    may_end.set()
+    await asyncio.wait([work])
+    assert work.cancelled() and ended.is_set()
+    # What was done is known: the device is watched, and can be ended.
+    assert (tunnel.public is None) is (step == "_remove")
+    await tunnel.remove()
+    assert room.device.ended
 
 
 async def test_one_that_is_removed_forgets_its_key(room):
