@@ -15,6 +15,7 @@ from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.network_views import NOTHING, NetworkShare, Views
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
+from husk.engine.volumes.locks import Locks
 from husk.errors import Forbidden, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 
@@ -64,6 +65,7 @@ class NetworkDesk:
         # Until when a node is told of a network that a container of it is about to be on, by node and network.
         self._sought: dict[str, dict[str, float]] = {}
         self._seeking = 0
+        self._taking = Locks()
         # Tasks that others are led to, and how often that has changed.
         self._reached = {task.id for task in store.tasks.values() if _is_reached(task)}
         self._task_changes = 0
@@ -120,23 +122,29 @@ class NetworkDesk:
         return set(left)
 
     async def take(self, node: str, body: bytes) -> bytes:
+        wish = decoded(body, Wish)
+        # What was counted is still so when it is taken, however many of the node ask at once.
+        async with self._taking.hold(f"{node}/{wish.network}"):
+            return encoded(Places(places=await self._take(node, wish)))
+
+    async def _take(self, node: str, wish: Wish) -> list[Place]:
         if (shared := self._shared()) is None:
             raise Unavailable("the swarm has no networks that hosts share")
         world = world_of(self._store, shared)
-        wish = network_share.checked(node, decoded(body, Wish), world, self._sought_by(node))
+        wish = network_share.checked(node, wish, world, self._sought_by(node))
         who = Occupant("host") if wish.host else Occupant("endpoint", wish.names, wish.container, wish.task)
         options = EndpointOptions(address=wish.address, address6=wish.address6, mac=wish.mac, ipv6=wish.ipv6)
         network = shared.networks[wish.network]
         if wish.host and (known := [p for p in shared.of(network) if p.kind == "host" and p.node == node]):
             # An answer of ours was lost.
-            return encoded(Places(places=known))
+            return known
         same = [p for p in shared.of(network) if (p.node, p.kind, p.task) == (node, "endpoint", wish.task)]
         if len(same) >= (MOST_OF_TASK if wish.task else MOST_PLAIN):
             raise Forbidden(f"the node has {len(same)} such addresses on network {network.name} already")
         taken = await shared.take(network, who, options, node)
         shared.underway.difference_update(place.key for place in taken)
         self._changed()
-        return encoded(Places(places=taken))
+        return taken
 
     async def announce(self, node: str, body: bytes) -> None:
         """A node's public key for encrypted networks, which those hear that share one with it."""

@@ -135,6 +135,7 @@ class OverlayFeed:
         mine = self._cluster.node_id
         here = {live.record.id: live for live in self._networks.presence.here}
         used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
+        spare = _spare(self._shared.all())
         gone: list[Place] = []
         waiting = False
         for place in list(self._shared.all()):
@@ -145,18 +146,18 @@ class OverlayFeed:
                 if place.kind == "service":
                     idle = place.address not in used and not self._unsaved()
                 elif place.kind == "host":
-                    idle = live is None
+                    idle = live is None or place.key in spare
                 else:
                     idle = live is None or not live.driver.uses(place.address)
                     waiting |= not idle and live is not None and place.container not in live.members
                 if idle:
                     gone.append(place)
-            elif self._store.leadership.leading and self._is_left(place, used):
+            elif self._store.leadership.leading and self._is_left(place, used, spare):
                 gone.append(place)
         await self._shared.give_back(gone)
         return not waiting
 
-    def _is_left(self, place: Place, used: Collection[str]) -> bool:
+    def _is_left(self, place: Place, used: Collection[str], spare: Collection[str]) -> bool:
         """Does nobody give it back who has taken it? A node that is gone, or one that is not told of it any more."""
         node = self._store.nodes.get(place.node)
         if node is not None and node.is_manager:
@@ -166,7 +167,7 @@ class OverlayFeed:
         if node is None:
             return True
         if place.kind == "host":
-            return place.network not in self._known_there(place.node)
+            return place.key in spare or place.network not in self._known_there(place.node)
         return bool(place.task) and place.task not in self._store.tasks
 
     def _known_there(self, node: str) -> set[str]:
@@ -260,6 +261,18 @@ async def _tried(work: Coroutine[object, object, T], troubles: list[str]) -> T |
     except (HuskError, OSError) as error:
         troubles.append(str(error))
         return None
+
+
+def _spare(places: Iterable[Place]) -> set[str]:
+    """Keys of hosts' own addresses beyond the first on a network: one has asked two managers at once. Pure."""
+    seen, found = set(), set()
+    # Those that were taken together have one MAC, and stay together.
+    for place in sorted((one for one in places if one.kind == "host"), key=lambda one: (one.mac, one.address)):
+        whose = place.network, place.node, ":" in place.address
+        if whose in seen:
+            found.add(place.key)
+        seen.add(whose)
+    return found
 
 
 def _names(places: Iterable[Place]) -> dict[str, list[IPv4Address | IPv6Address]]:

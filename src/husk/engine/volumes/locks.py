@@ -1,4 +1,4 @@
-"""One at a time for each volume, in parallel across volumes."""
+"""One at a time for each name (of a volume, say), in parallel across names."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 
 
 class Locks:
-    """A lock per volume, which exists while somebody holds it or waits for it."""
+    """A lock per name, which exists while somebody holds it or waits for it."""
 
     def __init__(self) -> None:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)

@@ -1,5 +1,6 @@
 """A manager gives addresses to its workers: each its own, and nobody's twice."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import cast
 
@@ -78,6 +79,16 @@ async def test_no_task_has_addresses_without_end(room: Room) -> None:
         await room.take(task=room.task.id)
     with pytest.raises(Forbidden, match="16 such addresses"):
         await room.take(task=room.task.id)
+
+
+async def test_no_limit_is_passed_by_asking_at_once(room: Room) -> None:
+    asked = [room.take(task=room.task.id) for _ in range(MOST_OF_TASK + 4)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, Forbidden)]
+    assert len(refused) == 4 and room.shared is not None and len(list(room.shared.all())) == MOST_OF_TASK
+    hosts = await asyncio.gather(*[room.take(host=True) for _ in range(3)])
+    assert hosts[0] == hosts[1] == hosts[2]
+    assert not room.desk._taking._locks, "nothing is kept of who has asked"
 
 
 async def test_what_is_not_its_own_is_refused(room: Room) -> None:

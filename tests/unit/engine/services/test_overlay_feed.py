@@ -216,6 +216,18 @@ async def test_networks_that_cannot_be_had_keep_no_other_from_its_address(
     assert caplog.text.count("no WireGuard here; no available IPv4 addresses") == 1
 
 
+async def test_a_host_with_two_addresses_of_its_own_keeps_one(room: Room) -> None:
+    task = make_task(1, node_id="n3")
+    room.records.tasks[task.id] = task
+    room.records.index.note(task)
+    await room.take("n3", "10.0.9.31", Occupant("endpoint", (), "c", task.id))
+    for node, address in (("n1", "10.0.9.11"), ("n1", "10.0.9.10"), ("n3", "10.0.9.13"), ("n3", "10.0.9.12")):
+        await room.take(node, address, Occupant("host"))
+    assert await room.feed.settle()
+    left = {(place.node, place.address) for place in room.shared.all() if place.kind == "host"}
+    assert left == {("n1", "10.0.9.10"), ("n3", "10.0.9.12")}
+
+
 async def test_what_a_worker_does_not_know_any_more_is_given_back_for_it(room: Room) -> None:
     for address, who in (
         ("10.0.9.11", Occupant("endpoint", (), "c1", "gone")),
