@@ -238,14 +238,14 @@ def checked(node_id: str, wish: Wish, world: World, sought: Collection[str] = ()
     service = world.services.get(task.service_id) if task is not None else None
     if not wish.host and not plain and not (service is not None and _is_on(service, network)):
         raise Forbidden(NOT_YOURS)
-    for address, subnet in ((wish.address, network.subnet), (wish.address6, network.subnet6)):
-        if address and not _within(address, subnet):
-            raise InvalidParameter(f"{address[:60]!r} is no address of network {network.name}")
+    address = _normal(wish.address, network.subnet, network) if wish.address else ""
+    address6 = _normal(wish.address6, network.subnet6, network) if wish.address6 else ""
     if wish.mac and not _MAC.fullmatch(wish.mac.replace("-", ":").lower()):
         raise InvalidParameter(f"invalid MAC address {wish.mac[:40]!r}")
     if wish.container and (len(wish.container) > 64 or not wish.container.isalnum()):
         raise InvalidParameter("the id of a container has letters and digits")
-    return replace(wish, names=_names(wish.names, network, service, world.services.values()))
+    names = _names(wish.names, network, service, world.services.values())
+    return replace(wish, address=address, address6=address6, names=names)
 
 
 def _is_on(service: Service, network: Network) -> bool:
@@ -253,11 +253,15 @@ def _is_on(service: Service, network: Network) -> bool:
     return network.id in (*on, *(entry.network_id for entry in service.virtual_ips))
 
 
-def _within(address: str, subnet: str) -> bool:
+def _normal(address: str, subnet: str, network: Network) -> str:
+    """As we write it: it is the key of a record, and another spelling would be another record."""
     try:
-        return bool(subnet) and ip_address(address) in ip_network(subnet)
+        given = ip_address(address)
+        if subnet and given in ip_network(subnet) and "%" not in address:
+            return str(given)
     except ValueError:
-        return False
+        pass
+    raise InvalidParameter(f"{address[:60]!r} is no address of network {network.name}")
 
 
 def _names(names: Sequence[str], network: Network, own: Service | None, services: Iterable[Service]) -> tuple[str, ...]:

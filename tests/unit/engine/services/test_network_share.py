@@ -184,6 +184,16 @@ def test_what_a_node_may_ask_for() -> None:
             checked("w", wrong, room.world)
 
 
+def test_an_address_has_one_spelling() -> None:
+    room = Room()
+    room.networks["front"].subnet6 = "fd00::/64"
+    asked = Wish(network="front", task="web-task", address6="FD00:0:0::5")
+    assert checked("w", asked, room.world).address6 == "fd00::5"
+    for forged in ("fd00::5%x", "fd00::5%x\nremove=true"):
+        with pytest.raises(InvalidParameter):
+            checked("w", msgspec.structs.replace(asked, address6=forged), room.world)
+
+
 def test_nobody_is_called_as_another_service() -> None:
     room = Room()
     room.service("api", "front", node="m", alias="gate")
