@@ -9,7 +9,8 @@ from husk.kernel.netlink import Message, NetlinkSocket, attributes, repeated, te
 
 _NETFILTER = 12
 _NFTABLES = 10 << 8
-_GET_CHAIN, _GET_RULE, _GET_ELEMENTS = _NFTABLES | 4, _NFTABLES | 7, _NFTABLES | 13
+_GET_TABLE, _GET_CHAIN, _GET_RULE, _GET_ELEMENTS = (_NFTABLES | number for number in (1, 4, 7, 13))
+_TABLE_NAME = 1
 _CHAIN_TABLE, _CHAIN_NAME, _CHAIN_HOOK, _CHAIN_POLICY, _CHAIN_TYPE = 1, 3, 4, 5, 7
 _RULE_TABLE, _RULE_CHAIN, _RULE_EXPRESSIONS = 1, 2, 4
 _LIST_TABLE, _LIST_SET, _LIST_ELEMENTS = 1, 2, 3
@@ -32,6 +33,13 @@ class Shape(Struct, frozen=True):
 
     chains: frozenset[tuple[str, bytes, bytes, bytes]]
     rules: tuple[Rule, ...]
+
+
+def has_table(family: str, table: str) -> bool:
+    """Blocks: call from a thread. Raises OSError."""
+    with NetlinkSocket(_NETFILTER) as netlink:
+        found = _dump(netlink, Message(_GET_TABLE, 0, _head(family), "list tables"))
+    return any(_word(one, _TABLE_NAME) == table.encode() for one in found)
 
 
 def shape(family: str, table: str) -> Shape:

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from husk.config import AddressPool
 from husk.errors import InvalidParameter, SystemFault
-from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
+from husk.kernel import namespaces, nflisting, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import hardening, ipam
 
@@ -224,6 +224,30 @@ def remove(interface: str, owner: str) -> None:
             (error,) = netlink.attempt([rtnetlink.delete_link(interface)])
             if error is not None and error.errno != errno.ENODEV:
                 raise error
+
+
+def find(interface: str) -> rtnetlink.Link | None:
+    """None where there is no interface of that name."""
+    if interface not in (name for _, name in socket.if_nameindex()):
+        return None
+    with NetlinkSocket() as netlink:
+        links = map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))
+        return next((link for link in links if link.name == interface), None)
+
+
+def is_unmarked(link: rtnetlink.Link) -> bool:
+    """Was it made for WireGuard by a daemon that was killed before it could mark it? Somebody else's is in use."""
+    return link.kind in ("tun", "wireguard") and not link.alias and not link.up
+
+
+def has_left(interface: str, table: str, path: Path) -> bool:
+    """Has a daemon that was killed left a part of its device for encrypted networks: an interface without a mark, or,
+    without any interface, its rules or its socket?"""
+    if (link := find(interface)) is not None:
+        return is_unmarked(link)
+    with suppress(OSError):
+        return path.exists() or nflisting.has_table("ip6", table)
+    return False
 
 
 def drop_address(interface: str, address: str) -> None:

@@ -8,6 +8,9 @@ from husk.config import AddressPool
 from husk.network.rules import GatewayModes
 from husk.network.sandbox import Lease, ParentLink
 
+# Where the program wireguard-go puts its sockets, by interface.
+WIREGUARD_SOCKETS = Path("/var/run/wireguard")
+
 
 class BridgeSettings(NamedTuple):
     """What one driver calls its things, and how its network behaves."""

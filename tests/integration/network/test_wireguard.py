@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import pytest
 
 from husk.errors import Unavailable
+from husk.kernel import tun
 from husk.kernel.nftables import Nftables
-from husk.network.host import sweep
+from husk.network.host import has_left, sweep
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard.parties import Mesh, Party, State, inner_address, key_of_text
 from husk.network.wireguard.program import running
@@ -118,6 +119,30 @@ def test_what_a_killed_daemon_left_goes_though_the_interface_went_first() -> Non
         host.inside(lambda: remove_left(given))
         assert host.inside(tables) == [] and host.left() == [] and running(given.interface) == []
         assert not Path(f"/var/run/wireguard/{given.interface}.sock").exists()
+
+
+def test_an_interface_that_a_killed_daemon_could_not_mark_goes() -> None:
+    with Hosts(1) as hosts:
+        [host] = hosts
+        given = settings(host)
+
+        def left() -> bool:
+            return has_left(given.interface, given.table, Path("/nonexistent"))
+
+        def make() -> None:
+            tun.make(given.interface)
+
+        assert not host.inside(left)
+        host.inside(make)
+        assert host.inside(left)
+        host.inside(lambda: remove_left(given))
+        assert not host.inside(left) and host.left() == []
+        # Rules alone.
+        know(host)
+        host.inside(lambda: sweep(given.owner, ()))
+        assert host.inside(left)
+        host.inside(lambda: remove_left(given))
+        assert not host.inside(left)
 
 
 def tables() -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from husk.kernel import nflisting
 from husk.kernel.netlink import Message, attribute, nested, text
-from husk.kernel.nflisting import Rule, elements, shape
+from husk.kernel.nflisting import Rule, elements, has_table, shape
 
 HEAD = bytes(4)
 
@@ -48,6 +48,11 @@ def chain(table: str, name: str, hook: bytes = b"") -> bytes:
 
 def rule(table: str, name: str, expressions: bytes) -> bytes:
     return text(1, table) + text(2, name) + attribute(4, expressions)
+
+
+def test_tables_are_known_by_their_whole_names(kernel: type[FakeSocket]) -> None:
+    kernel.dumps = {"tables": [text(1, "husk-wg"), text(1, "other")]}
+    assert has_table("ip6", "husk-wg") and not has_table("ip6", "husk")
 
 
 def test_a_table_is_its_chains_with_their_hooks_and_its_rules_in_order(kernel: type[FakeSocket]) -> None:

@@ -1,17 +1,19 @@
 """The bridge keeps its subnet where it can, and gives way where it must."""
 
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
-from husk.kernel import rtnetlink
+from husk.kernel import nflisting, rtnetlink
 from husk.kernel.netlink import Message
 from husk.network import host
 from husk.network.host import BridgePlan, Surroundings, decide, ipv4_only, parse_name_servers
 
 PLAN = BridgePlan(interface="husk0", owner="test", bip="", pools=(), remembered=None, in_use=False)
+TUN = rtnetlink.Link(index=7, name="wg", kind="tun", master=0, up=False, mtu=1420, alias="")
 EMPTY = Surroundings(bridge=None, own=[], taken=[], mtu=1500)
 VPN = replace(EMPTY, taken=[IPv4Network("172.17.0.0/16")])
 
@@ -98,3 +100,31 @@ def test_a_bridge_is_removed_by_its_owner_alone(netlink: FakeNetlink) -> None:
     host.remove("br-3", "ours")
     host.remove("br-1", "ours")
     assert list(netlink.links) == ["husk0", "br-2", "br-3", "eth0"]
+
+
+@pytest.mark.parametrize(
+    ("link", "table", "socket", "left"),
+    [
+        (None, False, False, False),
+        (None, True, False, True),
+        (None, False, True, True),
+        (TUN, False, False, True),
+        (replace(TUN, kind="wireguard"), False, False, True),
+        (replace(TUN, up=True), True, True, False),
+        (replace(TUN, alias="somebody's"), True, True, False),
+        (replace(TUN, kind="dummy"), True, True, False),
+    ],
+)
+def test_parts_of_a_device_are_found_and_those_of_others_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, link: rtnetlink.Link | None, table: bool, socket: bool, left: bool
+) -> None:
+    monkeypatch.setattr(host, "find", lambda _: link)
+    monkeypatch.setattr(nflisting, "has_table", lambda family, name: table and (family, name) == ("ip6", "husk-wg"))
+    if socket:
+        (tmp_path / "wg.sock").touch()
+    assert host.has_left("wg", "husk-wg", tmp_path / "wg.sock") is left
+
+
+def test_an_interface_is_found_by_its_name() -> None:
+    found = host.find("lo")
+    assert found is not None and found.name == "lo" and host.find("none-such") is None

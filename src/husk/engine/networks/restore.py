@@ -13,7 +13,7 @@ from husk.engine.networks import default_bridge
 from husk.engine.networks.endpoints import lease
 from husk.engine.networks.overlays import encrypted, interface_of
 from husk.network import host, sandbox
-from husk.network.settings import BridgeSettings, Opening, TunnelSettings
+from husk.network.settings import WIREGUARD_SOCKETS, BridgeSettings, Opening, TunnelSettings
 
 WARM_SANDBOXES = 4
 
@@ -33,9 +33,12 @@ def sweep(
     interfaces = {network.parent if network.on_parent else network.bridge_name for network in networks}
     interfaces |= {interface_of(network) for network in networks if network.driver == "overlay"}
     interfaces |= {f"{kind}-{network_id[:12]}" for network_id in unreadable_networks for kind in ("br", "vx")}
-    if unreadable_networks or any(network.vni and encrypted(network) for network in networks):
+    kept = bool(unreadable_networks) or any(network.vni and encrypted(network) for network in networks)
+    if kept:
         interfaces.add(tunnel.interface)
-    if tunnel.interface in host.sweep(base.owner, interfaces):
+    swept = tunnel.interface in host.sweep(base.owner, interfaces)
+    path = WIREGUARD_SOCKETS / f"{tunnel.interface}.sock"
+    if swept or (not kept and host.has_left(tunnel.interface, tunnel.table, path)):
         from husk.network.wireguard.tunnel import remove_left
 
         remove_left(tunnel)

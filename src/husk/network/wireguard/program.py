@@ -15,11 +15,11 @@ from pathlib import Path
 
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import process, tun
+from husk.network.settings import WIREGUARD_SOCKETS
 from husk.network.wireguard import uapi
 from husk.network.wireguard.parties import Change, State
 
-# Where the program itself puts its sockets, by interface.
-_SOCKETS = Path("/var/run/wireguard")
+_SOCKETS = WIREGUARD_SOCKETS
 # How long it may take to answer, and to end, in seconds.
 PATIENCE, GRACE = 10.0, 2.0
 _LARGEST = 1 << 24

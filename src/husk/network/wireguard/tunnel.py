@@ -208,6 +208,9 @@ def remove_left(settings: TunnelSettings) -> None:
     """Remove what a daemon that was killed has left of its device, rules and socket too, though the interface may be
     gone. Blocks."""
     Program(settings.interface).end()
+    if (link := host.find(settings.interface)) is not None and host.is_unmarked(link):
+        with NetlinkSocket() as netlink:
+            netlink.execute(rtnetlink.set_alias(settings.interface, settings.owner))
     host.remove(settings.interface, settings.owner)
     Fence(settings.table).remove()
 

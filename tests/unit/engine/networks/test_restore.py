@@ -35,6 +35,7 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return [name for name in found.get("there", ()) if name not in keep]
 
     monkeypatch.setattr(host, "sweep", sweep)
+    monkeypatch.setattr(host, "has_left", lambda *device: found.get("parts") == device)
     monkeypatch.setattr(wireguard, "remove_left", lambda left: found.update(left=left))
     return found
 
@@ -65,6 +66,17 @@ def test_the_tunnel_stays_while_there_is_an_encrypted_network(
     swept["there"] = ["wg"]
     restore.sweep(settings(tmp_path), TUNNEL, networks, [], frozenset(), frozenset())
     assert swept.get("left") == (None if kept else TUNNEL), "with its rules and its socket"
+
+
+@pytest.mark.parametrize(("options", "kept"), [({"encrypted": ""}, True), ({}, False)])
+def test_parts_of_a_tunnel_go_without_its_interface(
+    tmp_path: Path, swept: dict[str, Any], options: dict[str, str], kept: bool
+) -> None:
+    networks = [network("far", driver="overlay", **options)]
+    networks[0].vni = 4097
+    swept["parts"] = ("wg", "husk-wg", Path("/var/run/wireguard/wg.sock"))
+    restore.sweep(settings(tmp_path), TUNNEL, networks, [], frozenset(), frozenset())
+    assert swept.get("left") == (None if kept else TUNNEL)
 
 
 def test_each_daemon_of_a_machine_has_a_tunnel_of_its_own() -> None:

@@ -61,6 +61,7 @@ class Room:
         monkeypatch.setattr(module, "_index", lambda _: int(self.there))
         monkeypatch.setattr(fence, "Nftables", lambda: self)
         monkeypatch.setattr("husk.network.integrity.look", lambda *_: {})
+        monkeypatch.setattr(host, "find", lambda _: None)
         monkeypatch.setattr(host, "remove", lambda interface, owner: self.removed.append(interface))
 
     def run(self, commands: str) -> str:
