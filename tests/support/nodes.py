@@ -132,8 +132,15 @@ def manager_of(daemon: HostDaemon, managers: list[HostDaemon]) -> HostDaemon | N
 
 
 def again(by: HostDaemon, name: str, *options: str) -> None:
-    """New tasks for a service, one after the other."""
-    by.docker("service", "update", "--detach", "--no-resolve-image", "--force", *options, name)
+    """New tasks for a service, one after the other. The engine may change the service while the client does, too."""
+    update = ("service", "update", "--detach", "--no-resolve-image", "--force", *options, name)
+
+    def done() -> bool:
+        asked = by.docker(*update, check=False)
+        assert asked.returncode == 0 or "update out of sequence" in asked.stderr, asked.stderr
+        return asked.returncode == 0
+
+    until(done, "a change of the service as it is")
 
 
 def on(daemon: HostDaemon) -> tuple[str, str]:

@@ -37,14 +37,14 @@ async def receive_small(job: ReceiveJob, channel: Channel, progress: Progress) -
     if job.old and (known := await asyncio.to_thread(_small_table, job.old)) is None:
         return b""
     told = b""
-    while (small := is_small(told, known.messages if known else None)) is None:
+    while (small := is_small(told, None if known is None else known.messages)) is None:
         if not (data := await channel.receive()):
             return told
         told += data
         progress(len(told))
     if not small:
         return told
-    receiver = Receiver(tree := SmallTree(), known or Table())
+    receiver = Receiver(tree := SmallTree(), Table() if known is None else known)
     try:
         await _follow(receiver, tree, job, channel, told, progress)
     except SyncError as error:

@@ -153,6 +153,16 @@ async def test_a_changed_directory_and_a_table_that_cannot_be_read_are_for_a_wor
     assert await receive(ReceiveJob(job.root, "/nowhere/at/all", "new"), Client(changed)) == b""
 
 
+async def test_a_directory_that_had_no_files_has_changed_when_it_has_some(job, tmp_path):
+    """Its table says so, and goes on to be true."""
+    await receive(job, Client(END, packets.fin()))
+    again = ReceiveJob(job.root, job.new, str(tmp_path / "newer"))
+    assert await receive(again, Client(told(FILE) + END)) == told(FILE) + END
+    assert os.listdir(job.root) == []
+    unchanged = Client(END, packets.fin())
+    assert await receive(again, unchanged) == Received(0, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [
