@@ -89,7 +89,7 @@ def many(sheet: Sheet, engine: Engine, count: int) -> None:
 
 def main() -> None:
     sheet = Sheet("containers", __doc__, engines="husk,dockerd-new,podman")
-    sheet.option("rounds", 20, quick=2)
+    sheet.option("rounds", 20, quick=1)
     sheet.option("many", 50, quick=8)
     options = sheet.read()
     with sheet.running() as running:

@@ -124,8 +124,8 @@ def measure(sheet: Sheet, engine: Engine) -> None:
 def main() -> None:
     sheet = Sheet("crowd", __doc__, engines="husk,dockerd-new")
     sheet.option("few", 10, quick=2)
-    sheet.option("many", 1000, quick=12)
-    sheet.option("rounds", 15, quick=2)
+    sheet.option("many", 1000, quick=6)
+    sheet.option("rounds", 15, quick=1)
     sheet.parser.add_argument("--volume", dest="more", action="store_const", const=VOLUME, default={})
     sheet.parser.add_argument("--bind", dest="more", action="store_const", const=BIND)
     sheet.parser.add_argument("--by", choices=("api", "docker"), default="api")
