@@ -289,9 +289,9 @@ def test_up_in_the_foreground(project: Project) -> None:
             if "| ready" in line:
                 break
         os.killpg(running.pid, signal.SIGINT)
-        running.stdout.read()
+        said = running.stdout.read()
         assert running.wait(20) in (0, 130)
-    assert project.output("logs", "--no-log-prefix", "base").splitlines()[-1] == "leaving"
+    assert project.output("logs", "--no-log-prefix", "base").splitlines()[-1] == "leaving", said
     assert project.services()["base-1"]["State"] == "exited"
 
 
