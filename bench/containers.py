@@ -90,7 +90,7 @@ def many(sheet: Sheet, engine: Engine, count: int) -> None:
 def main() -> None:
     sheet = Sheet("containers", __doc__, engines="husk,dockerd-new,podman")
     sheet.option("rounds", 20, quick=1)
-    sheet.option("many", 50, quick=8)
+    sheet.option("many", 50, quick=4)
     options = sheet.read()
     with sheet.running() as running:
         for engine in running:

@@ -88,7 +88,7 @@ def empty_program() -> float:
 def main() -> None:
     sheet = Sheet("startup", __doc__, engines="husk,dockerd-new")
     sheet.option("rounds", 10, quick=1)
-    sheet.option("containers", "0,50", quick="0,5", about="numbers of stopped containers, rising")
+    sheet.option("containers", "0,50", quick="5", about="numbers of stopped containers, rising")
     sheet.parser.add_argument(
         "--beside", default="", help="the sources of another Husk, started in turns with this one"
     )
