@@ -2,6 +2,7 @@
 
 - `messages` what is said. Pure
 - `peers` who calls, and what they may ask for. Pure
+- `protocol` which releases work together. Pure
 - `crowding` how many connections and how many wrong tokens are too many. Pure
 - `faults` errors of the engine on the wire and back. Pure
 - `server` the port itself: connections, and a place for handlers (`ClusterPort.register`)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from husk.cluster.port import protocol
 from husk.cluster.port.crowding import Attempts
 from husk.cluster.port.faults import TooMany
 from husk.cluster.port.messages import (
@@ -27,6 +28,7 @@ from husk.cluster.port.messages import (
     RootRequest,
 )
 from husk.cluster.port.peers import Peer
+from husk.cluster.port.protocol import Spoken
 from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust.holders import Role
 from husk.cluster.trust.tokens import WRONG_TOKEN, root_digest, same
@@ -88,7 +90,8 @@ class CertificateHandlers:
         port.register_unary(FOLLOW, FollowRequest, self._follow, access="node")
 
     async def _root(self, peer: Peer, request: RootRequest) -> RootReply:
-        return RootReply(certificate=self._office.root())
+        own = protocol.OWN
+        return RootReply(certificate=self._office.root(), protocol=own.version, release=own.release)
 
     async def _join(self, peer: Peer, request: JoinRequest) -> CertificateReply:
         if not self._attempts.allowed(peer.address, self._clock()):
@@ -98,6 +101,7 @@ class CertificateHandlers:
             self._attempts.failed(peer.address, self._clock())
             log.warning("somebody at %s tried to join the swarm with a wrong token", peer.address)
             raise InvalidParameter(WRONG_TOKEN)
+        protocol.check(node=Spoken(request.protocol, request.release), manager=protocol.OWN)
         reply = await self._office.admit(role, request, peer.address)
         log.info("a %s has joined the swarm from %s", role, peer.address)
         return reply

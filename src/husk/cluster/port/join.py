@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from husk.cluster.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.cluster.port import protocol
 from husk.cluster.port.faults import from_wire
 from husk.cluster.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, RootReply, RootRequest
+from husk.cluster.port.protocol import Spoken
 from husk.cluster.trust import authority
 from husk.cluster.trust.authority import Issued
 from husk.cluster.trust.holders import MANAGER_NAME, Holder
@@ -35,12 +37,14 @@ class Joined(NamedTuple):
 
 
 async def join(remotes: Sequence[Endpoint], request: JoinRequest, patience: float = PATIENCE) -> Joined:
-    """Become a node. `request` has everything but the key. InvalidParameter for a token that is none or is refused,
-    Unavailable where no manager answers, SystemFault for one that is not to be trusted."""
+    """Become a node. `request` has everything but the key, and what this node speaks. InvalidParameter for a token that
+    is none or is refused, Unavailable where no manager answers, SystemFault for one that is not to be trusted, Conflict
+    for one of a release that is too far away."""
     token = read_token(request.token)
     try:
         async with asyncio.timeout(patience):
             root = await _root(remotes, token)
+            request.protocol, request.release = protocol.OWN
             key, request.request = await asyncio.to_thread(authority.new_request)
             reply = await _call(remotes, joining_context(root), JOIN, request, CertificateReply)
     except TimeoutError:
@@ -52,6 +56,7 @@ async def _root(remotes: Sequence[Endpoint], token: JoinToken) -> bytes:
     reply = await _call(remotes, joining_context(None), ROOT, RootRequest(), RootReply)
     if not token.fits(reply.certificate):
         raise SystemFault(f"remote CA does not match fingerprint. Expected: {token.digest.hex()}")
+    protocol.check(node=protocol.OWN, manager=Spoken(reply.protocol, reply.release))
     return reply.certificate
 
 

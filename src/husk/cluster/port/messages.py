@@ -19,6 +19,9 @@ class RootReply(Message):
     """The root certificate whose digest join tokens carry, in PEM."""
 
     certificate: Annotated[bytes, 1] = b""
+    # The manager's version of the cluster protocol (`protocol.py`), and its release.
+    protocol: Annotated[int, 2] = 0
+    release: Annotated[str, 3] = ""
 
 
 class JoinRequest(Message):
@@ -34,6 +37,9 @@ class JoinRequest(Message):
     description: Annotated[bytes, 7] = b""
     # Of a manager's cluster port; 0 for the usual one.
     port: Annotated[int, 8] = 0
+    # The node's version of the cluster protocol, and its release.
+    protocol: Annotated[int, 9] = 0
+    release: Annotated[str, 10] = ""
 
 
 class RenewRequest(Message):

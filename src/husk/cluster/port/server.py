@@ -31,6 +31,7 @@ from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2.core import Limits
 from husk.rpc.protobuf import Message
 from husk.tasks import Tasks
+from husk.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -236,7 +237,7 @@ class ClusterPort:
     async def _handle(self, peer: Peer, stream: ServerStream) -> None:
         method = self._methods.get(stream.path)
         if method is None:
-            raise GrpcError(UNIMPLEMENTED, f"there is no {stream.path[:100]} here")
+            raise GrpcError(UNIMPLEMENTED, f"there is no {stream.path[:100]} here: Husk {__version__} does not know it")
         try:
             if (refused := refusal(peer, method.access, self._members, self._clock())) is not None:
                 self._complain(peer.address, "%s may not ask for %s: %s", peer, stream.path, refused.message)

@@ -17,7 +17,7 @@ from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.heartbeats import PERIOD, period_of
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import NodeDescription
-from husk.errors import Forbidden, HuskError, Unavailable
+from husk.errors import Conflict, Forbidden, HuskError, Unavailable
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -113,6 +113,8 @@ class Pulse:
         self._description = description
         # What the last answer was: empty where a manager has heard.
         self.trouble = ""
+        # Why managers and this node may misunderstand each other, though they are heard.
+        self._misfit = ""
         # Before the next try, where none has heard: each manager is asked soon, and then not all the time.
         self._pause = 0
         # As a manager said last.
@@ -147,7 +149,7 @@ class Pulse:
                 self._when_removed()
             self._pause = min(2 * self._pause or SECOND, PERIOD)
             return PERIOD if self.removed else self._pause
-        self.trouble, self.removed, self._pause = "", False, 0
+        self.trouble, self.removed, self._pause = self._misfit, False, 0
         self._period = period_of(beat.period_ns)
         return self._period
 
@@ -157,10 +159,14 @@ class Pulse:
             return
         try:
             await self._calls.describe(encoded(self._description))
-            self._description = None
+            self._description, self._misfit = None, ""
         except TooMany:  # it was said a moment ago: once more with the next beat
             pass
         except (Forbidden, Unavailable):
             raise
+        except Conflict as error:  # a release that is too far away, until one of them is another
+            if error.message != self._misfit:
+                log.warning("this node and its manager may misunderstand each other: %s", error.message)
+            self._misfit = error.message
         except HuskError as error:
             log.warning("the swarm does not know what this node is: %s", error.message)

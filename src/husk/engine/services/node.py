@@ -13,6 +13,7 @@ from husk.engine.logs.options import DRIVERS
 from husk.engine.services.machine import Machine
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.settings import NodeSpec
+from husk.version import CLUSTER_PROTOCOL
 
 NETWORK_DRIVERS = ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")
 
@@ -32,6 +33,8 @@ class NodeDescription(Struct, kw_only=True):
     engine_labels: dict[str, str] = {}
     # (type, name)
     plugins: list[tuple[str, str]] = []
+    # Its version of the cluster protocol; 0 where its release had none yet.
+    protocol: int = 0
 
 
 class NodeStatus(Struct, kw_only=True):
@@ -113,6 +116,7 @@ def describe(machine: Machine, engine_labels: dict[str, str], *, overlays: bool 
         engine_version=machine.version,
         engine_labels=engine_labels,
         plugins=plugins,
+        protocol=CLUSTER_PROTOCOL,
     )
 
 

@@ -106,9 +106,14 @@ class Workers:
         self._liveness.arrive(node)
 
     async def describe(self, node: str, description: NodeDescription) -> None:
+        """What a node is. Conflict, once it is written down, for one of a release that is too far away."""
+        from husk.cluster.port import protocol
+
         check(description)
         await self._nodes.describe(node, description)
         self._changed()
+        told = protocol.Spoken(description.protocol, description.engine_version)
+        protocol.check(node=told, manager=protocol.OWN)
 
     async def leave(self, node: str) -> None:
         """Its tasks are gone: others can come at once."""

@@ -6,12 +6,16 @@ from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.crowding import BURST
 from husk.cluster.port.faults import TooMany
 from husk.cluster.port.join import join
-from husk.cluster.port.messages import CertificateReply, JoinRequest
+from husk.cluster.port.managers import Managers
+from husk.cluster.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, RootReply, RootRequest
+from husk.cluster.port.peers import Peer
+from husk.cluster.port.protocol import OWN, Spoken
 from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust import authority
 from husk.cluster.trust.holders import Holder
+from husk.cluster.trust.identity import joining_context
 from husk.cluster.trust.tokens import new_token
-from husk.errors import InvalidParameter, SystemFault, Unavailable
+from husk.errors import Conflict, InvalidParameter, SystemFault, Unavailable
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
 
@@ -112,3 +116,47 @@ async def test_who_does_not_answer_is_given_up(swarm: PortedSwarm, port: Cluster
     swarm.admit = admit  # type: ignore[method-assign]
     with pytest.raises(Unavailable, match="Timeout was reached before node joined"):
         await join([swarm.endpoint], asking(swarm.tokens().worker), patience=0.5)
+
+
+async def test_both_sides_tell_what_they_speak(swarm: PortedSwarm, port: ClusterPort) -> None:
+    await join([swarm.endpoint], asking(swarm.tokens().worker))
+    request, _ = swarm.asked[0]
+    assert (request.protocol, request.release) == OWN
+
+
+async def test_a_node_of_a_release_that_is_too_far_away_does_not_show_its_token(
+    swarm: PortedSwarm, port: ClusterPort
+) -> None:
+    async def root(peer: Peer, request: RootRequest) -> RootReply:
+        return RootReply(certificate=swarm.root(), protocol=OWN.version + 2, release="9.9")
+
+    del port._methods[ROOT]
+    port.register_unary(ROOT, RootRequest, root, access="anybody")
+    with pytest.raises(Conflict, match=r"the manager \(Husk 9.9\) version 3, which are too far apart"):
+        await join([swarm.endpoint], asking(swarm.tokens().worker))
+    assert not swarm.asked
+
+
+async def test_a_manager_refuses_a_node_that_is_too_far_away(swarm: PortedSwarm, port: ClusterPort) -> None:
+    asked = asking(swarm.tokens().worker)
+    asked.protocol, asked.release = OWN.version + 2, "9.9"
+    managers = Managers([swarm.endpoint], joining_context(swarm.root()))
+    try:
+        with pytest.raises(Conflict, match=r"this node \(Husk 9.9\) speaks version 3"):
+            await managers.unary(JOIN, asked, CertificateReply)
+    finally:
+        await managers.close()
+    assert list(swarm.roles) == ["first"]
+
+
+@pytest.mark.parametrize("spoken", [Spoken(0, ""), Spoken(OWN.version + 1, "9.8")])
+async def test_neighbours_are_let_in(swarm: PortedSwarm, port: ClusterPort, spoken: Spoken) -> None:
+    asked = asking(swarm.tokens().worker)
+    _, asked.request = authority.new_request()
+    asked.protocol, asked.release = spoken
+    managers = Managers([swarm.endpoint], joining_context(swarm.root()))
+    try:
+        assert (await managers.unary(JOIN, asked, CertificateReply)).certificate
+    finally:
+        await managers.close()
+    assert swarm.roles["n1"] == "worker"

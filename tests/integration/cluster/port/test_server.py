@@ -50,8 +50,34 @@ async def test_a_handler_hears_who_calls(swarm: PortedSwarm) -> None:
     assert await asks(swarm, swarm.identity("m", "manager")) == b"m"
     assert await asks(swarm, swarm.identity("w", "worker"), "/test/Nodes") == b"w"
     assert await asks(swarm, joining_context(None), ROOT) == swarm.root()
-    with pytest.raises(NotImplementedYet, match="there is no /test/Nothing here"):
+    with pytest.raises(NotImplementedYet, match=r"there is no /test/Nothing here: Husk .* does not know it"):
         await asks(swarm, swarm.identity("m", "manager"), "/test/Nothing")
+
+
+async def test_a_call_that_is_not_known_ends_nothing_else(swarm: PortedSwarm, port: ClusterPort) -> None:
+    """A newer node asks for what this manager does not have; what it does on the same connection goes on."""
+
+    async def echo(peer: Peer, stream: ServerStream) -> None:
+        while (message := await stream.recv()) is not None:
+            await stream.send(message)
+
+    port.register("/test/Echo", echo, access="node")
+    swarm.roles["w"] = "worker"
+    managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
+    talking = await managers.stream("/test/Echo")
+    try:
+        for word in (b"before", b"after"):
+            await talking.send(word)
+            assert await talking.recv() == word
+            with pytest.raises(NotImplementedYet, match="does not know it"):
+                await managers.unary("/husk.cluster.v2.Dispatcher/Newer", RootRequest(), RootReply)
+            unknown = await managers.stream("/husk.cluster.v2.Dispatcher/NewerStream")
+            with pytest.raises(GrpcError, match="does not know it"):
+                await unknown.recv()
+        assert len(port.connections) == 1, "it is still the first"
+    finally:
+        talking.cancel()
+        await managers.close()
 
 
 def of_another_swarm(swarm: PortedSwarm) -> Identity:

@@ -28,7 +28,7 @@ from husk.engine.services.node import Node, NodeDescription
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
-from husk.errors import Forbidden, HuskError, InvalidParameter, Unavailable
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
@@ -241,6 +241,17 @@ async def test_a_node_that_cannot_say_what_it_is_lives_all_the_same(refusal: Hus
     for _ in range(2):
         await pulse.beat()
     assert calls.describe.await_count == 2, "it is said once more, and then no more"
+
+
+async def test_a_node_whose_release_is_too_far_away_says_so_and_lives() -> None:
+    calls = AsyncMock(heartbeat=AsyncMock(return_value=encoded(Beat(period_ns=PERIOD))))
+    calls.describe.side_effect = Conflict("too far apart")
+    pulse = Pulse(calls, NodeDescription(hostname="beta"))
+    for _ in range(2):
+        assert await pulse.beat() == PERIOD and pulse.trouble == "too far apart"
+    calls.describe.side_effect = None
+    await pulse.beat()
+    assert pulse.trouble == "", "its manager is another now"
 
 
 async def test_a_node_is_heard_as_often_as_the_manager_says() -> None:

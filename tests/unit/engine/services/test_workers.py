@@ -8,8 +8,9 @@ from husk.engine.services.liveness import Liveness
 from husk.engine.services.log_broker import LogBroker
 from husk.engine.services.node import NodeDescription
 from husk.engine.services.workers import LEFT, Workers, check
-from husk.errors import InvalidParameter
+from husk.errors import Conflict, InvalidParameter
 from husk.storage.state.store import StateStore
+from husk.version import CLUSTER_PROTOCOL
 
 from .swarm_room import SwarmRoom
 from .test_nodes import worker
@@ -84,6 +85,14 @@ async def test_a_node_says_what_it_is_and_that_it_goes(room: Room) -> None:
     status = room.nodes.find("w").status
     assert (status.state, status.message) == ("down", LEFT) and room.changed == 2
     room.alive.forget.assert_called_once_with("w")
+
+
+async def test_a_node_of_a_release_that_is_too_far_away_is_told_so(room: Room) -> None:
+    newer = NodeDescription(hostname="gamma", engine_version="9.9", protocol=CLUSTER_PROTOCOL + 2)
+    with pytest.raises(Conflict, match=r"this node \(Husk 9.9\) .* too far apart"):
+        await room.real.describe("w", newer)
+    assert room.nodes.find("w").description == newer, "docker node ls tells what it is"
+    await room.real.describe("w", NodeDescription(protocol=CLUSTER_PROTOCOL + 1))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""What a newer release writes and says: fields that this one does not know are ignored, wherever they are."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from husk.cluster.port import messages as trust
+from husk.cluster.records import News, Record
+from husk.engine.logs.records import LogQuery
+from husk.engine.model.network import Network
+from husk.engine.networks.sharing import Place
+from husk.engine.services.assignment_messages import (
+    Beat,
+    Given,
+    GivenValue,
+    Heard,
+    Known,
+    NetworkNews,
+    Report,
+    Reports,
+    Told,
+    decoded,
+    encoded,
+)
+from husk.engine.services.log_messages import Asked
+from husk.engine.services.model import ClusterObject
+from husk.engine.services.network_desk import Keys, Places, Sought
+from husk.engine.services.network_share import TunnelKey, Wish
+from husk.engine.services.no_store import NoStore
+from husk.engine.services.node import Node, NodeDescription, NodeStatus, manager_at
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.records import READERS, SwarmRecords
+from husk.engine.services.swarm import Membership
+from husk.registry.auth import Credentials
+from husk.rpc.protobuf import Message
+
+from .test_planner import make_service, make_task
+
+# A field with the number 99, as protobuf writes a text.
+FIELD_99 = b"\x9a\x06\x05newer"
+
+
+def with_more(value: Any) -> Any:
+    """The same as JSON has it, with a field in each object that nobody here knows."""
+    if isinstance(value, Struct):
+        fields = {
+            field.encode_name: with_more(getattr(value, field.name)) for field in msgspec.structs.fields(type(value))
+        }
+        return fields if value.__struct_config__.array_like else fields | {"newer": {"than": ["this"]}}
+    if isinstance(value, msgspec.Raw):
+        return value
+    if isinstance(value, list | tuple | frozenset):
+        return [with_more(one) for one in value]
+    if isinstance(value, dict):
+        return {key: with_more(one) for key, one in value.items()}
+    return value
+
+
+def node() -> Node:
+    described = NodeDescription(hostname="alpha", plugins=[("Log", "x")], generic={"gpu": 2})
+    return Node(
+        id="n", version=1, created_at="", updated_at="", description=described,
+        status=NodeStatus(state="ready", addr="192.0.2.1"), manager=manager_at("192.0.2.1"),
+    )  # fmt: skip
+
+
+def secret() -> ClusterObject:
+    return ClusterObject(
+        id="s", kind="secret", version=1, created_at="", updated_at="", name="s", labels={"a": "b"}, sealed=b"\xff"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "record"), [("service", make_service()), ("task", make_task(1)), ("secret", secret()), ("node", node())]
+)
+def test_records(kind: str, record: Any):
+    body = msgspec.json.encode(with_more(record))
+    assert b"newer" in body and READERS[kind](body) == record
+    records = SwarmRecords(NoStore())
+    assert records.take_in(News(5, True, (Record(kind, record.id, body, 5),))) and not records.unreadable
+
+
+def test_a_record_of_a_kind_that_is_not_known():
+    records = SwarmRecords(NoStore())
+    known = msgspec.json.encode(make_task(1))
+    strange = Record("extension", "x", b'{"anything": 1}', 5)
+    assert not records.take_in(News(5, True, (strange,), (("extension", "y"),)))
+    assert records.take_in(News(6, False, (strange, Record("task", make_task(1).id, known, 6))))
+    assert not records.unreadable and len(records.tasks) == 1
+
+
+TOLD = Told(
+    all=True,
+    complete=True,
+    node=NodeFacts(id="n", hostname="alpha", labels={"a": "b"}, plugins=frozenset({("Log", "x")})),
+    tasks=[Given(task=make_task(1), service=make_service(), credentials=Credentials("user", "word"))],
+    values=[GivenValue(kind="secret", id="s", data=b"\x00\xff")],
+    dropped=[("secret", "old")],
+    managers=[("n", "192.0.2.1:2377")],
+    networks=NetworkNews(all=True, records=[Known("overlay", "x", msgspec.Raw(b'{"newer": 1}'))]),
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        TOLD,
+        Reports(reports=[Report(task_id="t", status=make_task(1).status)]),
+        Heard(refused=["t"]),
+        Beat(period_ns=5),
+        node().description,
+        Wish(network="x", names=("web",)),
+        Places(places=[Place(network="x", address="10.0.0.2", node="n", kind="endpoint")]),
+        Keys(keys=["x/10.0.0.2"]),
+        Sought(network="x"),
+        TunnelKey(key="k", port=1),
+        Asked(node="n", tasks=["t"], query=LogQuery()),
+        Membership(node_id="n", managers=["192.0.2.1:2377"]),
+        Network(id="x", name="x", driver="overlay", created="", subnet="10.0.0.0/24", gateway="10.0.0.1"),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_messages(message: Struct):
+    body = msgspec.json.encode(with_more(message))
+    assert b"newer" in body
+    assert encoded(decoded(body, type(message))) == encoded(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        trust.RootRequest(),
+        trust.RootReply(certificate=b"x"),
+        trust.JoinRequest(token="x", request=b"y", port=5),
+        trust.RenewRequest(request=b"x"),
+        trust.CertificateReply(certificate=b"x", managers=["192.0.2.1:2377"]),
+        trust.FollowRequest(roots=b"x"),
+        trust.FollowReply(roots=b"x", renew=True),
+        trust.EnterRequest(request=b"x"),
+        trust.EnterReply(key=b"x", members=["192.0.2.1:2379"]),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_messages_about_trust(message: Message):
+    assert type(message).decode(message.encode() + FIELD_99) == message
