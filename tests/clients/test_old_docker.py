@@ -119,10 +119,10 @@ def test_a_registry(docker: OldDocker) -> None:
 
 
 def test_networks_and_volumes(docker: OldDocker) -> None:
-    docker("network", "create", "--subnet", "10.213.7.0/24", "shared")
+    docker("network", "create", "--subnet", "10.229.7.0/24", "shared")
     docker("volume", "create", "--label", "a=b", "kept")
     docker("run", "-d", "--name", "server", "--network", "shared", "-v", "kept:/data", "busybox", "sleep", "600")
-    assert "10.213.7." in docker("run", "--rm", "--network", "shared", "busybox", "nslookup", "server")
+    assert "10.229.7." in docker("run", "--rm", "--network", "shared", "busybox", "nslookup", "server")
     assert "kept" in docker("volume", "ls", "-q", "-f", "label=a=b")
     assert "volume is in use" in docker("volume", "rm", "kept", status=1)
     docker("network", "disconnect", "shared", "server")

@@ -105,7 +105,7 @@ def test_names_and_references(pair: Pair) -> None:
 def test_wait_conditions(pair: Pair) -> None:
     def script(engine: Engine) -> object:
         told: dict[str, object] = {}
-        engine.create("box", Cmd=["sh", "-c", "sleep 0.2; exit 5"])
+        engine.create("box", Cmd=["sh", "-c", "sleep 1; exit 5"])
         told["not running"] = engine.post("/containers/box/wait")
         with ThreadPoolExecutor(2) as threads:
             waiting = {

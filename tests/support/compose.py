@@ -74,8 +74,8 @@ class Project:
 
     @contextlib.contextmanager
     def process(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """A command that goes on. Command and plugin are a process group of their own, as at a terminal: the signal of
-        Ctrl-C goes to both (`os.killpg`). What is left of them at the end is killed."""
+        """A command that goes on. Command and plugin are a process group of their own; what is left of it at the end
+        is killed. A signal is for the command: without a terminal it hands it on, and the plugin must not get two."""
         running = subprocess.Popen(
             ["docker", "compose", *arguments],
             cwd=self.directory,

@@ -28,7 +28,7 @@ from tests.support.server import Server
 
 __all__ = ["COMMAND_TIMEOUT", "Answer", "CommandFailed", "Daemon"]
 
-START_DEADLINE = 30.0
+START_DEADLINE = 60.0
 STOP_DEADLINE = 40.0
 # Containers that are removed at once after a test.
 _REMOVALS = 8

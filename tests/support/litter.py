@@ -17,7 +17,7 @@ from husk.config import Config
 from husk.kernel import cgroups, mount
 
 # A process that was told to end, and the kernel's own clean-up after it, get this long before they count as left over.
-SETTLE_DEADLINE = 3.0
+SETTLE_DEADLINE = 20.0
 
 
 class Traces:

@@ -30,7 +30,14 @@ class Swarm:
         return self.daemon.docker(*given).stdout.strip()
 
     def update(self, name: str, *options: str) -> None:
-        self.daemon.docker("service", "update", "-d", "--no-resolve-image", *options, name)
+        """Change a service. The engine may write down how the last change went between the client's two calls."""
+
+        def done() -> bool:
+            asked = self.daemon.docker("service", "update", "-d", "--no-resolve-image", *options, name, check=False)
+            assert asked.returncode == 0 or "update out of sequence" in asked.stderr, asked.stderr
+            return asked.returncode == 0
+
+        until(done, "a change of the service as it is")
 
     def remove_all(self) -> None:
         """Back to no services, and no containers of theirs."""
@@ -65,7 +72,7 @@ class Swarm:
         slots = {task.get("Slot") for task in tasks}
         return found if len(found) == count == len(slots) and found == wanted else []
 
-    def settles(self, name: str, count: int, deadline: float = 60.0) -> list[str]:
+    def settles(self, name: str, count: int, deadline: float = 100.0) -> list[str]:
         return until(lambda: self.settled(name, count), f"{name} has {count} running tasks", deadline)
 
     def states(self, name: str) -> list[str]:

@@ -9,12 +9,14 @@ from husk.tasks import Tasks
 
 T = TypeVar("T")
 
-# Between two looks, in seconds: soon at first, then a part of what was waited for already. A look is often a request,
-# and whoever asks all the time keeps the daemon from what is waited for.
-_SOONEST, _LATEST, _PART = 0.005, 0.05, 0.1
+# Between two looks, in seconds: soon at first, then a part of what was waited for already. A look is often a request or
+# a command, and whoever asks all the time keeps the daemon from what is waited for.
+_SOONEST, _LATEST, _PART = 0.005, 0.2, 0.1
+# In an event loop a look costs little.
+_SOONEST_ASYNC = 0.001
 
 
-def until(condition: Callable[[], T], what: str, deadline: float = 60.0) -> T:
+def until(condition: Callable[[], T], what: str, deadline: float = 100.0) -> T:
     """Return the first true value of `condition`; fail with `what` was waited for when there is none in time."""
     begun = time.monotonic()
     while True:
@@ -22,20 +24,25 @@ def until(condition: Callable[[], T], what: str, deadline: float = 60.0) -> T:
             return value
         waited = time.monotonic() - begun
         assert waited < deadline, f"waited {deadline:g} seconds in vain: {what}"
-        time.sleep(min(max(_SOONEST, waited * _PART), _LATEST))
+        time.sleep(_pause(waited, _SOONEST))
 
 
 wait_until = until
 
 
-async def until_async(condition: Callable[[], T], what: str, deadline: float = 60.0) -> T:
+def _pause(waited: float, soonest: float) -> float:
+    return min(max(soonest, waited * _PART), _LATEST)
+
+
+async def until_async(condition: Callable[[], T], what: str, deadline: float = 100.0) -> T:
     """The same in an event loop, which goes on meanwhile."""
-    end = time.monotonic() + deadline
+    begun = time.monotonic()
     while True:
         if value := condition():
             return value
-        assert time.monotonic() < end, f"waited {deadline:g} seconds in vain: {what}"
-        await asyncio.sleep(0.001)
+        waited = time.monotonic() - begun
+        assert waited < deadline, f"waited {deadline:g} seconds in vain: {what}"
+        await asyncio.sleep(_pause(waited, _SOONEST_ASYNC))
 
 
 _soon = Tasks()

@@ -59,12 +59,15 @@ COUNT = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo $i; [ $((i % 100)) = 0 
 @pytest.mark.parametrize("compress", ["false", "true"])
 def test_rotation_loses_no_line(daemon: Daemon, driver: str, compress: str) -> None:
     options = ("--log-driver", driver, "--log-opt", f"compress={compress}", *ROTATED)
-    daemon.docker("run", "-d", "--name", "box", *options, "busybox", "sh", "-c", COUNT)
-    assert daemon.docker("logs", "-f", "box").stdout == numbers(1, 3000)
-    kept = files(daemon, full_id(daemon, "box"))
-    assert len(kept) > 3
-    packed = [path for path in kept if path.suffix == ".gz"]
-    assert bool(packed) == (compress == "true")
+    with counting(daemon, *options) as (box, count):
+        follower = daemon.docker_process("logs", "-f", box)
+        for first in range(1, 3000, 600):
+            count(first, first + 599)
+    with follower:
+        assert follower.communicate(timeout=60)[0].decode() == numbers(1, 3000)
+    assert len(files(daemon, box)) > 3
+    packing = compress == "true"
+    until(lambda: any(path.suffix == ".gz" for path in files(daemon, box)) == packing, "old files are packed if wanted")
     assert daemon.docker("logs", "box").stdout == numbers(1, 3000)
     assert daemon.docker("logs", "--tail", "2500", "box").stdout == numbers(501, 3000)
     assert daemon.docker("logs", "--tail", "1", "box").stdout == "3000\n"
@@ -83,9 +86,17 @@ def test_since_and_until_go_across_files(daemon: Daemon) -> None:
 
 
 def test_long_lines_and_binary_output_go_across_files(daemon: Daemon) -> None:
-    script = "for i in $(seq 30); do head -c 5000 /dev/urandom; sleep 0.02; done | tee /all"
-    daemon.docker("run", "-d", "--name", "box", *ROTATED, "busybox", "sh", "-c", script)
-    daemon.docker("wait", "box")
+    script = "while read line; do head -c 5000 /dev/urandom; done | tee /all"
+    with daemon.docker_process("run", "-i", "--name", "box", *ROTATED, "busybox", "sh", "-c", script) as client:
+        assert client.stdin is not None and client.stdout is not None
+        for rotations in range(1, 4):
+            client.stdin.write(b"more\n" * 8)
+            client.stdin.flush()
+            assert len(client.stdout.read(8 * 5000)) == 8 * 5000
+            box = full_id(daemon, "box")
+            until(lambda: len(files(daemon, box)) > rotations, "the full file is put aside")  # noqa: B023
+        client.stdin.close()
+        assert client.wait(60) == 0
     daemon.docker("cp", "box:/all", str(daemon.directory / "all"))
     answer = daemon.http("GET", "/containers/box/logs?stdout=1").body
     data = b""
@@ -93,7 +104,6 @@ def test_long_lines_and_binary_output_go_across_files(daemon: Daemon) -> None:
         size = int.from_bytes(answer[4:8], "big")
         data, answer = data + answer[8 : 8 + size], answer[8 + size :]
     assert data == (daemon.directory / "all").read_bytes()
-    assert len(files(daemon, full_id(daemon, "box"))) > 2
 
 
 def test_old_files_go(daemon: Daemon) -> None:
@@ -109,7 +119,10 @@ def test_old_files_go(daemon: Daemon) -> None:
 
 
 def test_one_file_is_enough(daemon: Daemon) -> None:
-    daemon.docker("run", "--name", "box", "--log-opt", "max-size=20k", "busybox", "sh", "-c", COUNT)
+    # One file is kept as two of half the size.
+    with counting(daemon, "--log-opt", "max-size=20k", room=10_240) as (_, count):
+        for first in range(1, 3000, 200):
+            count(first, first + 199)
     shown = daemon.docker("logs", "box").stdout
     assert shown.endswith("3000\n") and numbers(1, 3000).endswith(shown) and len(shown) < 13_000
     assert sum(path.stat().st_size for path in files(daemon, full_id(daemon, "box"))) < 60_000

@@ -35,11 +35,25 @@ def text(daemon: Daemon, container: str, query: str = "") -> bytes:
     return b"".join(data for _, data in split_frames(logs(daemon, container, query).body))
 
 
+def said(daemon: Daemon, *deeds: str) -> str:
+    """A container that has done these one after the other, to its end: each when what the one before has written is in
+    the log. Otherwise two may be read at once, as of one moment, and those of two streams in any order."""
+    container = run(daemon, "".join(f"read word; {deed}\n" for deed in deeds), wait=False, OpenStdin=True)
+    with RawClient(daemon.raw(20)) as writer:
+        writer.request("POST", f"/containers/{container}/attach?stream=1&stdin=1", headers={"Upgrade": "tcp"})
+        writer.head()
+        for number in range(len(deeds)):
+            writer.socket.sendall(b"on\n")
+            until(lambda n=number: text(daemon, container).count(b"\n") > n, "its line is in the log")  # type: ignore[misc]
+    assert daemon.http("POST", f"/containers/{container}/wait").status == 200
+    return container
+
+
 # --- bytes
 
 
 def test_frames_per_stream(daemon: Daemon):
-    container = run(daemon, "echo one; sleep 0.02; echo two >&2; sleep 0.02; echo three")
+    container = said(daemon, "echo one", "echo two >&2", "echo three")
     answer = logs(daemon, container)
     assert answer.headers["Content-Type"] == "application/vnd.docker.multiplexed-stream"
     assert answer.body == (b"\x01\0\0\0\0\0\0\x04one\n\x02\0\0\0\0\0\0\x04two\n\x01\0\0\0\0\0\0\x06three\n")
@@ -168,7 +182,7 @@ def test_timestamps(daemon: Daemon):
 
 
 def test_since_and_until(daemon: Daemon):
-    container = run(daemon, "echo a; sleep 0.05; echo b; sleep 0.05; echo c")
+    container = said(daemon, "echo a", "echo b", "echo c")
     stamps = [line.split()[0].decode() for line in text(daemon, container, "timestamps=1").splitlines()]
     seconds = [_unix(stamp) for stamp in stamps]
     assert text(daemon, container, f"since={seconds[1]}") == b"b\nc\n"
@@ -253,6 +267,7 @@ def test_follow_with_tail(daemon: Daemon):
 
 def test_follow_until_a_moment(daemon: Daemon):
     container = run(daemon, "while true; do echo x; sleep 0.02; done", wait=False)
+    until(lambda: text(daemon, container), "it writes")
     assert b"x\n" in text(daemon, container, f"follow=1&until={time.time() + 0.3:.9f}")
 
 

@@ -193,7 +193,7 @@ def _address(daemon: Daemon, last: int) -> str:
 
 
 def test_none_network_has_loopback_alone(daemon: Daemon):
-    assert sh(daemon, "ls /sys/class/net; ping -c1 -W1 127.0.0.1 > /dev/null && echo lo", "--net", "none") == "lo\nlo\n"
+    assert sh(daemon, "ls /sys/class/net; ping -c1 -W9 127.0.0.1 > /dev/null && echo lo", "--net", "none") == "lo\nlo\n"
 
 
 def test_host_network_is_the_hosts(daemon: Daemon):
@@ -204,7 +204,7 @@ def test_host_network_is_the_hosts(daemon: Daemon):
 
 
 def test_bridge_has_an_address_and_reaches_its_gateway(daemon: Daemon):
-    script = f"ip -4 -o addr show dev eth0; ip route; ping -c1 -W2 {_address(daemon, 1)}"
+    script = f"ip -4 -o addr show dev eth0; ip route; ping -c1 -W20 {_address(daemon, 1)}"
     text = sh(daemon, script)
     assert re.search(rf"inet {re.escape(_address(daemon, 0)[:-1])}\d+/24", text)
     assert f"default via {_address(daemon, 1)} dev eth0" in text
@@ -220,7 +220,7 @@ def test_two_containers_reach_each_other(daemon: Daemon):
 
 def test_an_unprivileged_user_may_listen_low_and_ping(daemon: Daemon):
     script = "nc -l -p 80 & until grep -q ':0050 ' /proc/net/tcp /proc/net/tcp6; do sleep 0.01; done; echo listens; "
-    seen = sh(daemon, script + "ping -c1 -W1 127.0.0.1 | tail -1", "-u", "4242")
+    seen = sh(daemon, script + "ping -c1 -W9 127.0.0.1 | tail -1", "-u", "4242")
     assert seen.startswith("listens\n")
 
 

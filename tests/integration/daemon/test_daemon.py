@@ -68,7 +68,7 @@ def test_two_daemons_run_side_by_side(daemon, image):
         other.docker("run", "-d", "--name", "same", image, "sleep", "1000")
         assert daemon.docker("ps", "-q").stdout != other.docker("ps", "-q").stdout
     assert daemon.docker("ps", "--format", "{{.Names}}").stdout == "same\n"
-    daemon.docker("run", "--rm", image, "ping", "-c1", "-W2", daemon.config.bip.split("/")[0])
+    daemon.docker("run", "--rm", image, "ping", "-c1", "-W20", daemon.config.bip.split("/")[0])
 
 
 def test_sighup_reloads_what_can_be_reloaded(tmp_path):

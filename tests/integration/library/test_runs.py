@@ -97,10 +97,11 @@ async def test_one_that_is_started_again_is_a_container_like_all_others(engine: 
 async def test_one_with_a_terminal_and_one_with_a_log_have_a_monitor(engine: husk.Engine):
     for options in ({"tty": True}, {"log_driver": "json-file"}):
         async with asyncio.TaskGroup() as group:
-            run = group.create_task(engine.run("busybox", "sleep 0.5", network="none", **options))
+            run = group.create_task(engine.run("busybox", "sleep 100", network="none", **options))
             box = await running(engine)
             assert has_monitor(box.id)
-        assert run.result().ok
+            await box.kill()
+        assert run.result().exit_code == 137
 
 
 async def test_what_a_process_leaves_behind_ends_with_the_first(engine: husk.Engine):

@@ -53,8 +53,8 @@ def test_a_firewall_that_drops_is_told_and_can_be_told_about_us(outside: str) ->
         def warnings() -> list[str]:
             return [w for w in daemon.http("GET", "/info").json()["Warnings"] or [] if "nftables table" in w]
 
-        def reached() -> bool:
-            command = ["run", "--rm", "busybox", "ping", "-c1", "-W1", outside]
+        def reached(seconds: int = 20) -> bool:
+            command = ["run", "--rm", "busybox", "ping", "-c1", f"-W{seconds}", outside]
             return daemon.docker(*command, check=False).returncode == 0
 
         assert (warnings(), reached()) == ([], True)
@@ -62,7 +62,7 @@ def test_a_firewall_that_drops_is_told_and_can_be_told_about_us(outside: str) ->
         iptables("-P", "FORWARD", "DROP")
         iptables("-N", "DOCKER-USER")
         iptables("-A", "FORWARD", "-j", "DOCKER-USER")
-        assert not reached()
+        assert not reached(1)
         [warning] = warnings()
         assert "chain FORWARD of the nftables table ip filter drops forwarded packets by default" in warning
         daemon.restart()
@@ -85,14 +85,14 @@ def test_rules_of_the_old_kind_are_told_and_can_be_told_about_us(outside: str) -
         def warnings() -> list[str]:
             return [w for w in daemon.http("GET", "/info").json()["Warnings"] or [] if "iptables-legacy" in w]
 
-        def reached() -> bool:
-            command = ["run", "--rm", "busybox", "ping", "-c1", "-W1", outside]
+        def reached(seconds: int = 20) -> bool:
+            command = ["run", "--rm", "busybox", "ping", "-c1", f"-W{seconds}", outside]
             return daemon.docker(*command, check=False).returncode == 0
 
         assert warnings() == []
         assert legacy("-P", "FORWARD", "DROP").returncode == 0
         try:
-            assert not reached()
+            assert not reached(1)
             [warning] = until(warnings, "the rules to be looked at again")
             assert "chain FORWARD of iptables-legacy drops forwarded packets" in warning
             told = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True).stdout

@@ -24,7 +24,7 @@ from tests.support.daemon import Daemon
 from tests.support.lifecycle import inspect
 
 T = TypeVar("T")
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 
 class Outside(NamedTuple):

@@ -10,10 +10,10 @@ from tests.support.free_ports import free_port
 
 
 def test_address_and_mac_of_choice(net):
-    net.create("fixed", "--subnet", "10.216.0.0/24")
+    net.create("fixed", "--subnet", "10.224.0.0/24")
     # The next address is one that waits in the warm pool after this:
     net.run("first", "--network", "fixed")
-    for address in ("10.216.0.3", "10.216.0.4", "10.216.0.77"):
+    for address in ("10.224.0.3", "10.224.0.4", "10.224.0.77"):
         mac = f"02:00:00:00:00:{address.rpartition('.')[2].zfill(2)}"
         name = "c" + address.replace(".", "-")
         net.run(name, "--network", "fixed", "--ip", address, "--mac-address", mac)
@@ -22,7 +22,7 @@ def test_address_and_mac_of_choice(net):
         assert mac in shown
         assert net.pings("first", address)
     assert "Address already in use" in refused(
-        net, "run", "--network", "fixed", "--ip", "10.216.0.77", "busybox", "true"
+        net, "run", "--network", "fixed", "--ip", "10.224.0.77", "busybox", "true"
     )
     net.create("loose")
     assert "only when connecting to networks with user configured subnets" in refused(
@@ -196,7 +196,7 @@ def test_a_guest_shares_its_network_on_though_its_host_has_ended(net):
 
 
 def test_the_last_addresses_are_not_kept_by_warm_sandboxes(net):
-    net.create("tiny", "--subnet", "10.221.0.0/29")
+    net.create("tiny", "--subnet", "10.225.0.0/29")
     net.run("first", "--network", "tiny")
     for number in range(4):
         net.run(f"other{number}")

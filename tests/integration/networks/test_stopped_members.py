@@ -7,15 +7,15 @@ from tests.support.client import Answer
 
 
 def test_connecting_again_before_the_start_is_fine_and_changes_nothing(net: Network):
-    net.create("mine", "--subnet", "10.219.0.0/24")
-    net.daemon.docker("create", "--name", "sleeper", "--network", "mine", "--ip", "10.219.0.5", "busybox", "sleep", "9")
+    net.create("mine", "--subnet", "10.226.0.0/24")
+    net.daemon.docker("create", "--name", "sleeper", "--network", "mine", "--ip", "10.226.0.5", "busybox", "sleep", "9")
     assert _connect(net, "mine", "sleeper").status == 200
-    assert _connect(net, "mine", "sleeper", {"IPAMConfig": {"IPv4Address": "10.219.0.7"}}).status == 200
+    assert _connect(net, "mine", "sleeper", {"IPAMConfig": {"IPv4Address": "10.226.0.7"}}).status == 200
     strange = _connect(net, "mine", "sleeper", {"IPAMConfig": {"IPv4Address": "10.220.0.7"}})
     assert strange.status == 400
     assert "no configured subnet or ip-range contain the IP address 10.220.0.7" in strange.message
     net.daemon.docker("start", "sleeper")
-    assert net.address("sleeper", "mine") == "10.219.0.5"
+    assert net.address("sleeper", "mine") == "10.226.0.5"
     again = _connect(net, "mine", "sleeper")
     assert (again.status, again.message) == (403, "endpoint with name sleeper already exists in network mine")
 

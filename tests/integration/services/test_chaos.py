@@ -20,8 +20,8 @@ from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
 SECONDS = float(os.environ.get("HUSK_CHAOS_SECONDS", "30"))
-# How long a service may take from any disturbance to its declared state.
-BOUND = 15.0
+# How long a service may take from any disturbance to its declared state, on a machine that does much else.
+BOUND = 60.0
 REPLICAS = 4
 
 

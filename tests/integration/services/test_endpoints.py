@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.networks.conftest import serving
-from tests.support.free_ports import free_port
+from tests.support.free_ports import free_port, free_ports
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
@@ -143,7 +143,7 @@ def test_virtual_addresses_are_kept_and_given_back(fresh_swarm: Swarm) -> None:
 
 def test_a_port_in_ingress_mode_is_shared_by_the_tasks(swarm: Swarm) -> None:
     daemon = swarm.daemon
-    port = free_port()
+    port = free_ports(2)
     swarm.create("web", "--replicas", "2", "--publish", f"{port}:80", args=SERVER)
     names = {container[:12] for container in swarm.settles("web", 2)}
     seen: set[str] = set()

@@ -120,7 +120,7 @@ def test_a_new_task_counts_when_it_is_healthy(swarm: Swarm) -> None:
     swarm.update("web", "--health-cmd", "test -e /ready", "--health-start-period", "60s", "--env-add", "A=2")
     new = until(lambda: set(swarm.containers("web")) - set(before), "the new one is there").pop()
     assert set(before) < set(swarm.containers("web")), "the old one stays until the new one is healthy"
-    assert "starting" in swarm.states("web")
+    until(lambda: "starting" in swarm.states("web"), "it is known to start")
     swarm.daemon.docker("exec", new, "touch", "/ready")
     until(lambda: swarm.update_state("web") == "completed", "it completes")
     assert swarm.settles("web", 1) == [new]
@@ -150,7 +150,7 @@ def test_nobody_notices_an_update_that_starts_first(swarm: Swarm) -> None:
 
     def answer() -> str:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/page", timeout=5) as page:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/page", timeout=20) as page:
                 return str(page.read().decode())
         except OSError as error:
             return repr(error)

@@ -27,6 +27,6 @@ def on_both_loops(test: Callable[..., Coroutine[object, object, None]]) -> Calla
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(0.001)

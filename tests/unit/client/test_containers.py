@@ -89,7 +89,7 @@ async def test_its_time_is_over(client, engine):
         return Unanswered()
 
     engine.answers("POST", "/containers/c1/attach", attach)
-    result = await client.run("busybox", timeout=0.2)
+    result = await client.run("busybox", timeout=1)
     assert (result.timed_out, result.stdout, result.ok) == (True, b"begun", False)
     assert engine.last("POST", "/containers/c1/kill")
     assert removed(engine) == ["/containers/c1"]

@@ -61,7 +61,7 @@ async def test_all_is_asked_for_in_one_call_and_its_connection_is_used_again(cli
 
 async def test_its_time_is_over(client, engine):
     until_killed(engine, frame(1, b"begun"))
-    result = await client.run("busybox", timeout=0.2)
+    result = await client.run("busybox", timeout=1)
     assert (result.timed_out, result.stdout, result.exit_code) == (True, b"begun", 137)
     assert asked(engine) == ["POST /containers/run", "POST /containers/c1/kill"]
 

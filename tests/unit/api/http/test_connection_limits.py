@@ -13,7 +13,7 @@ from tests.unit.api.http.test_connection import GET, at_once
 
 
 async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
-    async with serving(at_once, tmp_path, Limits(head_time=0.1)) as connect, connect() as client, connect() as silent:
+    async with serving(at_once, tmp_path, Limits(head_time=0.5)) as connect, connect() as client, connect() as silent:
         client.send(GET % 1)
         assert await client.answer() == (200, b"/1")
         client.send(b"GET / HTTP/1.1\r\n")
@@ -23,7 +23,7 @@ async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_idles_too_long(tmp_path: Path) -> None:
-    async with serving(at_once, tmp_path, Limits(idle_time=0.1)) as connect, connect() as client:
+    async with serving(at_once, tmp_path, Limits(idle_time=0.5)) as connect, connect() as client:
         client.send(GET % 1)
         assert await client.answer() == (200, b"/1")
         assert await client.closed()
