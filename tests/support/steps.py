@@ -16,10 +16,11 @@ from husk.engine.builder.operations import CacheMount, Exec, Mount, Process
 from husk.engine.builder.progress import Status
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.stacks import elements
-from husk.engine.builder.steps.cache_mounts import KIND, CacheMounts, Kept
+from husk.engine.builder.steps.cache_mounts import CacheMounts, Kept
 from husk.engine.builder.steps.mounts import Diffs, Mounts
 from husk.engine.builder.steps.run import Steps
 from husk.engine.host import Host
+from husk.engine.model.build import CACHE_MOUNT
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
 from husk.engine.networks.service import Networks
@@ -231,7 +232,7 @@ async def open_bench(config: Config, runtime: str = "") -> AsyncIterator[Bench]:
         if not stacks.root.exists():
             stacks.root.mkdir()
             make_busybox(stacks.add("busybox"))
-        kept = state.records(KIND, Kept)
+        kept = state.records(CACHE_MOUNT, Kept)
         directories = await asyncio.to_thread(CacheDirectories.open, config.data_root / "cache-mounts", set(kept))
         caches = await CacheMounts.open(directories, state, kept.values())
         stack.push_async_callback(caches.close)

@@ -3,9 +3,9 @@
 Builds need much that nothing else does. A daemon that never builds loads none of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from husk.config import Config
 from husk.engine.host import Host
@@ -20,10 +20,23 @@ from husk.storage.workers.nursery import Nursery
 from husk.watch import Watch
 
 if TYPE_CHECKING:
+    from husk.engine.builder.prune import Item
     from husk.engine.builder.service import Builder
     from husk.registry.client import RegistryClient
 
-LateBuilder: TypeAlias = "Once[Builder]"
+
+class LateBuilder(Once["Builder"]):
+    def __init__(self, make: "Callable[[], Coroutine[object, object, Builder]]", state: StateStore) -> None:
+        super().__init__(make, "open the builder")
+        self._state = state
+
+    async def cache(self) -> "list[Item]":
+        """What builds have kept. Where they have kept nothing, nothing is loaded to say so."""
+        from husk.engine.model.build import CACHE_MOUNT, RECORD
+
+        if self.made is None and not any((await self._state.fetch_several((RECORD, CACHE_MOUNT))).values()):
+            return []
+        return await (await self.get()).items()
 
 
 def late_builder(
@@ -64,7 +77,7 @@ def late_builder(
             )
         )
 
-    builder = Once(make, "open the builder")
+    builder = LateBuilder(make, state)
     stack.push_async_callback(_close, builder)
     return builder
 

@@ -1,5 +1,7 @@
 """How much room do things take? `docker system df`."""
 
+from typing import TYPE_CHECKING
+
 from msgspec import UNSET
 
 from husk.api.call import Call
@@ -14,10 +16,12 @@ from husk.api.versioning import Version
 from husk.api.views import containers as container_views
 from husk.api.views import images as image_views
 from husk.api.views import volumes as volume_views
-from husk.engine.builder.prune import Item
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from husk.engine.builder.prune import Item
 
 TYPES = ("container", "image", "volume", "build-cache")
 BUILD_CACHE_FILTERS = (
@@ -136,11 +140,10 @@ def _sums(
 
 
 async def _builds(call: Call) -> list[BuildCacheRecord]:
-    builder = await call.engine.builder.get()
-    return [_build(item) for item in await builder.items()]
+    return [_build(item) for item in await call.engine.builder.cache()]
 
 
-def _build(item: Item) -> BuildCacheRecord:
+def _build(item: "Item") -> BuildCacheRecord:
     return BuildCacheRecord(
         id=item.id,
         parents=item.parents or UNSET,

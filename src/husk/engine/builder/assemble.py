@@ -45,7 +45,6 @@ from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Exporter, Solves
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps import platforms
-from husk.engine.builder.steps.cache_mounts import KIND as CACHE_MOUNT
 from husk.engine.builder.steps.cache_mounts import CacheMounts
 from husk.engine.builder.steps.cache_mounts import Kept as KeptCacheMount
 from husk.engine.builder.steps.mounts import Mounts
@@ -54,6 +53,7 @@ from husk.engine.host import Host
 from husk.engine.images.held import LayerHolder
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
+from husk.engine.model.build import CACHE_MOUNT
 from husk.engine.networks.service import Networks
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform

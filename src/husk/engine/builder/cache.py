@@ -18,10 +18,10 @@ from msgspec import Struct
 from husk.engine.builder import stacks
 from husk.engine.builder.solver import Record
 from husk.engine.images.store import Pins
+from husk.engine.model.build import RECORD
 from husk.engine.model.clock import now_ns
 from husk.storage.state.store import Change, StateStore
 
-KIND = "build-record"
 # What clients upload has another address each time, though it be the same: the first keys of a record, and the latest.
 _FIRST_KEYS, _MOST_KEYS = 8, 100
 
@@ -79,11 +79,11 @@ class BuildCache:
         """Forget records whose diffs are gone, and remove diffs and layers that no record names."""
         cache = cls(state, diffs, pins, layers)
         lost = []
-        for kept in state.records(KIND, Kept).values():
+        for kept in state.records(RECORD, Kept).values():
             if all(diffs.has(diff) for output in kept.record.outputs for diff in stacks.diffs_in(output)):
                 cache._add(kept)
             else:
-                lost.append(Change(KIND, kept.id, None))
+                lost.append(Change(RECORD, kept.id, None))
         if lost:
             await state.settle(*lost, lazy=True)
         await cache._remove_nobodys([*diffs.all(), *stacks.elements(stacks.of_layers(layers.all))])
@@ -215,7 +215,7 @@ class BuildCache:
         for element in kept.record.made:
             if self._makers.get(element) == kept.id:
                 del self._makers[element]
-        await self._state.settle(Change(KIND, kept.id, None), lazy=True)
+        await self._state.settle(Change(RECORD, kept.id, None), lazy=True)
 
     async def _remove_nobodys(self, elements: Collection[str]) -> None:
         named = {element for kept in self._records.values() for element in _elements_of(kept.record)}
@@ -241,4 +241,4 @@ def _elements_of(record: Record) -> list[str]:
 
 
 def _change(kept: Kept) -> Change:
-    return Change(KIND, kept.id, msgspec.json.encode(kept))
+    return Change(RECORD, kept.id, msgspec.json.encode(kept))

@@ -58,7 +58,7 @@ class Builder:
         self.context = url.encode()
         return SimpleNamespace(id="sha256:0123456789abcdef")
 
-    async def items(self) -> list[Item]:
+    async def cache(self) -> list[Item]:
         return [ITEM]
 
     async def prune(self, filters: Any, *, all: bool, keep: int) -> Pruned:

@@ -27,7 +27,7 @@ class FakeBuilder:
     async def get(self) -> "FakeBuilder":
         return self
 
-    async def items(self) -> list[Item]:
+    async def cache(self) -> list[Item]:
         return [item("a", 10, in_use=True), item("b", 20), item("c", 40, shared=True)]
 
     async def prune(self, filters: Filters, *, all: bool, keep: int) -> Any:

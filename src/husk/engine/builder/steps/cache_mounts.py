@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from husk.engine.builder.prune import Item
+from husk.engine.model.build import CACHE_MOUNT
 from husk.engine.model.clock import now_ns
 from husk.errors import Conflict, HuskError, NotFound
 from husk.storage.state.store import Change
@@ -31,7 +32,6 @@ from husk.threads import removals, trees
 
 log = logging.getLogger(__name__)
 
-KIND = "build-cache-mount"
 TYPE = "exec.cachemount"
 
 
@@ -128,7 +128,7 @@ class CacheMounts:
         found = list(records)
         there = await asyncio.to_thread(lambda: [one for one in found if directories.has(one.name)])
         names = {one.name for one in there}
-        lost = [Change(KIND, one.name, None) for one in found if one.name not in names]
+        lost = [Change(CACHE_MOUNT, one.name, None) for one in found if one.name not in names]
         if lost:
             await state.settle(*lost, lazy=True)
         return cls(directories, state, there)
@@ -309,7 +309,9 @@ class CacheMounts:
 
     async def _save(self, directory: _Directory) -> None:
         if directory.kept.name in self._by_name:
-            await self._state.settle(Change(KIND, directory.kept.name, msgspec.json.encode(directory.kept)), lazy=True)
+            await self._state.settle(
+                Change(CACHE_MOUNT, directory.kept.name, msgspec.json.encode(directory.kept)), lazy=True
+            )
 
     async def _forget(self, directory: _Directory) -> None:
         """Its record goes first: a directory without one is removed at the next start at the latest."""
@@ -322,5 +324,5 @@ class CacheMounts:
             self._call(cache)
             if not cache.waiting:
                 del self._caches[kept.key]
-        await self._state.settle(Change(KIND, kept.name, None), lazy=True)
+        await self._state.settle(Change(CACHE_MOUNT, kept.name, None), lazy=True)
         await removals(self._directories.remove, kept.name)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.builder.steps.cache_mounts import KIND, CacheMounts, Kept, Wanted
+from husk.engine.builder.steps.cache_mounts import CacheMounts, Kept, Wanted
+from husk.engine.model.build import CACHE_MOUNT
 from husk.errors import Conflict, NotFound, SystemFault
 from husk.storage.state.store import Change
 from husk.tasks import Tasks
@@ -42,7 +43,7 @@ class FakeState:
 
     async def settle(self, *changes: Change, lazy: bool = False) -> None:
         for change in changes:
-            assert change.kind == KIND
+            assert change.kind == CACHE_MOUNT
             if change.body is None:
                 self.records.pop(change.key, None)
             else:
