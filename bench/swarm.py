@@ -6,7 +6,8 @@ Hosts are network namespaces of this machine, each with an engine of its own; Hu
 same disk and processors. The node that is lost is a worker: it is cut off from all others, and its tasks run on there
 until it hears of the swarm again. With three managers or more, the one that plans is killed at the end (kill -9, with
 its etcd), until another says that it plans. Memory is PSS. What is on the wire at rest is all that a host sends and
-gets, whole frames; a manager's is taken apart by port, that of the one with the most.
+gets, whole frames; a manager's is taken apart by port, that of the one with the most. What a manager's daemon asks of
+its own member of etcd goes over the loopback, and is counted besides.
 """
 
 import json
@@ -16,10 +17,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from bench.sheet import Sheet
-from bench.swarm_nodes import PORTS, Node, ask, memory, nodes_of
+from bench.swarm_nodes import PORTS, STORE, Node, ask, memory, nodes_of
 from bench.wire import Wire, kib_per_second
 from tests.support.hosts import Hosts
 
@@ -27,6 +29,13 @@ SERVICE = ("--detach", "--no-resolve-image", "--stop-grace-period", "0s", "--res
 PATIENCE = 300.0
 # The programs that are the engine itself; the others run one container each, or keep the swarm's records.
 DAEMON = {"husk": (Path(sys.executable).resolve().name,), "dockerd-new": ("dockerd", "containerd")}
+
+
+class Traffic(NamedTuple):
+    """KiB a second, by port: what a host sends and gets, and what its engine and its own store say to one another."""
+
+    wire: dict[str, float]
+    store: dict[str, float]
 
 
 class Swarm:
@@ -58,14 +67,18 @@ class Swarm:
                 return str(node["Status"]["Addr"])
         return ""
 
-    def traffic(self, seconds: float) -> list[dict[str, float]]:
-        """KiB a second that each host sends and gets, by port."""
+    def traffic(self, seconds: float) -> list[Traffic]:
+        """Of each host."""
+        ports, store = PORTS[self.engine], STORE[self.engine]
         with ExitStack() as stack:
-            wires = [stack.enter_context(Wire(node.where.enter, PORTS[self.engine])) for node in self.nodes]
-            before = [wire.read() for wire in wires]
+            wires = [stack.enter_context(Wire(node.where.enter, ports, local=store)) for node in self.nodes]
+            before = [(wire.read(), wire.read_local()) for wire in wires]
             time.sleep(seconds)
-            after = [wire.read() for wire in wires]
-        return [kib_per_second(*both, seconds) for both in zip(before, after, strict=True)]
+            after = [(wire.read(), wire.read_local()) for wire in wires]
+        return [
+            Traffic(*(kib_per_second(*parts, seconds) for parts in zip(*both, strict=True)))
+            for both in zip(before, after, strict=True)
+        ]
 
 
 def until(condition: Callable[[], bool]) -> float:
@@ -128,13 +141,19 @@ def _at_rest(sheet: Sheet, swarm: Swarm, of: str) -> None:
     found = swarm.traffic(sheet.options.rest)
     for role, some in (("manager", found[: swarm.managers]), ("worker", found[swarm.managers :])):
         if some:
-            whole = [sum(parts.values()) for parts in some]
+            whole = [sum(traffic.wire.values()) for traffic in some]
             name = f"on the wire of a {role} at rest"
             sheet.add(swarm.engine, name, "KiB/s", statistics.median(whole), of=of)
             if role == "manager":
                 sheet.add(swarm.engine, f"{name}: the one with most", "KiB/s", max(whole), of=of)
-                for part, rate in max(some, key=lambda parts: sum(parts.values())).items():
+                most = max(some, key=lambda traffic: sum(traffic.wire.values()))
+                for part, rate in most.wire.items():
                     sheet.add(swarm.engine, f"{name}: {part}", "KiB/s", rate, of=of)
+                if swarm.managers > 1 and most.store:
+                    asked = [sum(traffic.store.values()) for traffic in some]
+                    name = "asked of the store on a manager at rest"
+                    sheet.add(swarm.engine, name, "KiB/s", statistics.median(asked), of=of)
+                    sheet.add(swarm.engine, f"{name}: the one with most", "KiB/s", max(asked), of=of)
 
 
 def _take_over(sheet: Sheet, swarm: Swarm, of: str) -> None:

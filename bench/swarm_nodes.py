@@ -26,6 +26,8 @@ PORTS: Mapping[str, Mapping[str, int]] = {
     "husk": {"etcd's members (2380)": 2380, "etcd's clients (2379)": 2379, "cluster port (2377)": 2377},
     "dockerd-new": {"Raft and dispatcher (2377)": 2377, "gossip (7946)": 7946},
 }
+# What an engine says to its own store, over the loopback of its host.
+STORE: Mapping[str, Mapping[str, int]] = {"husk": {"etcd's clients (2379)": 2379}, "dockerd-new": {}}
 # For one answer, in seconds: who does not answer is asked again.
 ANSWER = 3.0
 

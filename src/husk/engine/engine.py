@@ -85,7 +85,7 @@ class Engine(LateParts):
         if self._services is None:
             return "inactive"
         cluster = self._services.cluster
-        if cluster.worker is not None:
+        if cluster.place is not None:
             return "active/worker"
         if cluster.pending:
             return "pending"

@@ -59,10 +59,12 @@ def test_what_a_daemon_leaves_on_its_host_is_told() -> None:
 def test_what_a_host_sends_is_counted_by_port_and_nothing_stays() -> None:
     with Hosts(2) as hosts:
         first, second = hosts
-        with Wire(first.enter, {"gossip": 7946, "none": 1}) as wire:
+        with Wire(first.enter, {"gossip": 7946, "none": 1}, local={"store": 2379}) as wire:
             before = wire.read()
             first.run("bash", "-c", f"echo -n 12345 >/dev/udp/{second.address}/7946")
             after = wire.read()
+            first.run("bash", "-c", f"echo -n 12345 >/dev/udp/{first.address}/2379")
+            assert wire.read_local() == {"store": Passed(1, 14 + 20 + 8 + 5)} and wire.read() == after
         assert after["gossip"].packets == before["gossip"].packets + 1 and after["none"] == Passed(0, 0)
         assert after["gossip"].bytes == before["gossip"].bytes + 14 + 20 + 8 + 5, "the frame, with its heads"
         assert first.left() == []

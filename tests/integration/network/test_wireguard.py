@@ -161,3 +161,18 @@ def test_a_port_that_is_taken_is_told_of() -> None:
         with host.inside(take), pytest.raises(Unavailable, match="--wireguard-port"):
             on(host, key)
         assert host.left() == [] and running(settings(host).interface) == []
+
+
+def test_somebody_elses_interface_stays_as_it_is() -> None:
+    with Hosts(1) as hosts:
+        [host] = hosts
+        name = settings(host).interface
+        host.run("ip", "link", "add", name, "type", "bridge")
+        for going_on in (True, False):
+            with pytest.raises(Unavailable, match=f"interface {name}, .* somebody else made it"):
+                on(host, key, going_on)
+        found = host.run("ip", "-details", "link", "show", name)
+        assert "bridge" in found and "alias" not in found
+        host.run("ip", "link", "delete", name)
+        on(host, key, going_on=False)
+        assert host.left() == []

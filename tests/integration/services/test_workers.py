@@ -5,6 +5,8 @@ import base64
 import contextlib
 import json
 import os
+import re
+import time
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -224,6 +226,37 @@ def readers(daemon: HostDaemon) -> int:
         with contextlib.suppress(OSError):
             found += os.readlink(descriptor).endswith("container.log")
     return found
+
+
+def test_nodes_are_heard_as_often_as_the_swarm_wants(pair: Pair) -> None:
+    worker = pair.ids[1]
+    pair.manager.docker("swarm", "update", "--dispatcher-heartbeat", "2s")
+    gaps, last = list[int](), 0
+
+    def twice() -> bool:
+        """Was it silent for about two seconds twice in a row? It is for five otherwise."""
+        nonlocal last
+        silent = silence(pair.worker)
+        if silent < last and last > 1000:
+            gaps.append(last)
+        last = silent
+        return len(gaps) > 1 and max(gaps[-2:]) < 3500
+
+    until(twice, "heartbeats every two seconds")
+    pair.hosts.isolate(pair.hosts[1])
+    begun = time.monotonic()
+    until(lambda: pair.state(worker) == "down", "that it is down")
+    # After 6 seconds at most; as it is usually, after 10 at least.
+    assert time.monotonic() - begun < 10
+    pair.hosts.mend()
+    pair.manager.docker("swarm", "update", "--dispatcher-heartbeat", "5s")
+    until(lambda: pair.state(worker) == "ready", "it is back")
+
+
+def silence(daemon: HostDaemon) -> int:
+    """For how many milliseconds it has sent nothing to its manager."""
+    said = daemon.where.run("ss", "-Htin", "state", "established", "dport", "=", ":2377")
+    return min(int(found) for found in re.findall(r"lastsnd:(\d+)", said))
 
 
 def test_availability_and_labels(pair: Pair) -> None:

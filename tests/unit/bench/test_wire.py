@@ -34,3 +34,13 @@ def test_rates() -> None:
 def test_a_packet_between_two_equal_ports_is_counted_once() -> None:
     lines = [line for line in rules({"gossip": 7946}, "eth0").splitlines() if line.startswith("add rule")]
     assert len(lines) == 4 and sum("th sport != 7946 th dport 7946" in line for line in lines) == 2
+
+
+def test_what_is_said_on_the_loopback_is_counted_by_itself_and_once() -> None:
+    told = rules({"gossip": 7946}, "eth0", [2379])
+    lines = [line for line in told.splitlines() if "local0" in line]
+    assert lines[0] == "add counter inet husk-bench local0" and len(lines) == 3
+    assert all(' output oifname "lo" ' in line for line in lines[1:])
+    listing = {"nftables": [_counter("output0", 1, 50), _counter("local0", 2, 100)]}
+    assert read_counters(listing, ["store"], ("local",)) == {"store": Passed(2, 100 + 2 * 14)}
+    assert read_counters(listing, ["gossip"]) == {"gossip": Passed(1, 50 + 14)}

@@ -35,7 +35,7 @@ class House:
         self.happened: list[Event] = []
         self.built = 0
         self.runtimes = FakeRuntimes()
-        self.cluster = SimpleNamespace(active=False, locked=False, pending=False, worker=None)
+        self.cluster = SimpleNamespace(active=False, locked=False, pending=False, place=None)
         self.downloads, self.uploads = Limiter(1), Limiter(1)
         events = Events()
         events.observe(self.happened.append)
@@ -84,6 +84,8 @@ def test_services_are_built_with_the_first_question_and_a_ping_is_none(house: Ho
     assert house.engine.swarm_state == "locked"
     house.cluster.pending = True
     assert house.engine.swarm_state == "pending"
+    house.cluster.place = object()
+    assert house.engine.swarm_state == "active/worker"
 
 
 async def test_a_reload_reaches_everybody_and_is_told(house: House) -> None:

@@ -32,6 +32,8 @@ LEAVE = "/husk.cluster.v1.Dispatcher/Leave"
 
 # Seconds between two times that a node says what it is: each is written, and all of the swarm looked at anew.
 DESCRIBING = 2.0
+# The same between two times that it leaves: what it ran is planned anew each time.
+LEAVING = 2.0
 
 
 class Body(Message):
@@ -65,7 +67,7 @@ class DispatchHandlers:
         self._tasks = Tasks()
         # Who is telling a node.
         self._telling: dict[str, asyncio.Task[None]] = {}
-        self._describing = Pauses(DESCRIBING)
+        self._describing, self._leaving = Pauses(DESCRIBING), Pauses(LEAVING)
 
     def register(self, port: ClusterPort) -> None:
         port.register(ASSIGNMENTS, self._assignments, access="node")
@@ -112,7 +114,15 @@ class DispatchHandlers:
         return Body(content=await self._desk.describe(peer.node, body.content))
 
     async def _leave(self, peer: Peer, body: Body) -> Body:
-        await self._desk.leave(peer.node)
+        now = self._clock()
+        if not self._leaving.allowed(peer.node, now):
+            raise TooMany("this node has just left")
+        try:
+            await self._desk.leave(peer.node)
+        except BaseException:
+            # It is not written down, and may be said again at once.
+            self._leaving.take_back(peer.node, now)
+            raise
         return Body()
 
 

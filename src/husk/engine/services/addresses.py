@@ -51,7 +51,9 @@ def _parted(text: str, wrong: str) -> Endpoint:
 
 async def _resolved(host: str, wrong: str) -> _Address:
     try:
-        return ipaddress.ip_address(host)
+        # A scope (`%eth0`) says nothing to other hosts, and is no part of an address for Docker either.
+        if "%" not in host:
+            return ipaddress.ip_address(host)
     except ValueError:
         pass
     found = await asyncio.to_thread(own_addresses.of_interface, host)

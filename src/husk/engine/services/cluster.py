@@ -62,6 +62,8 @@ class Cluster:
         # Why this host's own member of the swarm's store does not run.
         self.member_trouble: Callable[[], str] = lambda: ""
         self._membership = state.records(MEMBERSHIP, Membership).get(SELF)
+        # While a worker becomes a manager, or a manager a worker: its place as a worker.
+        self.between: Membership | None = None
         if not store.shared and not self.unreadable:
             self._autolock.settle(store.swarm)
 
@@ -160,7 +162,7 @@ class Cluster:
     def _why_not(self) -> str:
         if self.unreadable:
             return UNREADABLE
-        if self.worker is not None:
+        if self.place is not None:
             return A_WORKER
         return self._store.away() if self.pending else NOT_A_MANAGER
 
@@ -168,6 +170,11 @@ class Cluster:
     def worker(self) -> Membership | None:
         """This host's place in a swarm that it works for; None for a manager, and where there is none."""
         return self._membership if self._membership is not None and self._membership.role == "worker" else None
+
+    @property
+    def place(self) -> Membership | None:
+        """That of `worker`, also while this host is about to be one, or was one and is no manager yet."""
+        return self.worker or (None if self.active and not self.away else self.between)
 
     @property
     def swarm(self) -> Swarm:
@@ -373,7 +380,7 @@ class Cluster:
 
     async def _part(self) -> None:
         await self._state.commit(Change(MEMBERSHIP, SELF, None))
-        self._membership = None
+        self._membership = self.between = None
 
     async def _join(self, membership: Membership) -> None:
         """Before anything is written that belongs to the node."""

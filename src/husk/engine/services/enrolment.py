@@ -123,7 +123,7 @@ class Enrolment:
 
     def standing(self) -> Standing | None:
         """Of this host in the swarm that it works for; None where it does not."""
-        if (membership := self._cluster.worker) is None:
+        if (membership := self._cluster.place) is None:
             return None
         if self.worker is None:
             return Standing(membership.advertise_address, membership.known_managers, self.trouble)
@@ -317,7 +317,7 @@ class Enrolment:
             entered, key = await self._enter(managers, identity)
         finally:
             await managers.close()
-        self.worker = None
+        self.worker, self._cluster.between = None, was
         await worker.close()
         try:
             await self._take_office(Membership(node_id=was.node_id), identity, entered, key)
@@ -325,6 +325,8 @@ class Enrolment:
             await self._cluster.enrol(was)
             await self.work(was)
             raise
+        finally:
+            self._cluster.between = None
         log.info("this node is a manager of its swarm now")
 
     async def _step_down(self) -> None:
@@ -337,10 +339,11 @@ class Enrolment:
         # Whom we heard, ourselves too, stays alive until another manager hears them.
         await self._workers.close()
         await self._gateway.close()
+        membership = self._cluster.between = self._worker_place(node, endpoints)
         await self.lay_down()
-        membership = self._worker_place(node, endpoints)
         await asyncio.to_thread(self._sealer.forget)
         await self._cluster.enrol(membership)
+        self._cluster.between = None
         await self._certificates.keep(identity)
         await self.work(membership)
         log.info("this node is a worker of its swarm now")

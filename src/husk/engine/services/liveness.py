@@ -43,8 +43,11 @@ class Hearing:
         node_id: str,
         clock: Callable[[], int] = time.monotonic_ns,
         period: Period = usual,
+        told: Callable[[str], str | None] = lambda node_id: None,
     ) -> None:
-        """`node_id` is the manager's own; `period` says in which time nodes are to be heard, and may change."""
+        """`node_id` is the manager's own; `period` says in which time nodes are to be heard, and may change. `told`
+        says which manager hears a node by its record: empty for none, None while that is not known."""
+        self._told = told
         self._period = period
         self._store = store
         self._node_id = node_id
@@ -84,6 +87,9 @@ class Hearing:
         period = self._period()
         if self._beats.beat(node_id, self._clock(), period):
             self._changed.set()
+        elif self._is_replaced(node_id):
+            self._again.add(node_id)
+            self._changed.set()
         return period
 
     def arrive(self, node_id: str) -> None:
@@ -99,6 +105,15 @@ class Hearing:
         self._beats.forget(node_id)
         self._changed.set()
 
+    def _is_replaced(self, node_id: str) -> bool:
+        """Is what we wrote of it gone, or another manager's? What that one wrote late would go when it hears no more of
+        the node, though the node is here. What we have just written the watch may not tell yet."""
+        if node_id not in self._written or node_id in self._again:
+            return False
+        written = self._fresh.get(node_id)
+        fresh = written is not None and self._clock() < written + AGAIN
+        return not fresh and self._told(node_id) not in (None, self._node_id)
+
     async def _run(self) -> None:
         while True:
             try:
@@ -112,6 +127,9 @@ class Hearing:
         lease = await self._held()
         self._beats.silent(self._clock())
         wanted = {self._node_id, *self._beats.known}
+        if self._is_replaced(self._node_id):
+            # By one that heard us while we were a worker.
+            self._again.add(self._node_id)
         self._again &= wanted
         self._moving &= wanted
         now = self._clock()
@@ -121,12 +139,13 @@ class Hearing:
                 continue
             self._written.add(node_id)
             self._again.discard(node_id)
-            self._fresh.pop(node_id, None)
+            self._fresh[node_id] = self._clock()
             try:
                 await self._store.commit(Put(ALIVE, node_id, _body(self._node_id), lease=lease.id))
             except BaseException:
                 # It may be there all the same.
                 self._again.add(node_id)
+                self._fresh.pop(node_id, None)
                 raise
             self._fresh[node_id] = self._clock()
         for node_id in self._written - wanted:
@@ -226,6 +245,10 @@ class Marking:
     async def close(self) -> None:
         await self._tasks.cancel_all()
 
+    def heard_by(self, node_id: str) -> str | None:
+        """The manager that hears a node, as all know it; empty for none, None while that is not known."""
+        return None if self._since is None else self._alive.get(node_id, "")
+
     async def _watch(self) -> None:
         while True:
             try:
@@ -287,7 +310,7 @@ class Liveness:
     def start(self, node_id: str) -> None:
         """Nothing is done where it is started."""
         if self._hearing is None:
-            self._hearing = Hearing(self._store, node_id, period=self._period)
+            self._hearing = Hearing(self._store, node_id, period=self._period, told=self._marking.heard_by)
             self._hearing.start()
             self._marking.start()
 

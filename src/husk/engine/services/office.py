@@ -65,10 +65,10 @@ class SwarmOffice:
         description = decoded(request.description or b"{}", NodeDescription)
         description.hostname = request.hostname or description.hostname
         check(description)
+        told, data_path = _address(request.address) or _seen(address), _address(request.data_path_address)
         if role == "manager":
             await self._several()
         now = rfc3339(now_ns())
-        told, data_path = _address(request.address) or address, _address(request.data_path_address)
         node = Node(
             id=new_id(),
             version=NEW,
@@ -128,4 +128,22 @@ def _address(text: str) -> str:
         found = None
     if found is None or found.is_unspecified or found.is_multicast:
         raise InvalidParameter(f"a node has an IP address, not {text[:64]!r}")
+    return str(found)
+
+
+def _seen(address: str) -> str:
+    """Of a node that does not say where it is: the address that it comes from. One that counts on a single link means
+    another host on another link, or none."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        if found.is_link_local:
+            raise InvalidParameter(
+                f"this node comes from {found}, by which only hosts on the same link find it: join with an address "
+                "that all nodes can reach (docker swarm join --advertise-addr)"
+            )
     return str(found)

@@ -147,6 +147,8 @@ class Worker:
 
     async def leave(self) -> None:
         """Nothing of the swarm is left here when this returns, be its managers there or not. Can be tried again."""
+        # A heartbeat behind it would bring the node back.
+        await self._pulse.close()
         with contextlib.suppress(HuskError):
             await self._calls.leave(FAREWELL)
         await self._agent.close()

@@ -136,12 +136,12 @@ class Tunnel:
         return device, key
 
     def _make(self) -> Device:
-        name = self.interface
-        with NetlinkSocket() as netlink:
-            links = map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))
-            found = next((link for link in links if link.name == name), None)
-        if found is not None and found.alias not in ("", self._settings.owner):
-            raise SystemFault(f"interface {name} exists and is not of this daemon")
+        name, found = self.interface, host.find(self.interface)
+        if _is_foreign(found, self._settings.owner):
+            raise Unavailable(
+                f"{socket.gethostname()} has an interface {name}, which is what the daemon's own for encrypted networks"
+                f" is called, and somebody else made it: remove it there, or rename it (ip link set {name} name OTHER)"
+            )
         if found is None or found.kind == "wireguard":
             module = Module(name)
             if module.start():
@@ -153,7 +153,8 @@ class Tunnel:
     def _discard(self, device: Device | None) -> None:
         """What was begun leaves nothing behind."""
         with suppress(OSError, HuskError):
-            if _index(self.interface):
+            found = host.find(self.interface)
+            if found is not None and not _is_foreign(found, self._settings.owner):
                 self._mark()
             self._remove(device)
 
@@ -199,7 +200,10 @@ class Tunnel:
             )
 
     def _remove(self, device: Device | None) -> None:
-        (device or Program(self.interface)).end()
+        if device is not None:
+            device.end()
+        elif not _is_foreign(host.find(self.interface), self._settings.owner):
+            Program(self.interface).end()
         host.remove(self.interface, self._settings.owner)
         self.fence.remove()
 
@@ -207,12 +211,18 @@ class Tunnel:
 def remove_left(settings: TunnelSettings) -> None:
     """Remove what a daemon that was killed has left of its device, rules and socket too, though the interface may be
     gone. Blocks."""
-    Program(settings.interface).end()
+    if not _is_foreign(host.find(settings.interface), settings.owner):
+        Program(settings.interface).end()
     if (link := host.find(settings.interface)) is not None and host.is_unmarked(link):
         with NetlinkSocket() as netlink:
             netlink.execute(rtnetlink.set_alias(settings.interface, settings.owner))
     host.remove(settings.interface, settings.owner)
     Fence(settings.table).remove()
+
+
+def _is_foreign(link: rtnetlink.Link | None, owner: str) -> bool:
+    """Is it somebody else's? Then nothing is done with it, nor with a program that drives it."""
+    return link is not None and link.alias != owner and not host.is_unmarked(link)
 
 
 def _index(interface: str) -> int:

@@ -26,11 +26,22 @@ async def test_an_interface_stands_for_its_address(monkeypatch: pytest.MonkeyPat
     assert await advertised("") == Endpoint("192.0.2.8", 0)
 
 
-@pytest.mark.parametrize("wrong", ["eth8", "0.0.0.0", "::", "garbage:::", "a b", "[::1", "192.0.2.7:x"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["eth8", "0.0.0.0", "::", "garbage:::", "a b", "[::1", "192.0.2.7:x", "fe80::1%eth0", "[fe80::1%eth0]:2377"],
+)
 async def test_what_nobody_can_be_found_by(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_addresses, "of_interface", lambda name: None)
     with pytest.raises(InvalidParameter, match="advertise address must be a non-zero IP address"):
         await advertised(wrong)
+
+
+async def test_a_scope_is_no_part_of_an_address() -> None:
+    with pytest.raises(InvalidParameter, match="listen address must be an IP address or network interface"):
+        await listening("[fe80::1%lo]:2377")
+    with pytest.raises(InvalidParameter, match="data path address must be"):
+        await data_path("fe80::1%lo")
+    assert await advertised("fe80::1") == Endpoint("fe80::1", 0)
 
 
 async def test_where_packets_of_networks_go() -> None:

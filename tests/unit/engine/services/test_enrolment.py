@@ -14,13 +14,15 @@ from husk.cluster.trust import authority
 from husk.cluster.trust.identity import Identity
 from husk.engine.services import joining
 from husk.engine.services.joining import Wish
-from husk.engine.services.node import NodeDescription
+from husk.engine.services.node import ManagerStatus, Node, NodeDescription
 from husk.engine.services.office import SwarmOffice
+from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import Membership
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
 from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_nodes import worker
 
 WISH = Wish(["127.0.0.1:9"], "token", "0.0.0.0:2377")
 
@@ -89,3 +91,46 @@ async def test_a_manager_stays_what_the_swarm_wants(room: SwarmRoom) -> None:
     room.enrolment.take_part()
     await room.enrolment.lay_down()
     assert room.cluster.active and not room.store.shared
+
+
+async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `docker info` goes by, whenever anything waits."""
+    other = worker("m", "gamma")
+    other.spec, other.manager = NodeSpec(role="manager"), ManagerStatus(addr="192.0.2.7:2377")
+    await room.store.save(other)
+    await room.store.amend(room.cluster.node, demoted)
+    own, seen = room.cluster.node_id, list[tuple[bool, object]]()
+    lay_down, enrol = room.enrolment.lay_down, room.cluster.enrol
+
+    def look() -> None:
+        standing = room.enrolment.standing()
+        seen.append((room.cluster.active, standing and standing.managers))
+
+    async def laid_down() -> None:
+        look()
+        await lay_down()
+        room.store.alone(room.store.store)
+        look()
+
+    async def enrolled(membership: Membership) -> None:
+        look()
+        await enrol(membership)
+        look()
+
+    async def renewed(endpoints: list[Endpoint]) -> Identity:
+        return PortedSwarm().identity(own, "worker")
+
+    monkeypatch.setattr(room.enrolment, "_renewed", renewed)
+    monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
+    monkeypatch.setattr(room.cluster, "enrol", enrolled)
+    await room.enrolment._step_down()
+    managers = (("", "192.0.2.7:2377"),)
+    assert seen == [(True, None), (False, managers), (False, managers), (False, managers)]
+    assert room.cluster.worker is not None and room.cluster.between is None and room.cluster.node_id == own
+    await room.services.close()
+
+
+def demoted(node: Node) -> None:
+    node.spec, node.manager = NodeSpec(role="worker"), None

@@ -30,7 +30,6 @@ class Swarm:
     def __init__(self, state: StateStore) -> None:
         self.store, self.clock = EmbeddedStore(state), Time()
         self.period = PERIOD
-        self.hearing = Hearing(self.store, "m", self.clock, lambda: self.period)
         self.nodes: dict[str, Node] = {}
         self.marked = 0
         self.leading = True
@@ -43,6 +42,7 @@ class Swarm:
             self.clock,
             lambda: self.period,
         )
+        self.hearing = Hearing(self.store, "m", self.clock, lambda: self.period, self.marking.heard_by)
 
     def _noticed(self) -> None:
         self.marked += 1
@@ -356,3 +356,70 @@ async def test_who_is_heard_elsewhere_now_is_not_taken_along_to_another_lease(sw
                 await asyncio.sleep(0.001)
                 record = await swarm.store.get(ALIVE, "w")
     assert await swarm.alive() == {"m", "w"}, "it is ours again"
+
+
+async def test_what_another_manager_wrote_late_is_written_again_when_the_node_is_heard(
+    swarm: Swarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, written = swarm.store.commit, list[str]()
+
+    async def noted(*steps: Step) -> int:
+        written.extend(step.key for step in steps if isinstance(step, Put))
+        return await commit(*steps)
+
+    swarm.hearing.start()
+    swarm.marking.start()
+    swarm.hearing.arrive("w")
+    await until_async(lambda: swarm.marking.heard_by("w") == "m", "it is told")
+    async with await swarm.store.lease(10) as lease:
+        late = b'{"manager":"n"}'
+        await swarm.store.commit(Put(ALIVE, "w", late, lease=lease.id), Put(ALIVE, "m", late, lease=lease.id))
+        await until_async(lambda: swarm.marking.heard_by("w") == "n", "the other one is told")
+        monkeypatch.setattr(swarm.store, "commit", noted)
+        swarm.hearing.beat("w")
+        await _looked(swarm)
+        assert written == [], "what we wrote a moment ago may not be told yet"
+        swarm.clock.now += AGAIN
+        await until_async(lambda: swarm.marking.heard_by("m") == "m", "it hears itself all the time")
+        assert written == ["m"], "a node that is not heard may be the other one's"
+        swarm.hearing.beat("w")
+        await until_async(lambda: swarm.marking.heard_by("w") == "m", "it is ours again")
+    assert await swarm.alive() == {"m", "w"}, "the other one's are gone"
+    for _ in range(3):
+        swarm.clock.now += AGAIN
+        swarm.hearing.beat("w")
+        await _looked(swarm)
+    assert written == ["m", "w"], "nothing is written at rest"
+    await commit(Delete(ALIVE, "w"))
+    await until_async(lambda: swarm.marking.heard_by("w") == "", "it is gone")
+    swarm.hearing.beat("w")
+    await until_async(lambda: swarm.marking.heard_by("w") == "m", "it is there again")
+
+
+async def test_nothing_is_written_while_nobody_tells_who_is_heard(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    swarm.hearing.arrive("w")
+    await swarm.until_alive("m", "w")
+    assert swarm.marking.heard_by("w") is None
+    await swarm.store.commit(Delete(ALIVE, "w"))
+    swarm.clock.now += AGAIN
+    swarm.hearing.beat("w")
+    await _looked(swarm)
+    assert await swarm.alive() == {"m"}
+
+
+async def _looked(swarm: Swarm) -> None:
+    """Until all that is to be written is."""
+    looked = asyncio.Event()
+    look = swarm.hearing._look
+
+    async def told() -> None:
+        await look()
+        looked.set()
+
+    swarm.hearing._look = told  # type: ignore[method-assign]
+    swarm.hearing._changed.set()
+    for _ in range(2):
+        looked.clear()
+        await looked.wait()
+    swarm.hearing._look = look  # type: ignore[method-assign]

@@ -95,6 +95,24 @@ async def test_an_address_where_no_packets_can_go_makes_no_node(room: SwarmRoom,
     assert len(room.store.nodes) == 1
 
 
+@pytest.mark.parametrize("seen", ["fe80::1", "fe80::1%eth0"])
+async def test_an_address_of_one_link_makes_no_node_and_changes_nothing(room: SwarmRoom, seen: str) -> None:
+    asked.clear()
+    with pytest.raises(InvalidParameter, match=r"this node comes from fe80::1, .*--advertise-addr"):
+        await office(room).admit("manager", asking(), seen)
+    assert len(room.store.nodes) == 1 and not asked
+    request = asking()
+    request.address = "2001:db8::9"
+    await office(room).admit("worker", request, seen)
+    assert [node.status.addr for node in room.store.nodes.values()][1:] == ["2001:db8::9"]
+
+
+@pytest.mark.parametrize(("seen", "known"), [("::ffff:192.0.2.9", "192.0.2.9"), ("2001:DB8::9", "2001:db8::9")])
+async def test_a_node_is_known_by_the_address_it_comes_from(room: SwarmRoom, seen: str, known: str) -> None:
+    await office(room).admit("worker", asking(), seen)
+    assert [node.status.addr for node in room.store.nodes.values()][1:] == [known]
+
+
 async def test_what_is_no_request_makes_no_node(room: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="P-256"):
         await office(room).admit("worker", JoinRequest(request=b"x"), "192.0.2.9")

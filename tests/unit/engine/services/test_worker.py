@@ -14,6 +14,7 @@ from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
 from husk.engine.networks.service import Networks
+from husk.engine.services import heartbeats
 from husk.engine.services.assignment_messages import Beat, Given, Heard, Reports, Told, decoded, encoded
 from husk.engine.services.node import NodeDescription
 from husk.engine.services.placement import NodeFacts
@@ -125,6 +126,25 @@ async def test_it_runs_what_it_is_told_and_leaves_nothing(manager: Manager, tmp_
     assert [str(one) for one in host.worker.managers] == host.noted[-1].managers
     await host.worker.leave()
     assert manager.left == ["w"] and not host.containers.records
+
+
+async def test_no_heartbeat_follows_a_farewell(
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeats, "SHORTEST", 1)
+    beats = list[int]()
+
+    async def slow(node: str) -> None:
+        beats.append(manager.beats)
+        await asyncio.sleep(0.1)  # five heartbeats would fit in
+        beats.append(manager.beats)
+
+    monkeypatch.setattr(manager, "leave", slow)
+    host = Host(manager.swarm, tmp_path)
+    host.worker.start()
+    await until_async(lambda: manager.beats > 2, "it lives")
+    await host.worker.leave()
+    assert len(beats) == 2 and beats[0] == beats[1] == manager.beats
 
 
 async def test_a_daemon_that_ends_leaves_its_tasks(manager: Manager, tmp_path: Path) -> None:

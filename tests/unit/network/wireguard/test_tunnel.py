@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from husk.errors import SystemFault, Unavailable
+from husk.kernel.rtnetlink import Link
 from husk.network import host
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard import fence, program, rules
@@ -197,3 +198,50 @@ async def test_what_cannot_be_had_leaves_nothing(room: Any, error: int, kind: ty
     with pytest.raises(kind, match=words):
         await tunnel.open()
     assert room.device.ended and room.removed == ["wg-test"] and tunnel.public is None
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        Link(7, "wg-test", "wireguard", 0, True, 1420, ""),
+        Link(7, "wg-test", "dummy", 0, False, 1500, ""),
+        Link(7, "wg-test", "tun", 0, False, 1500, "another daemon's"),
+    ],
+)
+async def test_somebody_elses_interface_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, link: Link) -> None:
+    def never(*given: object) -> None:
+        raise AssertionError("it is not ours")
+
+    monkeypatch.setattr(host, "find", lambda _: link)
+    monkeypatch.setattr(host, "remove", lambda *_: None)  # it looks for the mark itself
+    monkeypatch.setattr(fence, "Nftables", FakeRules)
+    monkeypatch.setattr(Tunnel, "_mark", never)
+    monkeypatch.setattr(module, "Module", never)
+    monkeypatch.setattr(module, "Program", never)
+    tunnel = Tunnel(SETTINGS)
+    with pytest.raises(Unavailable, match=r"has an interface wg-test, .* somebody else made it"):
+        await tunnel.open()
+    assert tunnel.public is None
+    await tunnel.remove()
+    await asyncio.to_thread(remove_left, SETTINGS)
+
+
+def test_one_that_a_killed_daemon_could_not_mark_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = Link(7, "wg-test", "tun", 0, False, 1500, "")
+    begun: list[str] = []
+
+    class Started:
+        def __init__(self, interface: str) -> None:
+            self.interface = interface
+
+        def start(self) -> None:
+            begun.append(self.interface)
+
+    monkeypatch.setattr(host, "find", lambda _: link)
+    monkeypatch.setattr(module, "Program", Started)
+    assert isinstance(Tunnel(SETTINGS)._make(), Started) and begun == ["wg-test"]
+
+
+class FakeRules:
+    def run(self, commands: str) -> str:
+        return ""
