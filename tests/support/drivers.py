@@ -170,6 +170,9 @@ class FakeAssembly:
     def discard(self, container_id: str) -> None:
         self._held.discard(f"directory {container_id}")
 
+    def holds_little(self, container_id: str) -> bool:
+        return self.root(container_id).unchanged()
+
     def discard_little(self, container_id: str) -> bool:
         if self.root(container_id).unchanged():
             self.discard(container_id)
@@ -263,6 +266,9 @@ class FakeRuntime(OCIRuntime, frozen=True):
         self.done.append(("delete", container_id))
 
     def forget_ended(self, container_id: str, spared: str = "") -> bool:
+        return False
+
+    def has_ended(self, container_id: str) -> bool:
         return False
 
     async def pause(self, container_id: str) -> None:

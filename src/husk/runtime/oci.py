@@ -32,6 +32,7 @@ _ALIASES = {"io.containerd.runc.v2": "runc"}
 # The annotation by which crun takes a filter of system calls that is compiled already.
 FILTER = "run.oci.seccomp_bpf_data"
 # `status` and `exec.fifo` are the same in all of these.
+_LONGEST_STATUS = 1 << 16
 _OLDEST_CRUN, _NEWEST_CRUN = (1, 0), (1, 29)
 
 
@@ -99,7 +100,21 @@ class OCIRuntime(msgspec.Struct, frozen=True):
 
         `spared` is the cgroup that the caller removes himself."""
         directory = f"{self.root}/{container_id}"
-        return not os.path.exists(directory) or (self.known_files and self._sweep(directory, spared))
+        cgroup_path = self._ended(directory)
+        if cgroup_path is None:
+            return False
+        if cgroup_path and cgroup_path != spared:
+            try:
+                cgroups.remove(cgroup_path)
+            except SystemFault:
+                # Without a pid namespace of its own, a container's children outlive its first process.
+                cgroups.kill_all(cgroup_path)
+                cgroups.remove(cgroup_path)
+        return discard_tree(directory)
+
+    def has_ended(self, container_id: str) -> bool:
+        """Can `forget_ended` do its work, now or later? Blocks."""
+        return self._ended(f"{self.root}/{container_id}") is not None
 
     async def kill(self, container_id: str, sig: int) -> None:
         await self._run("kill", container_id, str(int(sig)))
@@ -149,23 +164,29 @@ class OCIRuntime(msgspec.Struct, frozen=True):
             os.close(fd)
         return True
 
-    def _sweep(self, directory: str, spared: str) -> bool:
-        """What `crun delete` does for a container that has ended and has no hooks."""
+    def _ended(self, directory: str) -> str | None:
+        """The cgroup of a container that has ended and has no hooks, "" when it is known no more; None where it takes
+        the program to tell, or to end it."""
         try:
-            with open(f"{directory}/status", "rb", buffering=0) as file:
-                status = msgspec.json.decode(file.readall(), type=_CrunStatus)
+            status = (
+                msgspec.json.decode(_content(f"{directory}/status"), type=_CrunStatus) if self.known_files else None
+            )
         except (OSError, msgspec.MsgspecError):
-            return False
+            status = None
+        if status is None:
+            return None if os.path.exists(directory) else ""
         if status.systemd_cgroup or process.start_time(status.pid) == status.process_start_time:
-            return False
-        if status.cgroup_path and status.cgroup_path != spared:
-            try:
-                cgroups.remove(status.cgroup_path)
-            except SystemFault:
-                # Without a pid namespace of its own, a container's children outlive its first process.
-                cgroups.kill_all(status.cgroup_path)
-                cgroups.remove(status.cgroup_path)
-        return discard_tree(directory)
+            return None
+        return status.cgroup_path
+
+
+def _content(path: str) -> bytes:
+    """Of a small file, with three system calls: after each of them a thread waits for its turn to run Python."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(file, _LONGEST_STATUS)
+    finally:
+        os.close(file)
 
 
 class Runtimes:

@@ -1,11 +1,13 @@
-"""Control groups and bundles of containers that were removed by force together: cleared when the crowd has gone.
+"""What is left of containers that were removed by force together: cleared when the crowd has gone.
 
 The end of a memory control group costs the kernel a look at every file system that is mounted anywhere, and each
 container has eleven: beside 1,000 containers that is more than all else that a removal takes. When they have gone it
 costs next to nothing. So while many are being removed at once these groups, which are empty, wait for the last of them.
 
-The bundle stays as long, and is what owns the group: a daemon that is killed meanwhile leaves bundles without records,
-which the next one clears as it clears all such.
+So do the bundle and the runtime's own files, and the container's directory where it has written next to nothing: some
+twenty files, after each of which a thread would wait for its turn to run Python while the loop has its hands full. A
+daemon that is killed meanwhile leaves bundles and directories without records, which the next one clears as it clears
+all such.
 """
 
 import asyncio
@@ -15,7 +17,6 @@ from contextlib import suppress
 from itertools import islice
 
 from husk import threads
-from husk.engine.model.container import Container
 from husk.errors import HuskError
 from husk.tasks import Tasks
 
@@ -30,11 +31,9 @@ _VISITS = 4
 
 
 class Clearing:
-    def __init__(self, clear: Callable[[Container], None], tasks: Tasks) -> None:
-        """`clear` blocks, and is safe to repeat."""
-        self._clear = clear
+    def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._waiting: dict[str, Container] = {}
+        self._waiting: dict[str, Callable[[], None]] = {}
         self._crowd_gone = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -42,9 +41,9 @@ class Clearing:
     def full(self) -> bool:
         return len(self._waiting) >= MOST
 
-    def put(self, record: Container) -> None:
-        """Clear up after a container that has no record any more, soon."""
-        self._waiting[record.id] = record
+    def put(self, container_id: str, clear: Callable[[], None]) -> None:
+        """Clear up after a container that has no record any more, soon. `clear` blocks, and is safe to repeat."""
+        self._waiting[container_id] = clear
         if self._task is None or self._task.done():
             self._crowd_gone.clear()
             self._task = self._tasks.spawn(self._work(), "clear up after a crowd")
@@ -62,16 +61,17 @@ class Clearing:
     async def finish(self) -> None:
         """Clear up after all of them now."""
         while self._waiting:
-            batch = list(islice(self._waiting.values(), _BATCH * _VISITS))
+            batch = list(islice(self._waiting.items(), _BATCH * _VISITS))
             visits = [batch[number::_VISITS] for number in range(_VISITS)]
-            await asyncio.gather(*(threads.releases(self._clear_all, visit) for visit in visits))
-            for record in batch:
-                self._waiting.pop(record.id, None)
+            await asyncio.gather(*(threads.releases(_clear_all, visit) for visit in visits))
+            for container_id, _ in batch:
+                self._waiting.pop(container_id, None)
 
-    def _clear_all(self, batch: list[Container]) -> None:
-        for record in batch:
-            try:
-                self._clear(record)
-            except (HuskError, OSError) as error:
-                # Its bundle is still there: the next start of the daemon tries again.
-                log.warning("while clearing up after container %s: %s", record.id[:12], error)
+
+def _clear_all(batch: list[tuple[str, Callable[[], None]]]) -> None:
+    for container_id, clear in batch:
+        try:
+            clear()
+        except (HuskError, OSError) as error:
+            # Its bundle is still there: the next start of the daemon tries again.
+            log.warning("while clearing up after container %s: %s", container_id[:12], error)

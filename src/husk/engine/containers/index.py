@@ -51,6 +51,7 @@ class Instance:
         self.pending_restart: asyncio.Task[None] | None = None
         self.going = False  # it is ended only to be removed
         self.uncleared = False  # it has ended, and its bundle and control group are still there
+        self.little = False  # is what it has on the disk so little that it may go with those?
         self.keepers = 0  # who needs it after the end of its process, though it would go with that
         # Sets that are made when somebody waits: an empty one takes 0.2 KB, and there may be 1,000 containers.
         self._exits: set[asyncio.Future[Exit]] | None = None

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from husk import threads
@@ -30,7 +31,9 @@ class _Done(NamedTuple):
     needs_runtime: bool = False
     """The bundle is still there, because it takes the runtime to end this."""
     uncleared: bool = False
-    """The bundle and the control group are still there, for later."""
+    """The bundle and the control group are still there, for later, and what the runtime knows of it."""
+    little: bool = False
+    """So little is on the disk that it may go as late."""
     discarded: bool = False
     """Nothing of it is on the disk any more."""
 
@@ -69,7 +72,8 @@ class Releaser:
         unmount = not instance.root_users or record.state.status == "removing"
         late = instance.going and self._can_wait(record)
         done = await threads.releases(self._let_go, record, unmount, late, for_good)
-        steps, instance.uncleared, instance.discarded = done.steps, done.uncleared, done.discarded
+        steps, instance.discarded = done.steps, done.discarded
+        instance.uncleared, instance.little = done.uncleared, done.little
         if done.needs_runtime:
             steps.append(await _quietly(self._with_the_runtime(record, unmount)))
         if unmount:
@@ -81,21 +85,23 @@ class Releaser:
     async def clear(self, instance: Instance) -> None:
         """With its lock held, before it is started again: nothing of its last run is left for later."""
         if instance.uncleared:
-            await threads.releases(self._clear, instance.record)
+            await threads.releases(self._clear, instance.record, False)
             instance.uncleared = False
 
-    def clear_later(self, instance: Instance) -> None:
-        """It has no record any more: what was left for later can wait until all others have gone."""
+    def clear_later(self, instance: Instance) -> bool:
+        """It has no record any more: what was left for later can wait until all others have gone. Is that all that was
+        left of it?"""
         if not instance.uncleared:
-            return
+            return False
         instance.uncleared = False
         if self._clearing is None:
             from husk.engine.containers.clearing import Clearing
 
-            self._clearing = Clearing(self._clear, self._tasks)
-        self._clearing.put(instance.record)
+            self._clearing = Clearing(self._tasks)
+        self._clearing.put(instance.id, partial(self._clear, instance.record, instance.little))
         if not self._going:
             self._clearing.begin()
+        return instance.little
 
     async def close(self) -> None:
         """The daemon is going: nothing is left for later any more."""
@@ -124,7 +130,10 @@ class Releaser:
         if bundle:
             try:
                 runtime = self._runtimes.of(record.host_config.runtime)
-                ended = runtime.forget_ended(record.id, spared=self._cgroup(record))
+                if late:
+                    ended = runtime.has_ended(record.id)
+                else:
+                    ended = runtime.forget_ended(record.id, spared=self._cgroup(record))
             except (HuskError, OSError) as error:
                 log.warning("while releasing a container: %s", error)
             if ended and not late:
@@ -137,10 +146,21 @@ class Releaser:
             assembly.discard_bundle(record.id)
         whole = ended and not late and unmount and all(steps)
         discarded = for_good and whole and assembly.discard_little(record.id)
-        return _Done(steps, bundle and not ended, ended and late, discarded)
+        little = ended and late and unmount and all(steps) and self._has_little(record)
+        return _Done(steps, bundle and not ended, ended and late, little, discarded)
 
-    def _clear(self, record: Container) -> None:
+    def _has_little(self, record: Container) -> bool:
+        log_config = record.host_config.log_config
+        rotated = log_config.type not in ("", "json-file") or "max-size" in log_config.config
+        return not rotated and self._assembly.holds_little(record.id)
+
+    def _clear(self, record: Container, discard: bool) -> None:
+        """What was left of one that has ended; with `discard` also what it has on the disk. Safe to repeat."""
+        self._runtimes.of(record.host_config.runtime).forget_ended(record.id, spared=self._cgroup(record))
         self._clear_cgroup(record)
+        if discard:
+            self._assembly.discard(record.id)
+        # Last: it owns the rest, for the next daemon too.
         self._assembly.discard_bundle(record.id)
 
     async def _with_the_runtime(self, record: Container, unmount: bool) -> None:

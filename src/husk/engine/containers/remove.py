@@ -95,9 +95,9 @@ class Remover:
         await self._releaser.release(instance)
         async with self._volumes.going_with(record, volumes) as changes:
             await self._index.delete(instance, *changes)
-        self._releaser.clear_later(instance)
+        goes_later = self._releaser.clear_later(instance)
         try:
-            if not instance.discarded:
+            if not (goes_later or instance.discarded):
                 await threads.removals(self._assembly.discard, record.id)
             await self._release_layers(record.used_layers)
         except (HuskError, OSError) as error:

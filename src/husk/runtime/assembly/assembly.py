@@ -15,6 +15,8 @@ from husk.runtime.assembly.staging import Part
 from husk.runtime.conmon import Bring, Bundle
 
 _REMEMBERED = 100
+# So many bytes of a log are little.
+_LITTLE = 1 << 20
 
 
 class Assembly:
@@ -95,6 +97,14 @@ class Assembly:
         cgroup.clear(path, named=named)
 
     # --- what is left
+
+    def holds_little(self, container_id: str) -> bool:
+        """Has it written nothing into its root, and next to nothing into its log, so that nobody waits for the room?
+        False where that cannot be seen."""
+        try:
+            return os.stat(self.paths.log(container_id)).st_size <= _LITTLE and self.root(container_id).unchanged()
+        except OSError:
+            return False
 
     def discard_little(self, container_id: str) -> bool:
         """The same for one that has written nothing into its root, so that it takes no time. Is it such a one?"""

@@ -1,5 +1,7 @@
 """What waits until a crowd has gone."""
 
+from functools import partial
+
 import pytest
 
 from husk.engine.containers import clearing
@@ -16,7 +18,10 @@ class Cleared:
         self.ids: list[str] = []
         self.stuck: set[str] = set()
         self.tasks = Tasks()
-        self.clearing = Clearing(self._clear, self.tasks)
+        self.clearing = Clearing(self.tasks)
+
+    def put(self, record: Container) -> None:
+        self.clearing.put(record.id, partial(self._clear, record))
 
     def _clear(self, record: Container) -> None:
         if record.id in self.stuck:
@@ -28,7 +33,7 @@ async def test_all_wait_for_the_end_of_the_crowd() -> None:
     cleared = Cleared()
     records = [container() for _ in range(40)]
     for record in records:
-        cleared.clearing.put(record)
+        cleared.put(record)
     assert cleared.ids == [] and cleared.tasks.count == 1
     cleared.clearing.begin()
     await cleared.tasks.join()
@@ -38,7 +43,7 @@ async def test_all_wait_for_the_end_of_the_crowd() -> None:
 async def test_the_first_one_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clearing, "PATIENCE", 0.01)
     cleared = Cleared()
-    cleared.clearing.put(container())
+    cleared.put(container())
     await until_async(lambda: cleared.ids, "that it is cleared")
     await cleared.tasks.join()
 
@@ -47,8 +52,8 @@ async def test_one_that_cannot_be_cleared_keeps_no_other() -> None:
     cleared = Cleared()
     first, second = container(), container()
     cleared.stuck.add(first.id)
-    cleared.clearing.put(first)
-    cleared.clearing.put(second)
+    cleared.put(first)
+    cleared.put(second)
     await cleared.clearing.finish()
     assert cleared.ids == [second.id]
     await cleared.tasks.cancel_all()
@@ -56,10 +61,10 @@ async def test_one_that_cannot_be_cleared_keeps_no_other() -> None:
 
 async def test_a_crowd_after_a_crowd_waits_for_its_own_end() -> None:
     cleared = Cleared()
-    cleared.clearing.put(container())
+    cleared.put(container())
     cleared.clearing.begin()
     await cleared.tasks.join()
-    cleared.clearing.put(container())
+    cleared.put(container())
     assert len(cleared.ids) == 1 and cleared.tasks.count == 1
     cleared.clearing.begin()
     await cleared.tasks.join()
@@ -71,7 +76,7 @@ async def test_no_more_than_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> Non
     cleared = Cleared()
     for _ in range(2):
         assert not cleared.clearing.full
-        cleared.clearing.put(container())
+        cleared.put(container())
     assert cleared.clearing.full
     await cleared.clearing.finish()
     assert not cleared.clearing.full

@@ -9,7 +9,7 @@ import pytest
 
 from husk.engine.containers.index import Instance
 from husk.engine.containers.release import CROWD, Releaser
-from husk.engine.model.container_config import HostConfig
+from husk.engine.model.container_config import HostConfig, LogConfig
 from husk.errors import SystemFault
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
@@ -20,7 +20,9 @@ class Host:
 
     def __init__(self) -> None:
         self.bundle = True
-        self.runtime = SimpleNamespace(forget_ended=Mock(return_value=True), delete=AsyncMock())
+        self.runtime = SimpleNamespace(
+            forget_ended=Mock(return_value=True), has_ended=Mock(return_value=True), delete=AsyncMock()
+        )
         self.networks = SimpleNamespace(disconnect=AsyncMock(), forget=Mock())
         self.stager = SimpleNamespace(unmount=AsyncMock())
         self.assembly = assembly = Mock()
@@ -93,11 +95,56 @@ async def test_in_a_crowd_bundle_and_control_group_are_cleared_when_the_last_has
         await host.releaser.release(host.instance)
         host.networks.disconnect.assert_awaited_once()
         assert host.bundle and host.instance.uncleared and not host.instance.holds
-        host.releaser.clear_later(host.instance)
+        host.runtime.forget_ended.assert_not_called()
+        assert host.releaser.clear_later(host.instance)
         assert host.bundle and not host.instance.uncleared
+        host.assembly.discard.assert_not_called()
     await host.tasks.join()
     assert not host.bundle
     host.assembly.clear_cgroup.assert_called_once()
+    host.runtime.forget_ended.assert_called_once()
+    host.assembly.discard.assert_called_once_with(host.instance.id)
+
+
+@pytest.mark.parametrize(
+    ("little", "log_config"),
+    [
+        (False, LogConfig()),
+        (True, LogConfig(type="json-file", config={"max-size": "1g"})),
+        (True, LogConfig(type="local")),
+    ],
+)
+async def test_in_a_crowd_much_on_the_disk_goes_before_the_answer(
+    host: Host, little: bool, log_config: LogConfig
+) -> None:
+    host.instance.going = True
+    host.assembly.holds_little.return_value = little
+    host.instance.record.host_config = HostConfig(log_config=log_config)
+    with crowd(host):
+        await host.releaser.release(host.instance)
+        assert not host.releaser.clear_later(host.instance)
+    await host.tasks.join()
+    assert not host.bundle
+    host.assembly.discard.assert_not_called()
+
+
+async def test_in_a_crowd_a_root_that_is_still_mounted_is_not_left_for_later(host: Host) -> None:
+    host.instance.going = True
+    host.assembly.root.return_value.unmount.side_effect = SystemFault("it is busy")
+    with crowd(host):
+        await host.releaser.release(host.instance)
+        assert host.instance.uncleared and not host.instance.little
+        assert not host.releaser.clear_later(host.instance)
+    await host.tasks.join()
+
+
+async def test_in_a_crowd_one_that_is_still_at_work_is_ended_by_its_runtime(host: Host) -> None:
+    host.instance.going = True
+    host.runtime.has_ended.return_value = False
+    with crowd(host):
+        await host.releaser.release(host.instance)
+    host.runtime.delete.assert_awaited_once_with(host.instance.id, force=True)
+    assert not host.bundle and not host.instance.uncleared and not host.instance.holds
 
 
 async def test_what_was_left_is_cleared_before_a_start_and_at_the_end_of_the_daemon(host: Host) -> None:

@@ -29,6 +29,19 @@ def test_one_that_has_written_something_is_left(assembly: Assembly) -> None:
     assert (assembly.paths.directory("c1") / "hosts").exists()
 
 
+def test_what_a_container_has_written_is_little_or_not(assembly: Assembly) -> None:
+    assert not assembly.holds_little("c1")
+    log = assembly.paths.log("c1")
+    log.touch()
+    assert assembly.holds_little("c1")
+    with log.open("wb") as file:
+        file.truncate(1 << 30)
+    assert not assembly.holds_little("c1")
+    os.truncate(log, 0)
+    (assembly.root("c1").upper / "file").touch()
+    assert not assembly.holds_little("c1") and not assembly.holds_little("c2")
+
+
 def test_one_that_is_not_there_is_left_to_who_tells_what_is_wrong(assembly: Assembly) -> None:
     assert not assembly.discard_little("c2")
     assembly.discard("c2")
