@@ -30,6 +30,7 @@ def test_an_engine_is_no_swarm_until_it_is_told(fresh_daemon: Daemon) -> None:
     ):
         refused = fresh_daemon.docker(*command, check=False)
         assert "This node is not a swarm manager" in refused.stderr
+    assert "This node is not part of a swarm" in fresh_daemon.docker("swarm", "leave", check=False).stderr
     assert fresh_daemon.http("GET", "/swarm").status == 503
     assert fresh_daemon.http("GET", "/tasks").status == 503
 

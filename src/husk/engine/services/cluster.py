@@ -23,7 +23,16 @@ from husk.engine.services.machine import Machine
 from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, describe, manager_at
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
-from husk.engine.services.refusals import A_WORKER, ALREADY_ONE, HAS_ONE, LOCKED, NO_SWARM, NOT_A_MANAGER, UNREADABLE
+from husk.engine.services.refusals import (
+    A_WORKER,
+    ALREADY_ONE,
+    HAS_ONE,
+    IN_NO_SWARM,
+    LOCKED,
+    NO_SWARM,
+    NOT_A_MANAGER,
+    UNREADABLE,
+)
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership, Swarm, former_node
 from husk.errors import Conflict, HuskError, InvalidParameter, Unavailable
@@ -349,6 +358,8 @@ class Cluster:
         await self._trust()
 
     async def leave(self, force: bool) -> None:
+        if self._membership is None and not self.unreadable:
+            raise Unavailable(IN_NO_SWARM)
         swarm = self.record
         if not force and self.locked:
             raise Unavailable(

@@ -18,15 +18,17 @@ def new_id() -> str:
 def check_service_name(name: str) -> str:
     if not name:
         raise InvalidParameter("rpc error: code = InvalidArgument desc = name must be provided")
-    if _NAME.fullmatch(name) is None or len(name) > 63:
+    if len(name) > 63:
+        raise InvalidParameter("rpc error: code = InvalidArgument desc = name must be 63 characters or fewer")
+    if _NAME.fullmatch(name) is None:
         raise InvalidParameter("rpc error: code = InvalidArgument desc = name must be valid as a DNS name component")
     return name
 
 
-def check_object_name(name: str, kind: str) -> str:
+def check_object_name(name: str) -> str:
     if not name or len(name) > 64 or _OBJECT_NAME.fullmatch(name) is None:
         raise InvalidParameter(
             "rpc error: code = InvalidArgument desc = invalid name, only 64 [a-zA-Z0-9-_.] characters allowed, and the "
-            f"start and end character must be [a-zA-Z0-9] (in the name of a {kind})"
+            "start and end character must be [a-zA-Z0-9]"
         )
     return name

@@ -336,7 +336,7 @@ class Task(Struct, kw_only=True):
     @property
     def shown_desired_state(self) -> str:
         """A task that was ended on purpose or has ended by itself is not wanted running any more."""
-        if self.alive or self.desired_state in ("remove", "complete"):
+        if self.alive or self.desired_state in ("remove", self.status.state):
             return self.desired_state
         return "shutdown"
 

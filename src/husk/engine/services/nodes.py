@@ -66,7 +66,7 @@ class Nodes:
             availability=availability or node.spec.availability,
         )
         if node.is_manager and wanted.role == "worker" and len(self.managers()) == 1:
-            raise InvalidParameter(_REFUSED + "can't demote the last manager of the swarm")
+            raise InvalidParameter(_REFUSED + "attempting to demote the last manager of the swarm")
         changed = msgspec.structs.replace(node, spec=wanted)
         changed.manager = (node.manager or manager_at(node.status.addr)) if changed.is_manager else None
         with in_sequence():

@@ -46,7 +46,7 @@ class Objects:
 
     async def create(self, spec: ObjectSpec) -> ClusterObject:
         _ = self._cluster.swarm
-        check_object_name(spec.name, self.kind)
+        check_object_name(spec.name)
         if spec.driver is not None and spec.driver.name:
             raise NotImplementedYet("secrets of external drivers are not implemented by Husk yet")
         if spec.templating is not None and spec.templating.name not in ("", "golang"):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from ipaddress import ip_address, ip_network
 
 import msgspec
 
@@ -11,7 +12,6 @@ from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
 _CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*\S)\s*", re.IGNORECASE)
-_KEYS = ("node.id", "node.hostname", "node.ip", "node.role", "node.platform.os", "node.platform.arch")
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -54,34 +54,45 @@ class Constraint(msgspec.Struct, frozen=True):
     value: str
 
     def holds(self, node: NodeFacts) -> bool:
-        return self._matches(node) == self.equal
+        """On no node where it asks for what nodes have not, whichever way: as with dockerd."""
+        found = self._matches(node)
+        return found is not None and found == self.equal
 
-    def _matches(self, node: NodeFacts) -> bool:
+    def _matches(self, node: NodeFacts) -> bool | None:
         key = self.key.lower()
-        if key.startswith("node.labels."):
-            return node.labels.get(self.key[len("node.labels.") :], "") == self.value
-        if key.startswith("engine.labels."):
-            return node.engine_labels.get(self.key[len("engine.labels.") :], "") == self.value
+        for prefix, labels in (("node.labels.", node.labels), ("engine.labels.", node.engine_labels)):
+            if key.startswith(prefix) and key != prefix:
+                return labels.get(self.key[len(prefix) :], "") == self.value
+        if key == "node.ip":
+            return _within(node.address, self.value)
         actual = {
             "node.id": node.id,
             "node.hostname": node.hostname,
-            "node.ip": node.address,
             "node.role": node.role,
             "node.platform.os": node.os,
             "node.platform.arch": node.architecture,
-        }[key]
-        return actual.lower() == self.value.lower()
+        }.get(key)
+        return None if actual is None else actual.lower() == self.value.lower()
+
+
+def _within(address: str, wanted: str) -> bool | None:
+    """Is it this address, or in this subnet? None for what is neither."""
+    try:
+        subnet = ip_network(wanted, strict=False)
+    except ValueError:
+        return None
+    try:
+        return ip_address(address) in subnet
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=1024)
 def parse_constraint(text: str) -> Constraint:
     match = _CONSTRAINT.fullmatch(text)
     if match is None:
-        raise InvalidParameter(f"constraint expected one operator from ==, !=: {text!r}")
-    key = match[1]
-    if key.lower() not in _KEYS and not re.match(r"(node|engine)\.labels\..", key, re.IGNORECASE):
-        raise InvalidParameter(f"invalid constraint key: {key}")
-    return Constraint(key, match[2] == "==", match[3])
+        raise InvalidParameter("rpc error: code = Unknown desc = constraint expected one operator from ==, !=")
+    return Constraint(match[1], match[2] == "==", match[3])
 
 
 def suits(placement: Placement | None, node: NodeFacts) -> bool:

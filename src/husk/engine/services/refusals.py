@@ -4,6 +4,7 @@ NOT_A_MANAGER = (
     'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
     "and try again."
 )
+IN_NO_SWARM = "This node is not part of a swarm"
 A_WORKER = (
     "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this "
     "command on a manager node or promote the current node to a manager."

@@ -11,6 +11,7 @@ _PREFIX = "rpc error: code = InvalidArgument desc = "
 CONDITIONS = ("", "none", "on-failure", "any")
 # A task takes two processes at least, and Linux numbers no more than 2^22.
 MOST_TASKS = 2**21
+MOUNT_TYPES = ("bind", "volume", "tmpfs", "npipe", "cluster")
 PROTOCOLS = ("", "tcp", "udp", "sctp")
 
 
@@ -29,13 +30,15 @@ def check(spec: ServiceSpec) -> None:
         raise InvalidParameter(_PREFIX + "ContainerSpec: image reference must be provided")
     reference.parse(template.container_spec.image)
     _check_files(template.container_spec)
+    _check_mounts(template.container_spec)
+    _check_health(template.container_spec)
     expand.check(template.container_spec, spec.labels)
     privileges.check(template.container_spec.privileges)
     _check_mode(spec)
     policy = template.restart_policy
     if policy is not None:
         if policy.condition not in CONDITIONS:
-            raise InvalidParameter(_PREFIX + f'invalid RestartCondition: "{policy.condition}"')
+            raise InvalidParameter(f'invalid RestartCondition: "{policy.condition}"')
         if (policy.delay or 0) < 0 or (policy.window or 0) < 0 or policy.max_attempts < 0:
             raise InvalidParameter(_PREFIX + "TaskSpec: restart-delay, window and attempts cannot be negative")
     for constraint in template.placement.constraints if template.placement else []:
@@ -67,6 +70,27 @@ def _check_files(spec: ContainerSpec) -> None:
             targets[file.name] = name
 
 
+def _check_mounts(spec: ContainerSpec) -> None:
+    for mount in spec.mounts:
+        if mount.type and mount.type.lower() not in MOUNT_TYPES:
+            raise InvalidParameter(f'invalid MountType: "{mount.type}"')
+
+
+def _check_health(spec: ContainerSpec) -> None:
+    if (check := spec.health_check) is None:
+        return
+    for name, value in (
+        ("Interval", check.interval),
+        ("Timeout", check.timeout),
+        ("StartPeriod", check.start_period),
+        ("StartInterval", check.start_interval),
+    ):
+        if value and value < 10**6:
+            raise InvalidParameter(_PREFIX + f"ContainerSpec: {name} in HealthConfig cannot be less than 1ms")
+    if check.retries < 0:
+        raise InvalidParameter(_PREFIX + "ContainerSpec: Retries in HealthConfig cannot be negative")
+
+
 def _check_mode(spec: ServiceSpec) -> None:
     mode = spec.mode
     given = [m for m in (mode.replicated, mode.global_, mode.replicated_job, mode.global_job) if m is not None]
@@ -77,8 +101,10 @@ def _check_mode(spec: ServiceSpec) -> None:
     if mode.replicated_job is not None:
         _check_number("concurrent tasks", mode.replicated_job.max_concurrent or 0)
         _check_number("completions", mode.replicated_job.total_completions or 0)
-    if mode.is_job and (spec.update_config or spec.rollback_config):
-        raise InvalidParameter(_PREFIX + "update and rollback configurations are not allowed for jobs")
+    if mode.is_job and spec.update_config:
+        raise InvalidParameter(_PREFIX + "Jobs may not have an update config")
+    if mode.is_job and spec.rollback_config:
+        raise InvalidParameter(_PREFIX + "Jobs may not have a rollback config")
 
 
 def _check_number(what: str, number: int) -> None:
@@ -92,9 +118,9 @@ def _check_number(what: str, number: int) -> None:
 
 def _check_update(config: UpdateConfig) -> None:
     if config.failure_action not in ("", "pause", "continue", "rollback"):
-        raise InvalidParameter(_PREFIX + f"unrecognized update failure action {config.failure_action}")
+        raise InvalidParameter(f"unrecognized update failure action {config.failure_action}")
     if config.order not in ("", "stop-first", "start-first"):
-        raise InvalidParameter(_PREFIX + f"unrecognized update order {config.order}")
+        raise InvalidParameter(f"unrecognized update order {config.order}")
     if min(config.delay, config.monitor, config.parallelism) < 0:
         raise InvalidParameter(_PREFIX + "TaskSpec: update-delay, update-monitor and parallelism cannot be negative")
     if not 0.0 <= config.max_failure_ratio <= 1.0:
@@ -106,7 +132,7 @@ def _check_endpoint(spec: ServiceSpec) -> None:
     if endpoint is None:
         return
     if endpoint.mode not in ("", "vip", "dnsrr"):
-        raise InvalidParameter(_PREFIX + f"invalid endpoint mode {endpoint.mode}")
+        raise InvalidParameter(f'invalid resolution mode: "{endpoint.mode}"')
     seen = set()
     for port in endpoint.ports:
         if port.protocol not in PROTOCOLS or port.publish_mode not in ("", "ingress", "host"):

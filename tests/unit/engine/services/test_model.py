@@ -36,6 +36,7 @@ def test_a_task_is_named_after_its_slot_or_its_node() -> None:
         ("running", "shutdown", True, False, "shutdown"),
         ("failed", "running", False, True, "shutdown"),
         ("complete", "complete", False, True, "complete"),
+        ("failed", "complete", False, True, "shutdown"),
         ("shutdown", "remove", False, False, "remove"),
     ],
 )
