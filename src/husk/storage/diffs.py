@@ -200,10 +200,14 @@ class DiffStore:
         diff = self._records.get(name) if kind == _DIFF else None
         return diff is not None and not diff.packings and self.directories.holders(diff.directory) == 1
 
+    def make_blob_file(self) -> Path:
+        """An empty file for the tar of a diff, to be adopted or unlinked."""
+        return self._blobs.make_temporary()
+
     @contextlib.contextmanager
     def blob_file(self, wanted: bool) -> Iterator[str]:
         """The path of an empty file for the tar of a diff, until the block is left; "" if it is not wanted."""
-        blob_file = self._blobs.make_temporary() if wanted else None
+        blob_file = self.make_blob_file() if wanted else None
         try:
             yield str(blob_file or "")
         finally:

@@ -3,8 +3,10 @@
 File systems are stacks (`diffs`): what is made is one more diff on top of the stack that was worked on.
 """
 
+import asyncio
 import contextlib
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from husk.errors import InvalidParameter, NotFound, SystemFault
+from husk.storage.ahead import AheadTar, Below
 from husk.storage.diffs import DiffStore
 from husk.storage.file_actions import (
     NONE,
@@ -24,6 +27,7 @@ from husk.storage.file_actions import (
     Symlink,
     can_be_told,
 )
+from husk.storage.tar.entry import BLOCK
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.messages import (
     Answer,
@@ -56,10 +60,17 @@ class Trees:
         # What a stack holds never changes.
         self._digests: dict[tuple[str, bytes, DigestForm], str] = {}
 
-    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str], layered: bool = False) -> list[str]:
+    async def apply(
+        self,
+        actions: Sequence[FileAction],
+        inputs: Sequence[str],
+        layered: bool = False,
+        ahead: AheadTar | None = None,
+    ) -> list[str]:
         """Carry out all actions of a file operation; the stacks of its outputs.
 
-        With `layered` they are going to be layers of an image: where it can be, they are packed while they are made.
+        With `layered` they are going to be layers of an image: where it can be, they are packed while they are made, or
+        `ahead` of it.
         NotFound where a file is missing, InvalidParameter for all else that is wrong with what was asked for.
         """
         results = list(inputs)
@@ -67,7 +78,7 @@ class Trees:
         made: list[str] = []
         try:
             for run in _runs(actions, len(inputs)):
-                stack, diff = await self._run(run, results, len(inputs), layered)
+                stack, diff = await self._run(run, results, len(inputs), layered, ahead)
                 made += [diff] if diff else []
                 # Nobody asks for what was in between.
                 results += [""] * (len(run.actions) - 1) + [stack]
@@ -78,6 +89,10 @@ class Trees:
             raise
         await self._diffs.remove(diff for diff in made if not any(diff in stack.split() for stack in outputs.values()))
         return [outputs.get(number, "") for number in range(max(outputs, default=-1) + 1)]
+
+    def ahead(self, action: FileAction, below: Below) -> AheadTar:
+        """The tar of what a copy makes of files that still come, on top of the stack that `below` tells."""
+        return AheadTar(self._diffs.make_blob_file, lambda time: self._lead(action, below, time))
 
     async def digest(self, stack: str, selections: Sequence[Selection], form: DigestForm = "") -> str:
         """One digest of all that the selections choose, in the form of our cache or in BuildKit's; NotFound where a
@@ -123,23 +138,48 @@ class Trees:
     def _places(self) -> tuple[str, str]:
         return str(self._diffs.directories.view), str(self._diffs.directories.empty)
 
-    async def _run(self, run: "_Run", results: list[str], count: int, layered: bool) -> tuple[str, str]:
+    async def _lead(self, action: FileAction, below: Below, time: int) -> bytes | None:
+        """What the tar of a copy begins with: that of a copy of nothing, from a directory with this time."""
+        stack = await below()
+        if stack is None:
+            return None
+        async with self._diffs.workspace("") as nothing, self._diffs.workspace(stack) as space:
+            os.utime(nothing.upper, ns=(time, time))
+            stacks = [_writable(space), Stack([str(nothing.upper)], plain=True)]
+            with self._diffs.blob_file(True) as blob_file:
+                job = FilesJob(*self._places(), stacks, str(self._diffs.directories.path), blob_file)
+                copy = structs.replace(action, input=0, second_input=1)
+                done = await self._work(job, msgspec.msgpack.encode([copy]))
+                if not isinstance(done, Done) or done.blob is None:
+                    return None
+                return (await asyncio.to_thread(Path(blob_file).read_bytes))[: -2 * BLOCK]
+
+    async def _run(
+        self, run: "_Run", results: list[str], count: int, layered: bool, ahead: AheadTar | None
+    ) -> tuple[str, str]:
         """Carry out what needs one diff only: the new stack, and that diff."""
         first = run.actions[0].input
         below = "" if first == NONE else results[first]
         numbering = _Numbering(results, range(count + run.start, count + run.start + len(run.actions)))
         actions = [numbering.apply(action) for action in run.actions]
-        async with self._diffs.held(*numbering.stacks), self._diffs.workspace(below) as space:
+        async with (
+            self._diffs.held(*numbering.stacks),
+            self._diffs.workspace(below) as space,
+            ahead.taken(numbering.stacks) if ahead is not None else contextlib.nullcontext() as packing,
+        ):
             stacks = [_writable(space), *map(self._readable, numbering.stacks)]
             common = str(self._diffs.directories.path)
             with self._diffs.blob_file(layered and can_be_told(actions)) as blob_file:
-                job = FilesJob(*self._places(), stacks, common, blob_file)
+                job = FilesJob(*self._places(), stacks, common, blob_file, packing.lead if packing else None)
                 done = await self._work(job, msgspec.msgpack.encode(actions))
                 _check(done)
                 assert isinstance(done, Done)
-                if done.blob is not None:
-                    self._diffs.adopt(blob_file, done.blob)
-                diff = await space.keep(done.size, done.blob)
+                blob, file = done.blob, blob_file
+                if packing and (blob_ahead := await packing.blob(done.heads)):
+                    blob, file = blob_ahead, packing.path
+                if blob is not None:
+                    self._diffs.adopt(file, blob)
+                diff = await space.keep(done.size, blob)
         return " ".join(filter(None, [below, diff])), diff
 
     async def _work(self, job: Job, data: bytes = b"") -> Answer | None:

@@ -67,6 +67,19 @@ def test_what_is_made_of_a_context_does_not_change_it(builds):
     assert builds.sh("stat -c %h /c/a /c/same /c/b").split() == ["2", "2", "1"]
 
 
+def test_a_large_context_is_packed_while_it_comes_to_the_same_layer(builds, daemon):
+    """The first build packs it ahead; the next one, to which nothing is sent, packs it as it copies."""
+    builds.context.write({"Dockerfile": "FROM busybox\nCOPY . /c/\n", "large": os.urandom(20 << 20), "d/small": "text"})
+    (builds.context.path / "link").symlink_to("d")
+    layers = []
+    for options in ((), ("--no-cache",)):
+        builds.docker("build", "-t", "built", *options, str(builds.context.path))
+        layers.append(builds.inspect()["RootFS"]["Layers"])
+    assert layers[0] == layers[1]
+    assert builds.sh("cat /c/link/small") == "text"
+    assert os.listdir(daemon.config.data_root / "blobs/ingest") == []
+
+
 def test_two_builds_of_one_context_at_once(builds):
     builds.context.write({"Dockerfile": "FROM busybox\n", **MANY})
     for name in "ab":

@@ -26,6 +26,7 @@ from husk.engine.builder.operations import (
 from husk.engine.builder.solver import Record, Watcher
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
+from husk.storage.ahead import AheadTar, Below
 from husk.storage.workers.messages import DigestForm
 
 
@@ -42,6 +43,13 @@ class PortableSource(Protocol):
     """A kind of source that BuildKit, too, knows by a name."""
 
     async def portable_keys(self, source: Source, platform: Platform | None, watcher: Watcher) -> list[str]: ...
+
+
+@runtime_checkable
+class FollowedSource(Protocol):
+    """A kind of source whose files can be packed while they come."""
+
+    async def fetch_ahead(self, source: Source, watcher: Watcher, ahead: AheadTar) -> "Fetched": ...
 
 
 class Fetched(Protocol):
@@ -63,7 +71,15 @@ class Fetched(Protocol):
 class Trees(Protocol):
     """Works on the files of stacks: `husk.storage`."""
 
-    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str], layered: bool = False) -> list[str]: ...
+    async def apply(
+        self,
+        actions: Sequence[FileAction],
+        inputs: Sequence[str],
+        layered: bool = False,
+        ahead: AheadTar | None = None,
+    ) -> list[str]: ...
+
+    def ahead(self, action: FileAction, below: Below) -> AheadTar: ...
 
     async def digest(self, stack: str, selections: Sequence[Selection], form: DigestForm = "") -> str: ...
 
@@ -112,12 +128,16 @@ class Execution:
         operation = vertex.operation
         match operation.body:
             case Source():
-                fetched = await self._kind(operation.body).fetch(operation.body, operation.platform, watcher)
+                kind = self._kind(operation.body)
+                if vertex.ahead is not None and isinstance(kind, FollowedSource):
+                    fetched = await kind.fetch_ahead(operation.body, watcher, vertex.ahead)
+                else:
+                    fetched = await kind.fetch(operation.body, operation.platform, watcher)
                 return Record(new_id(), [fetched.stack], list(fetched.made), fetched.description, fetched.type)
             case Exec():
                 outputs = await self._steps.run(operation.body, inputs, watcher, operation.platform)
             case Files():
-                outputs = await self._trees.apply(operation.body.actions, inputs, vertex.layered)
+                outputs = await self._trees.apply(operation.body.actions, inputs, vertex.layered, vertex.ahead)
             case Merge():
                 outputs = [merged(inputs)]
             case Diff():
@@ -125,6 +145,9 @@ class Execution:
             case Build():
                 raise InvalidParameter("a build within a build is solved, not run")
         return Record(new_id(), outputs, _made(inputs, outputs), described(vertex))
+
+    def ahead(self, action: FileAction, below: Below) -> AheadTar:
+        return self._trees.ahead(action, below)
 
     async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
         """What a build within a build is to make: a file of one of its inputs says it."""

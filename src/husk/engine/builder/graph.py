@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from husk.engine.builder.operations import Edge, Operation, digest_of
 from husk.errors import InvalidParameter
+from husk.storage.ahead import AheadTar
 
 
 class Location(Struct, frozen=True):
@@ -46,6 +47,7 @@ class Vertex(Struct, frozen=True, kw_only=True):
     group: str = ""  # vertices of one group are shown as one
     locations: list[Location] = []
     layered: bool = False  # what it makes is to be a layer of an image
+    ahead: AheadTar | None = None  # what is packed while files come, for those who bring them and who copy them
 
 
 class Graph:

@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from husk.engine.builder.cache_keys import Selection
 from husk.engine.builder.graph import Graph, Vertex
-from husk.engine.builder.operations import Build, Edge, Operation
+from husk.engine.builder.operations import Build, Edge, FileAction, Operation
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.sessions import Session
+from husk.storage.ahead import AheadTar, Below
 
 
 class Record(Struct, frozen=True):
@@ -74,6 +75,10 @@ class Executor(Protocol):
 
     async def content_digest(self, output: str, selections: Sequence[Selection]) -> str:
         """The digest of files in an output."""
+        ...
+
+    def ahead(self, action: FileAction, below: Below) -> AheadTar:
+        """For a copy that waits for a source: its layer may be packed while the source comes."""
         ...
 
     async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:

@@ -17,6 +17,7 @@ from husk.engine.builder.sessions import Channel, LocalDirectory, Session, Sessi
 from husk.engine.builder.solver import Watcher
 from husk.errors import InvalidParameter, NotImplementedYet, Unavailable
 from husk.registry.manifest import Platform
+from husk.storage.ahead import AheadTar
 
 SCHEME = "local"
 
@@ -34,6 +35,7 @@ class Mirrors(Protocol):
         channel: Channel,
         take: Callable[[str], Awaitable[bool]],
         progress: Callable[[int], None] | None = None,
+        ahead: AheadTar | None = None,
     ) -> str: ...
 
 
@@ -58,6 +60,9 @@ class LocalSource:
         return f"session:{name_of(source)}:{hashlib.sha256(wanted).hexdigest()}"
 
     async def fetch(self, source: Source, platform: Platform | None, watcher: Watcher) -> FetchedDirectory:
+        return await self.fetch_ahead(source, watcher, None)
+
+    async def fetch_ahead(self, source: Source, watcher: Watcher, ahead: AheadTar | None) -> FetchedDirectory:
         name, directory = name_of(source), directory_of(source)
         if source.attributes.get("local.metadatatransfer") in ("1", "true"):
             raise NotImplementedYet(f"the metadata of {name} alone cannot be transferred by Husk yet")
@@ -65,7 +70,7 @@ class LocalSource:
         told = _Transfer(name, watcher)
         async with session.sync(directory) as channel:
             take = _leave if source.attributes.get("local.differ") == "none" else self._take
-            element = await self._mirrors.sync(mirror_key(source, session), channel, take, told.progress)
+            element = await self._mirrors.sync(mirror_key(source, session), channel, take, told.progress, ahead)
         told.end()
         return FetchedDirectory(element, [element], f"local source for {name}")
 

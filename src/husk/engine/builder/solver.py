@@ -32,6 +32,7 @@ from husk.engine.builder.operations import Build as Within
 from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.progress import Progress, Status, public_name
 from husk.engine.builder.sessions import Session
+from husk.engine.builder.waiting_copies import WaitingCopies
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
 from husk.watch import Watch
@@ -123,6 +124,7 @@ class Build:
         self._ended: set[str] = set()
         self.record: Record | None = None
         self.layered: frozenset[str] = frozenset()
+        self._waiting = WaitingCopies(graph, solver.executor, self._below)
 
     async def solve(self, wanted: Edge) -> None:
         for vertex in self._graph.needed_for(wanted):
@@ -136,6 +138,7 @@ class Build:
     async def close(self) -> None:
         """End what still runs, and let go of all results."""
         await self._tasks.cancel_all()
+        await self._waiting.close()
         within, self._within = self._within, []
         for build in within:
             await build.close()
@@ -227,8 +230,9 @@ class Build:
             if isinstance(vertex.operation.body, Within):
                 record = await self._solve_within(vertex.operation.body, vertex, inputs)
             else:
-                as_layer = structs.replace(vertex, layered=True) if vertex.digest in self.layered else vertex
-                record = await self._solver.run_once(flight, as_layer, inputs, self._client)
+                layered, ahead = vertex.digest in self.layered, self._waiting.ahead(vertex, self.layered)
+                to_run = structs.replace(vertex, layered=layered, ahead=ahead) if layered or ahead else vertex
+                record = await self._solver.run_once(flight, to_run, inputs, self._client)
         if id:
             record = structs.replace(record, id=id)
         self._hold(record)
@@ -238,6 +242,15 @@ class Build:
         await self._solver.cache.remember(keys, record)
         self.ended(vertex)
         return record
+
+    async def _below(self, edge: Edge | None) -> str | None:
+        """The file system of an edge when it is known, if it is here."""
+        if edge is None:
+            return ""
+        task = self._obtaining(edge.digest)
+        await asyncio.wait([task])
+        record = _result(task)
+        return record.outputs[edge.output] if record and self._is_here(record) else None
 
     async def _solve_within(self, body: Within, vertex: Vertex, inputs: Sequence[str]) -> Record:
         """A build within this one: its results are held as long as those of this."""

@@ -41,10 +41,12 @@ async def exchange(
     channel: Channel,
     progress: Progress | None = None,
     begun: bytes = b"",
+    packing: Callable[[Dialogue], None] | None = None,
 ) -> Received | Sent:
     """Let a worker and a client speak until both have ended; what the worker has done. `begun` has come before.
 
-    The worker's opinion of a failure is told before the client's, which mostly follows from it.
+    The worker's opinion of a failure is told before the client's, which mostly follows from it. A worker that goes on
+    `packing` what it has received is handed over.
     """
     dialogue = await Dialogue.start(nursery, job)
     try:
@@ -61,10 +63,15 @@ async def exchange(
         finally:
             # One that has failed leaves the other behind.
             await pumps.cancel_all()
-        outcome = await dialogue.outcome()
-    finally:
+        outcome = _judge(await dialogue.outcome(), failure)
+    except BaseException:
         dialogue.stop()
-    return _judge(outcome, failure)
+        raise
+    if packing is not None and isinstance(outcome, Received) and outcome.packing:
+        packing(dialogue)
+    else:
+        dialogue.stop()
+    return outcome
 
 
 def _judge(outcome: Answer | None, failure: Exception | None) -> Received | Sent:

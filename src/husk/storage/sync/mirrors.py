@@ -8,12 +8,16 @@ builds of one directory at the same time have two mirrors of it.
 A mirror without its table is a diff like any other. The table goes first when the files are about to change.
 """
 
+import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Self
 
+from msgspec import structs
+
+from husk.storage.ahead import AheadTar
 from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
 from husk.storage.sync.small import receive_small
@@ -21,8 +25,11 @@ from husk.storage.sync.table import VERSION
 from husk.storage.workers.messages import Received, ReceiveJob, Sent
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workspaces import Workspace
+from husk.tasks import Tasks
 
 _DIFF = "diff:"
+# Before so much has come nobody asks how its tar would begin.
+_MUCH = 4 << 20
 
 Take = Callable[[str], Awaitable[bool]]
 """Asks the owner of a mirror for it; whoever hears True is its owner now."""
@@ -46,8 +53,18 @@ class Mirrors:
                 path.unlink()
         return mirrors
 
-    async def sync(self, key: str, channel: Channel, take: Take, progress: Progress | None = None) -> str:
-        """Make a mirror of what a client sends: `diff:<id>`. Its owner is the caller."""
+    async def sync(
+        self,
+        key: str,
+        channel: Channel,
+        take: Take,
+        progress: Progress | None = None,
+        ahead: AheadTar | None = None,
+    ) -> str:
+        """Make a mirror of what a client sends: `diff:<id>`. Its owner is the caller.
+
+        What comes for the first time, and is much, is packed `ahead`.
+        """
         self._forget_removed()
         self._sequence += 1
         new = self._root / f"{self._sequence}.new"
@@ -56,12 +73,35 @@ class Mirrors:
                 job = ReceiveJob(root=str(space.upper), old=old, new=str(new))
                 received: Received | Sent | bytes = await receive_small(job, channel, progress or _nobody)
                 if isinstance(received, bytes):
-                    received = await exchange(self._nursery, job, channel, progress, received)
+                    received = await self._exchange(job, channel, progress, received, None if old else ahead)
                 element = await space.keep(received.size if isinstance(received, Received) else None)
+                if ahead is not None:
+                    ahead.received(element)
             new.rename(self._root / f"{_name(key)}.{element.removeprefix(_DIFF)}")
             return element
         finally:
             new.unlink(missing_ok=True)
+
+    async def _exchange(
+        self, job: ReceiveJob, channel: Channel, progress: Progress | None, begun: bytes, ahead: AheadTar | None
+    ) -> Received | Sent:
+        plan = ahead.open() if ahead is not None else None
+        if ahead is None or plan is None:
+            return await exchange(self._nursery, job, channel, progress, begun)
+        much, beside = asyncio.Event(), Tasks()
+        tell = progress or _nobody
+
+        def moved(total: int) -> None:
+            tell(total)
+            if total >= _MUCH:
+                much.set()
+
+        beside.spawn(_begin(ahead, much), "the beginning of a layer's tar")
+        try:
+            job = structs.replace(job, ahead=plan)
+            return await exchange(self._nursery, job, channel, moved, begun, ahead.follow)
+        finally:
+            await beside.cancel_all()
 
     def table(self, element: str) -> Path | None:
         """The table of a mirror, which has the digests of its contents (`sync.table`); None if it is no mirror."""
@@ -88,6 +128,11 @@ class Mirrors:
         for path in self._root.iterdir():
             if path.suffix != ".new" and path not in self._taken and not self._diffs.has(_element(path)):
                 path.unlink(missing_ok=True)
+
+
+async def _begin(ahead: AheadTar, much: asyncio.Event) -> None:
+    await much.wait()
+    await ahead.begin()
 
 
 def _nobody(total: int) -> None:

@@ -7,6 +7,7 @@ import gc
 import os
 
 from husk.storage.sync.lines import Lines
+from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.receiver import Receiver
 from husk.storage.sync.table import Table, read_table, write_table
@@ -20,10 +21,17 @@ from husk.storage.workers.messages import Failed, Invalid, Received, ReceiveJob
 def main(job: ReceiveJob, caller: Caller) -> None:
     # All that is made here stays until the end: there is no garbage to look for.
     gc.disable()
-    caller.answer(receive(job, Lines(0, 1)))
+    with PackAhead(job.ahead) as ahead:
+        received = receive(job, Lines(0, 1), ahead)
+        caller.answer(received)
+        if isinstance(received, Received) and received.packing:
+            # The client is not kept waiting for this.
+            os.close(0)
+            os.close(1)
+            caller.answer(ahead.finish())
 
 
-def receive(job: ReceiveJob, lines: Lines) -> Received | Invalid | Failed:
+def receive(job: ReceiveJob, lines: Lines, ahead: PackAhead) -> Received | Invalid | Failed:
     """Do the work and tell how it went."""
     try:
         old = _take(job.old)
@@ -35,14 +43,16 @@ def receive(job: ReceiveJob, lines: Lines) -> Received | Invalid | Failed:
                 receiver.feed(data)
                 if receiver.complete:
                     receiver.finish()
+                    ahead.set_time(".")
                     write_table(receiver.table, new)
+                ahead.follow(receiver)
                 lines.write(receiver.output)
                 if receiver.ended:
                     break
             receiver.close()
     except (SyncError, OSError) as error:
         return lines.tell(error)
-    return Received(len(receiver.table), receiver.table.size, tree.written)
+    return Received(len(receiver.table), receiver.table.size, tree.written, ahead.is_right(receiver))
 
 
 def _take(path: str) -> Table:

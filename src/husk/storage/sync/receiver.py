@@ -85,6 +85,14 @@ class Receiver:
         self._ended = False
         self._finished = False
         self.output = bytearray()
+        # The bytes of all files that were told of and are not known; are they what has come?
+        self.told_size = 0
+        self.as_told = True
+
+    @property
+    def told(self) -> bool:
+        """Has the sender told of all its files?"""
+        return self._stats_ended
 
     @property
     def complete(self) -> bool:
@@ -212,6 +220,7 @@ class Receiver:
             self.table.links[stat.path] = stat.link
         else:
             self._made.add(stat.path)
+            self.told_size += stat.size
             self._tree.expect(number, stat)
             self._missing[number] = stat
             if stat.size:
@@ -297,6 +306,7 @@ class Receiver:
         self.table.looks[number] = look_of(stat, self._tree.digest(number))
         if length != stat.size:
             # It changed while it was read: whatever it is next time, ask for it again.
+            self.as_told = False
             self.table.messages[number] = packets.stat(stat._replace(size=length))[HEAD_SIZE:]
 
 

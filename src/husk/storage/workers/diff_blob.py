@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from husk.kernel.disk import begin_writing
+from husk.storage.tar.entry import BLOCK
 from husk.storage.tar.members import BUFFER
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
@@ -85,6 +86,17 @@ class HashedFile:
         self._put_waiting()
         if self._hashing is not None:
             self._hashing.result()
+
+    @property
+    def begun(self) -> bytes | None:
+        """All that was written, as long as that is little."""
+        return None if self.size else bytes(self._waiting)
+
+    def end_tar(self) -> Blob:
+        """The tar that was written is complete."""
+        self.write(bytes(2 * BLOCK))
+        self.flush()
+        return Blob("sha256:" + self.hash.hexdigest(), self.size)
 
     def _put_waiting(self) -> None:
         piece, self._waiting = self._waiting, bytearray()

@@ -39,13 +39,15 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
     try:
         if any(isinstance(action.action, Copy) and action.action.unpack for action in actions):
             archive_files.import_decompressors()
-        tar = LayerTar(io.FileIO(job.blob, "r+")) if job.blob else None
+        tar = LayerTar(io.FileIO(job.blob, "r+"), job.lead) if job.blob else None
         show_stacks(job.root, job.empty, job.stacks, common=job.common)
         trees = [_tree(number, stack, job) for number, stack in enumerate(job.stacks)]
         done = Actions(trees, tar)
         for action in actions:
             done.carry_out(action)
-        return Done(done.size, tar.finish() if tar is not None else None)
+        if tar is None:
+            return Done(done.size)
+        return Done(done.size, tar.finish(), tar.heads)
     except NotThere as error:
         return Missing(str(error))
     except (ActionFailed, BadPattern) as error:

@@ -18,13 +18,13 @@ import msgspec
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY
 from husk.kernel.trees import walk
-from husk.storage.tar.entry import BLOCK
 from husk.storage.tar.members import BUFFER, Members
 from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_overlay_xattr
 from husk.storage.workers.aside import Aside
 from husk.storage.workers.diff_blob import HashedFile
 from husk.storage.workers.file_data import SMALL, copy_data, is_sparse
 from husk.storage.workers.messages import Blob
+from husk.storage.workers.tar_heads import heads_of_tree
 
 _SECOND = 10**9
 # Of what is larger, each piece is read once, for the file and for the tar.
@@ -42,8 +42,11 @@ Foreseen = Callable[[os.stat_result], os.stat_result]
 class LayerTar:
     """Of one copy, of a file or a directory, into what is otherwise empty. Paths are those in the layer."""
 
-    def __init__(self, file: io.FileIO) -> None:
+    def __init__(self, file: io.FileIO, lead: bytes | None = None) -> None:
+        """If the tar of a directory begins with `lead`, `heads` tells it in the end, and it is not written."""
         self._file = file
+        self._lead_elsewhere = lead
+        self.heads = ""
         self._out = HashedFile(file)
         self._members: Members | None = Members(self._out)
         self._on_disk = -1
@@ -70,14 +73,10 @@ class LayerTar:
         with self._out as out:
             if self._members is None:
                 self._file.truncate(0)
+                self.heads = ""
+            if self._members is None or self.heads:
                 return None
-            return self._written or self._end(out)
-
-    @staticmethod
-    def _end(out: HashedFile) -> Blob:
-        out.write(bytes(2 * BLOCK))
-        out.flush()
-        return Blob("sha256:" + out.hash.hexdigest(), out.size)
+            return self._written or out.end_tar()
 
     # --- directories -------------------------------------------------------------------------------------------------
 
@@ -110,6 +109,11 @@ class LayerTar:
         if self._members is None:
             yield
             return
+        if self._lead_elsewhere is not None and self._lead_elsewhere == self._out.begun:
+            self.heads = heads_of_tree(path, source, foreseen)
+        if self.heads:
+            yield
+            return
         with contextlib.ExitStack() as stack:
             aside = None
             if _much(source):
@@ -135,7 +139,7 @@ class LayerTar:
         if self._members is None:
             return b""
         with self._out as out:
-            return msgspec.json.encode(self._end(out))
+            return msgspec.json.encode(out.end_tar())
 
     def _add_tree(self, path: str, source: int, foreseen: Foreseen) -> None:
         top = f"{path}/" if path else ""

@@ -14,6 +14,8 @@ import msgspec
 # What fits into one message of a socket, whose buffer holds 208 KiB where nobody has changed that.
 LARGEST_JOB = 192 << 10
 _LONGEST_MESSAGE = 8192
+# The first byte of an `AheadPlan`'s file says that the rest of it is what the tar begins with.
+MARK = b"\n"
 
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +40,19 @@ class Stack(_Message, frozen=True):
     upper: str = ""
     work: str = ""
     plain: bool = False
+
+
+class Blob(_Message, frozen=True):
+    digest: str
+    size: int
+
+
+class AheadPlan(_Message, frozen=True):
+    """What a layer's tar is packed into while its files still come (`husk.storage.ahead`); `time` is that of the top
+    directory, in nanoseconds."""
+
+    path: str
+    time: int
 
 
 # --- jobs
@@ -114,6 +129,7 @@ class FilesJob(_Message, frozen=True, tag="files"):
 
     Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files,
     `common` the one that all those of stacks are in: what is new is put there. `blob` is for its tar (`layer_tar`).
+    If it begins with `lead`, somebody else writes it: then its headers are told instead.
     """
 
     root: str
@@ -121,6 +137,7 @@ class FilesJob(_Message, frozen=True, tag="files"):
     stacks: list[Stack]
     common: str = ""
     blob: str = ""
+    lead: bytes | None = None
 
 
 DigestForm: TypeAlias = Literal["", "portable", "older"]
@@ -219,12 +236,14 @@ class ReceiveJob(_Message, frozen=True, tag="receive"):
     """Make the directory `root` the same as a client's, with whom standard input and output speak. Answer: `Received`.
 
     The table `old` tells what `root` has, or is empty; it is removed first: from then on it is not true. The table
-    `new` is written when all is well.
+    `new` is written when all is well. With `ahead` the files are packed while they come, if that is worth it:
+    then a second answer follows, `Packed`.
     """
 
     root: str
     old: str
     new: str
+    ahead: AheadPlan | None = None
 
 
 class SendJob(_Message, frozen=True, tag="send"):
@@ -273,16 +292,15 @@ Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob
 # --- answers
 
 
-class Blob(_Message, frozen=True):
-    digest: str
-    size: int
-
-
 class Done(_Message, frozen=True, tag="done"):
-    """All of it went well. `size` counts the bytes of files that were made, where it is known; `blob` is their tar."""
+    """All of it went well. `size` counts the bytes of files that were made, where it is known; `blob` is their tar.
+
+    `heads` is a digest of the headers of a tar that was not written (`tar_heads`).
+    """
 
     size: int | None = None
     blob: Blob | None = None
+    heads: str = ""
 
 
 class UnpackedLayer(_Message, frozen=True, tag="layer"):
@@ -300,11 +318,22 @@ class Blobs(_Message, frozen=True, tag="blobs"):
 
 
 class Received(_Message, frozen=True, tag="received"):
-    """How many files the directory has now, how many bytes they have, and how many of those were written."""
+    """How many files the directory has now, how many bytes they have, and how many of those were written.
+
+    While somebody is still `packing` them another answer follows.
+    """
 
     files: int
     size: int
     written: int
+    packing: bool = False
+
+
+class Packed(_Message, frozen=True, tag="packed"):
+    """The tar of what was received is complete, with the digest of its headers (`tar_heads`); or it was given up."""
+
+    blob: Blob | None = None
+    heads: str = ""
 
 
 class Sent(_Message, frozen=True, tag="sent"):
@@ -376,7 +405,7 @@ class Failed(_Message, frozen=True, tag="failed"):
 
 
 Answer: TypeAlias = (
-    Done | UnpackedLayer | Blobs | Digests | FileContent | Looked | Received | Sent | FileStatus
+    Done | UnpackedLayer | Blobs | Digests | FileContent | Looked | Received | Packed | Sent | FileStatus
     | Missing | Invalid | Refused | Failed
 )  # fmt: skip
 

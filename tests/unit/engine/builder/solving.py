@@ -37,6 +37,18 @@ class Memory:
         self.used = list(records)
 
 
+class Ahead:
+    """What is packed while files come."""
+
+    def __init__(self, action, below):
+        self.action = action
+        self.below = below
+        self.closed = False
+
+    async def close(self):
+        self.closed = True
+
+
 class Worker:
     """Runs nothing: an operation is its name, an output the text of all that went into it."""
 
@@ -49,6 +61,8 @@ class Worker:
         self.fail = set()
         self.gate = None
         self.cancelled = []
+        self.aheads = []
+        self.packing = []
         self._ids = itertools.count()
 
     async def source_key(self, operation, watcher):
@@ -60,6 +74,8 @@ class Worker:
 
     async def run(self, vertex, inputs, watcher):
         self.ran.append(vertex.name)
+        if vertex.ahead:
+            self.packing.append((vertex.name, vertex.ahead))
         self.running.add(vertex.name)
         self.most = max(self.most, len(self.running))
         try:
@@ -76,6 +92,10 @@ class Worker:
         finally:
             self.running.discard(vertex.name)
         return Record(f"record{next(self._ids)}", [f"{vertex.name}({','.join(inputs)})"])
+
+    def ahead(self, action, below):
+        self.aheads.append(Ahead(action, below))
+        return self.aheads[-1]
 
     async def definition(self, body, inputs):
         """Another image, and a step on it; or the same again, without end."""
@@ -119,7 +139,8 @@ def step(graph, name, *inputs, **shown):
 
 
 def copy(graph, name, base, context, path="/a"):
-    action = FileAction(action=Copy(source=path, destination=f"/{name}"), input=0, second_input=1, output=0)
+    copied = Copy(source=path, destination=f"/{name}", contents_only=path == "/")
+    action = FileAction(action=copied, input=0, second_input=1, output=0)
     return graph.add(Operation(Files([action]), [base, context]), name=name)
 
 

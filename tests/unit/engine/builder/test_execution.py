@@ -1,6 +1,9 @@
 """Who carries out which operation."""
 
+from typing import Any
+
 import pytest
+from msgspec import structs
 
 from husk.engine.builder.execution import Execution, described, merged
 from husk.engine.builder.given import GivenStacks, source_of
@@ -23,8 +26,12 @@ from husk.errors import InvalidParameter, NotImplementedYet
 
 
 class Trees:
-    async def apply(self, actions, inputs, layered=False):
+    async def apply(self, actions, inputs, layered=False, ahead=None):
+        self.packed = ahead
         return [f"{inputs[0]} diff:copied"]
+
+    def ahead(self, action, below):
+        raise AssertionError("nothing waits")
 
     async def digest(self, stack, selections, form=""):
         return f"digest of {stack}"
@@ -79,6 +86,24 @@ async def test_a_source_is_known_by_its_scheme(execution):
     assert await execution.source_key(Operation(given), None) == "diff:context"
     record = await execution.run(vertex(given), [], None)
     assert (record.outputs, record.made, record.type) == (["diff:context"], ["diff:context"], "source.local")
+
+
+class Followed(GivenStacks):
+    async def fetch_ahead(self, source, watcher, ahead):
+        self.ahead = ahead
+        return await self.fetch(source, None, watcher)
+
+
+async def test_what_is_packed_ahead_is_told_to_the_source_and_to_the_copy():
+    source, trees = Followed(), Trees()
+    ahead: Any = object()
+    nobody: Any = None
+    execution = Execution({"stack": source}, trees, Steps())
+    await execution.run(structs.replace(vertex(source_of("diff:c")), ahead=ahead), [], nobody)
+    await execution.run(structs.replace(vertex(COPY), ahead=ahead), ["layer:x", "diff:c"], nobody)
+    assert source.ahead is trees.packed is ahead
+    execution = Execution({"stack": GivenStacks()}, trees, Steps())  # one that cannot do it
+    await execution.run(structs.replace(vertex(source_of("diff:c")), ahead=ahead), [], nobody)
 
 
 async def test_what_is_not_built_yet_says_so(execution):

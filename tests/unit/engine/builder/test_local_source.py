@@ -27,7 +27,8 @@ class Mirrors:
     def __init__(self):
         self.calls = []
 
-    async def sync(self, key, channel, take, progress=None):
+    async def sync(self, key, channel, take, progress=None, ahead=None):
+        self.ahead = ahead
         self.calls.append((key, channel.id, await take("diff:0")))
         progress(100)
         progress(1 << 20)
@@ -126,3 +127,11 @@ def test_patterns_that_are_none():
     assert directory_of(local(includepattern="null")).include == []
     with pytest.raises(InvalidParameter, match=r"local\.includepattern"):
         directory_of(local(includepattern="{"))
+
+
+async def test_what_is_packed_while_files_come_is_told_to_whoever_keeps_them():
+    mirrors: Any = Mirrors()
+    ahead: Any = object()
+    kind = LocalSource(mirrors, Sessions(), yes)
+    await kind.fetch_ahead(local(), Watcher(Client("one")), ahead)
+    assert mirrors.ahead is ahead

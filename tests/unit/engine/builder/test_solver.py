@@ -338,3 +338,43 @@ async def test_what_cannot_be_fetched_is_made(solver, worker, elsewhere):
     graph, edge = chain("a", "b")
     record, _ = await solve_with(solver, graph, edge, elsewhere)
     assert (record.outputs, worker.ran) == (["b(a(image()))"], ["image", "a", "b"])
+
+
+def context_copy(below="image", path="/"):
+    graph = Graph()
+    return graph, copy(graph, "copy", source(graph, below), source(graph, "local://context"), path)
+
+
+async def test_a_copy_that_waits_for_a_directory_is_packed_while_that_comes(solver, worker):
+    build = await solver.solve(*context_copy(), Watch(), to_layers=True)
+    [ahead] = worker.aheads
+    assert dict(worker.packing) == {"local://context": ahead, "copy": ahead}
+    assert await ahead.below() == "image()"
+    assert not ahead.closed
+    await build.close()
+    assert ahead.closed
+
+
+@pytest.mark.parametrize(("path", "to_layers"), [("/", False), ("/a", True)])
+async def test_nothing_is_packed_for_other_copies(solver, worker, path, to_layers):
+    build = await solver.solve(*context_copy(path=path), Watch(), to_layers=to_layers)
+    await build.close()
+    assert (worker.aheads, worker.packing) == ([], [])
+
+
+async def test_a_build_that_fails_lets_go_of_what_was_packed(solver, worker):
+    worker.fail.add("image")
+    with pytest.raises(RuntimeError):
+        await solver.solve(*context_copy(), Watch(), to_layers=True)
+    [ahead] = worker.aheads
+    assert ahead.closed
+    assert await ahead.below() is None
+
+
+async def test_a_copy_that_the_cache_has_lets_go_of_what_was_packed(solver, worker):
+    for content in ("first", "second"):
+        worker.sources["local://context"] = content
+        build = await solver.solve(*context_copy(), Watch(), to_layers=True)
+        await build.close()
+    assert worker.ran.count("copy") == 1
+    assert [ahead.closed for ahead in worker.aheads] == [True, True]

@@ -108,3 +108,18 @@ async def test_a_client_that_goes_on_speaking_is_not_listened_to_for_ever(run, m
     monkeypatch.setattr(module, "_GOODBYE", 0.01)
     with pytest.raises(InvalidParameter, match="nonsense"):
         await run(Worker(Invalid("nonsense"), dies_after=1), Endless())
+
+
+async def test_a_worker_that_goes_on_packing_is_handed_over(monkeypatch):
+    workers = [Worker(Received(1, 4, 4, packing=True)) for _ in range(2)]
+    waiting = list(workers)
+
+    async def start(nursery, job):
+        return waiting.pop(0)
+
+    monkeypatch.setattr("husk.storage.sync.exchange.Dialogue.start", start)
+    taken: list[object] = []
+    await exchange(Nursery(), SendJob("/", ""), Client(b"one"), packing=taken.append)
+    await exchange(Nursery(), SendJob("/", ""), Client(b"one"))
+    assert taken == workers[:1]
+    assert [worker.stopped for worker in workers] == [False, True]

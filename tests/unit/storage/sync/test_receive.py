@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from husk.storage.sync import packets, receive
 from husk.storage.sync.lines import Lines
+from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import Stat
 from husk.storage.workers.messages import Failed, Invalid, Received, ReceiveJob
 
@@ -29,6 +30,11 @@ class Said(Lines):
         pass
 
 
+def received(job, client):
+    with PackAhead(job.ahead) as ahead:
+        return receive.receive(job, client, ahead)
+
+
 @pytest.fixture
 def job(tmp_path, monkeypatch):
     (tmp_path / "root").mkdir()
@@ -40,27 +46,27 @@ def job(tmp_path, monkeypatch):
 def test_a_sync_ends_with_a_table(job):
     told = packets.stat(Stat(b"a", 0o644, size=2)) + packets.end_of_stats()
     client = Said(told, packets.data_head(0, 2) + b"hi", packets.data_head(0, 0), packets.fin())
-    assert receive.receive(job, client) == Received(1, 2, 2)
+    assert received(job, client) == Received(1, 2, 2)
     assert client.heard == packets.request(0) + packets.fin()
     again = replace(job, old=job.new, new=job.new + "er")
-    assert receive.receive(again, Said(told, packets.fin())) == Received(1, 2, 0)
+    assert received(again, Said(told, packets.fin())) == Received(1, 2, 0)
     assert not os.path.exists(job.new)
 
 
 def test_a_client_that_is_wrong_is_told(job):
     client = Said(packets.fin())
-    assert receive.receive(job, client) == Invalid("the sender ended before it was asked to")
+    assert received(job, client) == Invalid("the sender ended before it was asked to")
     assert client.heard == packets.error("the sender ended before it was asked to")
 
 
 def test_a_host_that_fails(job):
-    said = receive.receive(replace(job, root="/nowhere/at/all"), Said())
+    said = received(replace(job, root="/nowhere/at/all"), Said())
     assert isinstance(said, Failed)
     assert said.message.startswith("no such file")
 
 
 def test_a_table_that_is_none(job, tmp_path):
     (tmp_path / "old").write_bytes(b"garbage\n")
-    said = receive.receive(replace(job, old=str(tmp_path / "old")), Said())
+    said = received(replace(job, old=str(tmp_path / "old")), Said())
     assert isinstance(said, Failed)
     assert "no table" in said.message

@@ -1,0 +1,80 @@
+"""Which copy of a build waits for a directory of a client? Its layer may be packed while the files still come.
+
+It must be the whole directory that is copied, as it is, and by one copy alone: then it is known what the layer will be
+from what the client tells of its files.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from husk.engine.builder.graph import Graph, Vertex
+from husk.engine.builder.operations import NONE, Copy, Edge, FileAction, Files, Source
+from husk.storage.ahead import AheadTar, Below
+from husk.storage.file_actions import can_be_told
+
+_SCHEME = "local://"
+
+
+class WaitingCopy(Struct, frozen=True):
+    """The digest of its vertex, what it does, and on top of what (None: of nothing)."""
+
+    digest: str
+    action: FileAction
+    below: Edge | None
+
+
+class Packer(Protocol):
+    def ahead(self, action: FileAction, below: Below) -> AheadTar: ...
+
+
+class WaitingCopies:
+    """Those of one build, with what is packed for them; `below` finds the file system of an edge."""
+
+    def __init__(self, graph: Graph, packer: Packer, below: Callable[[Edge | None], Awaitable[str | None]]) -> None:
+        self._graph = graph
+        self._packer = packer
+        self._below = below
+        self._tars: dict[str, AheadTar] = {}
+
+    def ahead(self, vertex: Vertex, layered: frozenset[str]) -> AheadTar | None:
+        """For a source that is about to come the tar of the copy that waits for it, and then for that copy the same."""
+        copy = waiting_copy(self._graph, layered, vertex)
+        if copy is not None:
+            edge = copy.below
+            self._tars[copy.digest] = tar = self._packer.ahead(copy.action, lambda: self._below(edge))
+            return tar
+        return self._tars.get(vertex.digest)
+
+    async def close(self) -> None:
+        for tar in self._tars.values():
+            await tar.close()
+
+
+def waiting_copy(graph: Graph, layered: frozenset[str], source: Vertex) -> WaitingCopy | None:
+    """The one among those that make layers; None if there is none, or several."""
+    body = source.operation.body
+    if not isinstance(body, Source) or not body.identifier.startswith(_SCHEME):
+        return None
+    found = [copy for vertex in graph if vertex.digest in layered and (copy := _copy(vertex, source.digest))]
+    return found[0] if len(found) == 1 else None
+
+
+def _copy(vertex: Vertex, source: str) -> WaitingCopy | None:
+    body, inputs = vertex.operation.body, vertex.operation.inputs
+    if not isinstance(body, Files) or not can_be_told(body.actions):
+        return None
+    step = body.actions[0]
+    known = range(len(inputs))
+    if step.second_input not in known or inputs[step.second_input].digest != source:
+        return None
+    if not isinstance(step.action, Copy) or not _is_plain(step.action) or step.input not in (NONE, *known):
+        return None
+    return WaitingCopy(vertex.digest, step, None if step.input == NONE else inputs[step.input])
+
+
+def _is_plain(copy: Copy) -> bool:
+    """Is it all of a directory, and do copies look like what they are copied from?"""
+    other_look = copy.user or copy.group or copy.mode is not None or copy.symbolic_mode
+    return copy.source == "/" and copy.contents_only and not other_look

@@ -1,0 +1,87 @@
+"""A copy of a whole directory of the client waits for that directory."""
+
+from typing import Any
+
+import pytest
+
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.layered import layered
+from husk.engine.builder.operations import NONE, Copy, Edge, FileAction, Files, Operation, Owner, Source
+from husk.engine.builder.waiting_copies import WaitingCopy, waiting_copy
+
+
+def source(graph: Graph, name: str) -> Edge:
+    return graph.add(Operation(Source(name)))
+
+
+def copy(graph: Graph, below: Edge, files: Edge, **words: Any) -> Edge:
+    options = {"source": "/", "destination": "/app/", "contents_only": True, **words}
+    action = FileAction(action=Copy(**options), input=0, second_input=1, output=0)
+    return graph.add(Operation(Files([action]), [below, files]))
+
+
+def found(graph: Graph, result: Edge, context: Edge) -> WaitingCopy | None:
+    return waiting_copy(graph, layered(graph, result), graph[context.digest])
+
+
+def test_a_plain_copy():
+    graph = Graph()
+    base, context = source(graph, "docker-image://busybox"), source(graph, "local://context")
+    result = copy(graph, base, context)
+    waiting = found(graph, result, context)
+    assert waiting is not None
+    assert (waiting.digest, waiting.below) == (result.digest, base)
+    assert found(graph, result, base) is None
+
+
+def test_a_copy_onto_nothing():
+    graph = Graph()
+    context = source(graph, "local://context")
+    action = Copy(source="/", destination="/", contents_only=True)
+    files = Files([FileAction(action=action, input=NONE, second_input=0, output=0)])
+    result = graph.add(Operation(files, [context]))
+    waiting = found(graph, result, context)
+    assert waiting is not None
+    assert waiting.below is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"source": "/file"},
+        {"contents_only": False},
+        {"mode": 0o700},
+        {"symbolic_mode": "u+x"},
+        {"user": Owner(number=1)},
+        {"group": Owner(name="staff")},
+        {"unpack": True},
+        {"exclude": ["x"]},
+        {"include": ["x"]},
+        {"timestamp": 1},
+    ],
+)
+def test_a_copy_that_is_not_plain(words: dict[str, Any]):
+    graph = Graph()
+    base, context = source(graph, "docker-image://busybox"), source(graph, "local://context")
+    assert found(graph, copy(graph, base, context, **words), context) is None
+
+
+def test_sources_of_other_kinds():
+    graph = Graph()
+    base, context = source(graph, "docker-image://busybox"), source(graph, "git://x")
+    assert found(graph, copy(graph, base, context), context) is None
+
+
+def test_several_copies():
+    graph = Graph()
+    base, context = source(graph, "docker-image://busybox"), source(graph, "local://context")
+    result = copy(graph, copy(graph, base, context), context, destination="/other/")
+    assert found(graph, result, context) is None
+
+
+def test_a_copy_that_makes_no_layer():
+    graph = Graph()
+    base, context = source(graph, "docker-image://busybox"), source(graph, "local://context")
+    stage = copy(graph, base, context)
+    result = copy(graph, base, stage)
+    assert found(graph, result, context) is None
