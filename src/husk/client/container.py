@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from husk.client.image import Image
 from husk.client.names import split_tag
 from husk.client.thing import Thing
-from husk.errors import NotModified
+from husk.errors import NotFound, NotModified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -238,7 +238,12 @@ class Container(Thing):
         """What a path names; NotFound where there is nothing."""
         from husk.client.path_stat import HEADER, path_stat
 
-        headers = await self._calls.head(f"{self._path}/archive", {"path": path})
+        try:
+            headers = await self._calls.head(f"{self._path}/archive", {"path": path})
+        except NotFound as error:
+            # An answer to HEAD has no body, and so no words.
+            error.args = (f"Could not find the file {path} in container {self.name or self.id}",)
+            raise
         return path_stat(headers.get(HEADER, ""))
 
     async def put_archive(

@@ -7,7 +7,7 @@ from husk.api.http.hijack import hijack
 from husk.api.http.response import Response, Unanswered, fields
 from husk.client.container import Container
 from husk.client.output import MULTIPLEXED
-from husk.errors import CommandFailed, InvalidParameter
+from husk.errors import CommandFailed, InvalidParameter, NotFound
 from tests.support.fake_engine import JSON, failed
 
 INSPECTED = {
@@ -153,6 +153,13 @@ async def test_what_a_path_names(box, engine):
     found = await box.stat("/x")
     assert (found.name, found.size, found.is_file) == ("x", 3, True)
     assert engine.last("HEAD", "/containers/c1/archive").query == {"path": "/x"}
+
+
+async def test_a_path_that_names_nothing_is_told_though_the_answer_has_no_body(box, engine):
+    engine.answers("HEAD", "/containers/c1/archive", Response(404, b"", fields({})))
+    with pytest.raises(NotFound, match=r"^Could not find the file /x in container c1$") as told:
+        await box.stat("/x")
+    assert told.value.from_engine
 
 
 async def test_what_goes_on_in_it(box, engine):
