@@ -208,6 +208,8 @@ def test_logs_of_a_workers_tasks_are_read_on_the_manager(pair: Pair) -> None:
         until(lambda: readers(pair.worker) == 2, "the worker reads both logs on")
         pair.worker.docker("exec", first, "touch", "/go")
         assert follower.stdout is not None and follower.stdout.readline() == b"more\n"
+        pair.manager.docker("service", "scale", "--detach", "chatty=3")
+        assert follower.stdout.readline() == b"out\n", "of a task that came later"
         follower.kill()
     until(lambda: readers(pair.worker) == 0, "nobody reads any more")
     one = pair.manager.http("GET", f"/tasks?filters={quote(json.dumps({'service': ['chatty']}))}").json()[0]["ID"]
@@ -217,6 +219,27 @@ def test_logs_of_a_workers_tasks_are_read_on_the_manager(pair: Pair) -> None:
     pair.worker.start()
     until(lambda: "more" in written(), "they can again")
     pair.remove("chatty")
+
+
+def test_who_follows_logs_goes_on_when_the_workers_daemon_is_back(pair: Pair) -> None:
+    """Whether it ended in order or not: no line twice, and none is lost."""
+    script = "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.1; done"
+    pair.create("counts", 1, "--constraint", f"node.id=={pair.ids[1]}", program=("busybox", "sh", "-c", script))
+    until(lambda: pair.homes("counts") == [pair.ids[1]], "it runs on the worker")
+    with pair.manager.docker_process("service", "logs", "--follow", "--raw", "counts") as follower:
+        assert follower.stdout is not None
+        expected = 1
+        for end in (pair.worker.stop, pair.worker.kill9, None):
+            for _ in range(10):
+                assert follower.stdout.readline() == b"line %d\n" % expected
+                expected += 1
+            if end is not None:
+                end()
+                pair.worker.start()
+                until(lambda: readers(pair.worker) == 1, "the worker reads the log on")
+        follower.kill()
+    until(lambda: readers(pair.worker) == 0, "nobody reads any more")
+    pair.remove("counts")
 
 
 def readers(daemon: HostDaemon) -> int:

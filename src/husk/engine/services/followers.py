@@ -16,10 +16,11 @@ class Followers:
         self._store = store
         self._queues: dict[str, set[asyncio.Queue[Task | None]]] = {}
         events.observe(self._noticed)
+        store.index.observe(self._changed)
 
     @contextmanager
     def following(self, service_id: str) -> Iterator["asyncio.Queue[Task | None]"]:
-        """A queue of the tasks whose containers start from now on; None when the service is gone."""
+        """A queue of the tasks whose containers start from now on, on any node; None when the service is gone."""
         queue: asyncio.Queue[Task | None] = asyncio.Queue()
         self._queues.setdefault(service_id, set()).add(queue)
         try:
@@ -36,6 +37,12 @@ class Followers:
             task = self._store.tasks.get(event.attributes.get(TASK_LABEL, ""))
             if task is not None:
                 self._tell(task.service_id, task)
+
+    def _changed(self, task_id: str) -> None:
+        """Of containers on other nodes no event tells. Whoever hears of a task more than once knows it."""
+        task = self._store.tasks.get(task_id) if self._queues else None
+        if task is not None and task.status.state == "running" and task.status.container_id:
+            self._tell(task.service_id, task)
 
     def _tell(self, service_id: str, task: Task | None) -> None:
         for queue in self._queues.get(service_id, ()):

@@ -108,9 +108,12 @@ class LogBroker:
         finally:
             passing.cancel()
             leaving.cancel()
-            await asyncio.wait([passing, leaving])
-            whole = not passing.cancelled() and passing.exception() is None
-            reading.end("" if whole else BROKEN)
+            try:
+                await asyncio.wait([passing, leaving])
+            finally:
+                # A call may be cancelled twice: by the node, and with its connection.
+                whole = passing.done() and not passing.cancelled() and passing.exception() is None
+                reading.end("" if whole else BROKEN)
 
     def read(self, body: bytes) -> AsyncGenerator[bytes]:
         asked = decoded(body, Asked)
@@ -138,6 +141,8 @@ class _Reading:
         if not trouble or self.over.is_set():
             return
         self.trouble = trouble
-        while self.pieces.full():
-            self.pieces.get_nowait()
+        if self.pieces.full():
+            # All of them: who goes on later asks for what is behind the last that it has got.
+            while not self.pieces.empty():
+                self.pieces.get_nowait()
         self.pieces.put_nowait(None)

@@ -14,17 +14,26 @@ from husk.errors import InvalidParameter
 
 
 class Asked(Struct, kw_only=True, omit_defaults=True):
-    """Logs of some tasks of one node. `name` is what the node brings them under; `times` whether they are needed."""
+    """Logs of some tasks of one node. `name` is what the node brings them under; `times` whether they are needed.
+
+    `queries` are those of the single tasks, where they differ: then `query` is for nodes that do not know of them.
+    `begun` asks for a piece without a record for each task, with the node's time when the reading began.
+    """
 
     name: str = ""
     node: str
     tasks: list[str]
     query: LogQuery
     times: bool = False
+    queries: list[LogQuery] = []
+    begun: bool = False
+
+    def query_of(self, place: int) -> LogQuery:
+        return self.queries[place] if place < len(self.queries) else self.query
 
 
 class Piece(Struct, array_like=True, frozen=True):
-    """`task` is the place of the task among those that were asked for."""
+    """`task` is the place of the task among those that were asked for. A time alone is when the reading began."""
 
     task: int
     kinds: list[bytes]
@@ -49,6 +58,10 @@ class AsPieces:
         return _encode(Piece(self._task, lines.kinds, lines.data, lines.times if self.needs_times else None))
 
 
+def begun(task: int, time: bytes) -> bytes:
+    return _encode(Piece(task, [], [], [time]))
+
+
 def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int, Lines]:
     """The task's place, and its records; InvalidParameter for what is none. The other node may be anybody's."""
     try:
@@ -56,7 +69,8 @@ def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int
     except msgspec.MsgspecError as error:
         raise InvalidParameter(f"this is no piece of a log: {error}") from None
     count = len(piece.data)
-    whole = len(piece.kinds) == count and (not times or (piece.times is not None and len(piece.times) == count))
+    expected = (count,) if count else (0, 1)
+    whole = len(piece.kinds) == count and (not times or (piece.times is not None and len(piece.times) in expected))
     if not whole or not 0 <= piece.task < len(tasks) or not KINDS.keys() >= set(piece.kinds):
         raise InvalidParameter("this is no piece of a log that was asked for")
     return piece.task, Lines(piece.kinds, piece.data, piece.times)

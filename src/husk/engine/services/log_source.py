@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from husk.engine.containers.service import Containers
-from husk.engine.services.log_messages import Asked, AsPieces
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.services.log_messages import Asked, AsPieces, begun
 from husk.engine.services.model import Task
 from husk.errors import HuskError
 from husk.tasks import Tasks
@@ -23,10 +24,13 @@ class LogSource:
         """Pieces of all of these logs as they come, until all have ended. What is not there is left out."""
         coming: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         carriers = Tasks()
-        logs = [log for number, id in enumerate(asked.tasks) if (log := self._log(number, id, asked)) is not None]
-        left = len(logs)
+        found = {number: self._log(number, id, asked) for number, id in enumerate(asked.tasks)}
+        logs = {number: log for number, log in found.items() if log is not None}
+        left, now = len(logs), rfc3339(now_ns()).encode()
         try:
-            for log in logs:
+            for number in logs if asked.begun else ():
+                yield begun(number, now)
+            for log in logs.values():
                 carriers.spawn(_carry(log, coming), "a log for another node")
             while left:
                 piece = await coming.get()
@@ -42,7 +46,7 @@ class LogSource:
             return None
         try:
             reference = task.status.container_id or task.name
-            return self._containers.logs(reference, asked.query, AsPieces(number, asked.times))
+            return self._containers.logs(reference, asked.query_of(number), AsPieces(number, asked.times))
         except HuskError:
             return None
 

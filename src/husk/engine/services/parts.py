@@ -330,7 +330,7 @@ def _build(
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
         credentials=credentials,
         containers=containers,
-        logs=TaskLogs(containers, cluster, store.nodes, lambda: workers.logs),
+        logs=TaskLogs(containers, cluster, store, lambda: workers.logs),
         events=events,
     )
 

@@ -1,9 +1,9 @@
 """The logs of tasks, wherever their containers are."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from husk.engine.containers.service import Containers
 from husk.engine.logs.read import Form
@@ -11,11 +11,14 @@ from husk.engine.logs.records import LogQuery
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.elsewhere import note
 from husk.engine.services.model import Task
-from husk.engine.services.node import Node
+from husk.engine.services.persisting import FIRST_PAUSE, LONGEST_PAUSE
+from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, InvalidParameter, NotFound
 
 if TYPE_CHECKING:
     from husk.engine.services.log_broker import LogBroker
+    from husk.engine.services.log_messages import Asked
+    from husk.engine.services.log_progress import Progress
 
 T = TypeVar("T")
 Log = tuple[list[Task], AsyncIterator[T]]
@@ -26,13 +29,13 @@ class TaskLogs:
         self,
         containers: Containers,
         cluster: Cluster,
-        nodes: Mapping[str, Node],
+        store: SwarmRecords,
         broker: Callable[[], "LogBroker"],
     ) -> None:
         """`broker` is asked for when the first log of another node is to be read."""
         self._containers = containers
         self._cluster = cluster
-        self._nodes = nodes
+        self._nodes, self._tasks = store.nodes, store.tasks
         self._broker = broker
 
     def has_started(self, task: Task) -> bool:
@@ -65,23 +68,79 @@ class TaskLogs:
     async def _there(
         self, node: str, tasks: list[Task], query: LogQuery, form: Callable[[Task], Form[T]]
     ) -> AsyncGenerator[T]:
-        from husk.engine.services.log_messages import Asked, read_piece
+        """What one node has of these. Who follows goes on where the way there broke off, for as long as the node is in
+        the swarm."""
+        from husk.engine.services.log_progress import Progress
 
         forms = [form(task) for task in tasks]
-        times = forms[0].needs_times
-        asked = Asked(node=node, tasks=[task.id for task in tasks], query=query, times=times)
-        known = self._nodes.get(node)
-        try:
-            if known is None or known.status.state == "down":
-                raise NotFound("the node is down" if known is not None else "the node is not in the swarm any more")
-            async with aclosing(self._broker().pieces(asked)) as pieces:
-                async for piece in pieces:
-                    place, lines = read_piece(piece, tasks, times)
-                    yield await asyncio.to_thread(forms[place].encode, lines)
-        except HuskError as error:
-            host = known.description.hostname if known is not None else node
-            async for line in note(tasks, host, error.message, query, forms[0]):
-                yield line
+        reading = _Reading(tasks, forms, [Progress(query) for _ in tasks], follow=query.follow)
+        pause, begun = FIRST_PAUSE, False
+        while True:
+            known = self._nodes.get(node)
+            try:
+                if known is None or known.status.state == "down":
+                    raise NotFound("the node is down" if known is not None else "the node is not in the swarm any more")
+                async with aclosing(reading.read(self._broker(), node)) as pieces:
+                    async for piece in pieces:
+                        pause, begun = FIRST_PAUSE, True
+                        yield piece
+                return
+            except HuskError as error:
+                trouble, nonsense = error.message, isinstance(error, InvalidParameter)
+            there = known is not None and any(task.id in self._tasks for task in tasks)
+            goes_on = query.follow and there and not nonsense
+            if not goes_on or not begun:
+                host = known.description.hostname if known is not None else node
+                async for line in note(tasks, host, trouble, query, forms[0]):
+                    yield line
+                begun = True
+            if not goes_on:
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _is_elsewhere(self, task: Task) -> bool:
         return bool(task.status.container_id) and task.node_id != self._cluster.node_id
+
+
+class _Reading(Generic[T]):
+    """The logs of some tasks of one node, each as far as it has come."""
+
+    def __init__(self, tasks: list[Task], forms: "list[Form[T]]", progress: "list[Progress]", *, follow: bool) -> None:
+        self._tasks = tasks
+        self._forms = forms
+        self._progress = progress
+        self._follow = follow
+        # Who follows may have to know how far it has come.
+        self._times = follow or forms[0].needs_times
+
+    async def read(self, broker: "LogBroker", node: str) -> AsyncGenerator[T]:
+        """What has not come before, until the logs end; InvalidParameter for what is none, and any other error where
+        the way there breaks off."""
+        from husk.engine.services.log_messages import read_piece
+
+        async with aclosing(broker.pieces(self._asked(node))) as pieces:
+            async for piece in pieces:
+                place, lines = read_piece(piece, self._tasks, self._times)
+                if self._follow:
+                    lines = self._progress[place].take(lines)
+                if not self._forms[place].needs_times:
+                    lines = lines._replace(times=None)
+                yield await asyncio.to_thread(self._forms[place].encode, lines)
+
+    def _asked(self, node: str) -> "Asked":
+        from husk.engine.services.log_messages import Asked
+
+        for progress in self._progress:
+            progress.break_off()
+        queries = [progress.query for progress in self._progress]
+        # A node that knows nothing of several gets the one that lacks nothing.
+        widest = min(queries, key=lambda query: (query.tail is not None, query.since_ns or 0))
+        return Asked(
+            node=node,
+            tasks=[task.id for task in self._tasks],
+            query=widest,
+            queries=queries if len(set(queries)) > 1 else [],
+            times=self._times,
+            begun=self._follow and any(query.tail == 0 for query in queries),
+        )

@@ -125,7 +125,6 @@ class Worker:
         self._agent.start()
         self._assignments.start()
         self._pulse.start()
-        self._logs.start()
         self._tasks.spawn(self._keeper.run(), "this node's certificate")
         self._look_at(self.identity)
 
@@ -182,6 +181,7 @@ class Worker:
             log.warning("the next daemon may not know who the managers are: %s", error.message)
 
     def _told_all(self) -> None:
+        self._logs.start()
         self._runner.remove_strangers()
         alive = [task.id for task in self._assignments.tasks() if task.alive]
         self._tasks.spawn(self._deliveries.sweep(alive), "secrets of tasks that have ended")

@@ -25,8 +25,14 @@ class WorkerLogs:
         self._calls = calls
         self._read = read
         self._tasks = Tasks()
+        self._started = False
 
     def start(self) -> None:
+        """Nothing is done where it is started. To be called when this node knows its tasks: what it does not know is
+        taken for one that is gone."""
+        if self._started:
+            return
+        self._started = True
         self._tasks.spawn(again_and_again(self._listen, "logs"), "services: logs for managers")
 
     async def close(self) -> None:

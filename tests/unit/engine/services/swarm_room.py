@@ -288,7 +288,7 @@ class SwarmRoom:
             configs=self._objects("config"),
             credentials=PullCredentials(self.sealer),
             containers=cast(Containers, self.containers),
-            logs=TaskLogs(cast(Containers, self.containers), self.cluster, self.store.nodes, lambda: self.broker),
+            logs=TaskLogs(cast(Containers, self.containers), self.cluster, self.store, lambda: self.broker),
             events=self.events,
             workers=cast(Workers, self.workers),
             enrolment=self.enrolment,

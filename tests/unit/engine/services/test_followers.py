@@ -7,15 +7,39 @@ from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.events import Events
 from husk.engine.services.containers import SERVICE_LABEL
 from husk.engine.services.followers import Followers
+from husk.engine.services.model import Task
 from husk.engine.services.records import SwarmRecords
+from husk.engine.services.task_index import TaskIndex
 
 from .test_planner import make_task
+
+
+def records(tasks: dict[str, Task]) -> SwarmRecords:
+    return cast(SwarmRecords, SimpleNamespace(tasks=tasks, index=TaskIndex(lambda service: ())))
+
+
+def test_tasks_on_other_nodes_count_from_when_they_run() -> None:
+    there = make_task(1, id="t1", state="starting")
+    store = records({"t1": there})
+    followers = Followers(store, Events())
+    store.index.note(there)
+    with followers.following("s") as queue:
+        store.index.note(there)
+        there.status.state = "running"
+        store.index.note(there)
+        assert queue.empty(), "it has no container yet"
+        there.status.container_id = "c"
+        store.index.note(there)
+        assert queue.get_nowait() is there and queue.empty()
+        there.status.state = "shutdown"
+        store.index.note(there)
+        assert queue.empty()
 
 
 def test_tasks_of_the_service_that_is_followed_and_its_end() -> None:
     mine, other = make_task(1, id="t1"), make_task(1, id="t2", service_id="other")
     events = Events()
-    followers = Followers(cast(SwarmRecords, SimpleNamespace(tasks={"t1": mine, "t2": other})), events)
+    followers = Followers(records({"t1": mine, "t2": other}), events)
 
     def start(task: str, **labels: str) -> None:
         events.publish("container", "start", "c", {TASK_LABEL: task, **labels})

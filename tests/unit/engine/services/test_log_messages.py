@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from husk.engine.logs.records import Lines
-from husk.engine.services.log_messages import AsPieces, Piece, read_piece
+from husk.engine.logs.records import Lines, LogQuery
+from husk.engine.services.log_messages import Asked, AsPieces, Piece, begun, read_piece
 from husk.errors import InvalidParameter
 
 LINES = Lines([b"stdout F", b"stderr P"], [b"one", b"\xff"], [b"1", b"2"])
@@ -12,6 +12,17 @@ def test_lines_go_there_and_back() -> None:
     assert read_piece(AsPieces(1, True).encode(LINES), "ab", True) == (1, LINES)
     assert read_piece(AsPieces(0, False).encode(LINES), "ab", False) == (0, LINES._replace(times=None))
     assert AsPieces(0, False).encode(Lines([], [])) == b""
+
+
+def test_each_task_may_have_a_query_of_its_own() -> None:
+    common, own = LogQuery(tail=3), LogQuery(since_ns=7)
+    assert Asked(node="w", tasks=["a"], query=common).query_of(0) == common
+    asked = Asked(node="w", tasks=["a", "b"], query=common, queries=[own])
+    assert [asked.query_of(place) for place in (0, 1)] == [own, common]
+
+
+def test_when_a_reading_began() -> None:
+    assert read_piece(begun(1, b"now"), "ab", True) == (1, Lines([], [], [b"now"]))
 
 
 @pytest.mark.parametrize(
@@ -24,6 +35,7 @@ def test_lines_go_there_and_back() -> None:
         msgspec.msgpack.encode(Piece(0, [], [b"x"], [b"1"])),
         msgspec.msgpack.encode(Piece(0, [b"stdout F"], [b"x"], [])),
         msgspec.msgpack.encode(Piece(0, [b"stdout F"], [b"x"])),
+        msgspec.msgpack.encode(Piece(0, [], [], [b"1", b"2"])),
     ],
 )
 def test_what_is_no_piece_is_refused(body: bytes) -> None:

@@ -17,10 +17,12 @@ class FakeContainers:
     def __init__(self) -> None:
         self.open = 0
         self.endless = False
+        self.queries: list[LogQuery] = []
 
     def logs(self, reference: str, query: LogQuery, form: Form[bytes]) -> AsyncGenerator[bytes]:
         if reference == "gone":
             raise NotFound("No such container: gone")
+        self.queries.append(query)
         return self._log(reference, form)
 
     async def _log(self, reference: str, form: Form[bytes]) -> AsyncGenerator[bytes]:
@@ -60,3 +62,20 @@ async def test_who_leaves_closes_them() -> None:
         await anext(pieces)
         assert containers.open == 2
     assert containers.open == 0
+
+
+async def test_each_is_read_as_it_is_asked_for_and_when_that_began_is_told_first() -> None:
+    containers = FakeContainers()
+    queries = [LogQuery(since_ns=number) for number in range(1, 5)]
+    asked = Asked(node="w", tasks=ASKED.tasks, query=LogQuery(), queries=queries, begun=True)
+    pieces = [read_piece(piece, asked.tasks, False) async for piece in source(containers).read(asked)]
+    assert [(place, lines.data) for place, lines in pieces][:2] == [(1, []), (3, [])]
+    told = [read_piece(piece, asked.tasks, True)[1].times async for piece in first(source(containers).read(asked), 2)]
+    assert told[0] == told[1] and told[0] and told[0][0].startswith(b"20")
+    assert containers.queries[:2] == [queries[1], queries[3]] and containers.open == 0
+
+
+async def first(pieces: AsyncGenerator[bytes], count: int) -> AsyncGenerator[bytes]:
+    async with aclosing(pieces):
+        for _ in range(count):
+            yield await anext(pieces)

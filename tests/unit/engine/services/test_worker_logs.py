@@ -40,6 +40,7 @@ async def test_it_brings_what_is_asked_for_whichever_manager_asks() -> None:
 
     logs = WorkerLogs(calls, read)
     logs.start()
+    logs.start()
     for name in ("1", "2"):
         calls.asked.put_nowait(encoded(Asked(name=name, node="w", tasks=[f"t{name}"], query=LogQuery())))
         calls.asked.put_nowait(None)
