@@ -39,7 +39,7 @@ def _published(text: str) -> list[tuple[str, tuple[str, str]]]:
     ports = range(first, last + 1)
     places = [""] * len(ports)
     if outside:
-        low, high = _range(outside, text)
+        low, high = _range(outside, text, "hostPort")
         if high - low == last - first:
             places = [str(port) for port in range(low, high + 1)]
         elif first == last:
@@ -55,10 +55,10 @@ def _protocol(text: str, whole: str) -> str:
     return text.lower() or "tcp"
 
 
-def _range(text: str, whole: str) -> tuple[int, int]:
+def _range(text: str, whole: str, kind: str = "containerPort") -> tuple[int, int]:
     start, dash, end = text.partition("-")
     if start.isdigit() and (end.isdigit() if dash else True):
         first, last = int(start), int(end or start)
         if first <= last <= _LARGEST:
             return first, last
-    raise InvalidParameter(f"invalid containerPort: {text!r} in {whole!r}: expected [[IP:]HOST:]CONTAINER[/PROTOCOL]")
+    raise InvalidParameter(f"invalid {kind}: {text!r} in {whole!r}: expected [[IP:]HOST:]CONTAINER[/PROTOCOL]")

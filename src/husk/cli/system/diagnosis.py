@@ -99,6 +99,8 @@ def _state(container: Document, state: Document) -> Iterator[Reason]:
         yield Reason("state", "ok", f"it runs since {state.get('StartedAt', '')}")
     elif status == "created" and not state.get("Error"):
         yield Reason("state", "bad", "it was made and never started", f"husk start {name}")
+    elif status == "created":
+        yield Reason("state", "bad", "it was made, and could not be started")
     elif status == "restarting":
         yield Reason("state", "bad", "it ends again and again, and waits for its next start", f"husk logs {name}")
     else:

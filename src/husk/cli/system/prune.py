@@ -1,5 +1,6 @@
 """`husk prune`: remove what nobody uses."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def prune(place: Place, /, everything: bool, filters: Sequence[str], force: bool, volumes: bool, as_json: bool) -> None:
     """Remove unused data."""
     wanted = filters_of(filters)
-    if not force and not click.confirm(warning(everything, volumes), prompt_suffix=" ", err=True):
+    if not force and not _agreed(warning(everything, volumes)):
         return
 
     async def done(engine: "Client") -> None:
@@ -38,6 +39,12 @@ def prune(place: Place, /, everything: bool, filters: Sequence[str], force: bool
             _tell(found)
 
     ask_plainly(place, done)
+
+
+def _agreed(question: str) -> bool:
+    """Is the answer yes? Whatever else is no, as with docker's client: the end of stdin, too, which is no ctrl-C."""
+    click.echo(f"{question} [y/N] ", nl=False, err=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def warning(everything: bool, volumes: bool) -> str:

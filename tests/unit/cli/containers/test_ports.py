@@ -34,3 +34,9 @@ def test_exposed():
 def test_what_is_no_port(wrong):
     with pytest.raises(InvalidParameter, match="invalid"):
         published([wrong])
+
+
+@pytest.mark.parametrize(("wrong", "side"), [("70000:80", "hostPort: '70000'"), ("80:70000", "containerPort: '70000'")])
+def test_the_side_that_is_wrong_is_named(wrong, side):
+    with pytest.raises(InvalidParameter, match=f"invalid {side}"):
+        published([wrong])

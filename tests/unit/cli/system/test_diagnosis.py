@@ -56,7 +56,7 @@ def test_states_with_a_cure(status: str, cure: str) -> None:
 def test_what_the_engine_said(error: str, name: str) -> None:
     found = told(container("created", 127, state={"Error": error}))
     assert found[name].verdict == "bad" and error in found[name].detail
-    assert "never started" not in found["state"].detail
+    assert found["state"].detail == "it was made, and could not be started"
 
 
 @pytest.mark.parametrize(

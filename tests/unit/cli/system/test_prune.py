@@ -1,4 +1,7 @@
+import io
 import json
+
+import pytest
 
 from husk.cli.system.prune import warning
 
@@ -17,3 +20,18 @@ def test_what_is_told(engine, typed):
 
 def test_it_is_asked_first():
     assert "all anonymous volumes" in warning(True, True) and "all dangling images" in warning(False, False)
+
+
+@pytest.mark.parametrize("answer", ["", "n\n", "maybe\n"])
+def test_whatever_is_not_yes_is_no_also_the_end_of_stdin(typed, monkeypatch, answer):
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    done = typed("prune")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.endswith("Are you sure you want to continue? [y/N] ")
+
+
+def test_yes_removes(engine, typed, monkeypatch):
+    for kind in ("containers", "networks", "images", "build"):
+        engine.answers("POST", f"/{kind}/prune", {})
+    monkeypatch.setattr("sys.stdin", io.StringIO("Y\n"))
+    assert typed("prune").out == "Total reclaimed space: 0B\n"
