@@ -1,6 +1,7 @@
 """The service Control: builds, what they tell and have told, workers, and the cache."""
 
 import re
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 
@@ -28,6 +29,7 @@ _VERSION = "v0.26.0"
 _DOCKERFILE_VERSION = "1.20.0"
 # A message of its own for each thing that is told would wake the client a hundred times in a small build.
 _PAUSE = 0.03
+_MOST_INTERNAL = 100
 _DURATION = re.compile(r"([\d.]+)(h|m|s)")
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 
@@ -41,6 +43,8 @@ class Control:
         self._tasks = Tasks()
         # Builds under way that others than this protocol do, and what they tell.
         self._noted: dict[str, StatusLog] = {}
+        # The last builds of clients for themselves, of which no record is kept.
+        self._internal: deque[str] = deque(maxlen=_MOST_INTERNAL)
 
     @property
     def methods(self) -> dict[str, Handler]:
@@ -71,6 +75,8 @@ class Control:
             raise failed_build(error) from error
         finally:
             self.inputs.pop(request.ref, None)
+            if request.internal and request.ref:
+                self._internal.append(request.ref)
 
     async def _remembered(self, request: control.SolveRequest, wanted: BuildRequest) -> control.SolveResponse:
         """Build, and keep how it went."""
@@ -116,9 +122,12 @@ class Control:
             return self._noted.get(ref) or (await self._backend.job(ref)).log
         except NotFound:
             # It is ending: its job is gone, and its record is about to be there.
-            if not await self.history.wait(ref):
-                raise
-            return await self.history.statuses(ref) or ()
+            if await self.history.wait(ref):
+                return await self.history.statuses(ref) or ()
+            # A slow client asks for both at once, and its question may come behind the end of the build.
+            if ref in self._internal:
+                return ()
+            raise
 
     @asynccontextmanager
     async def noted(self, request: control.SolveRequest) -> AsyncIterator[StatusLog]:

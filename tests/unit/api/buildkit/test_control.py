@@ -31,6 +31,13 @@ async def test_a_definition_is_built_and_told_about() -> None:
     assert {vertex.name for vertex in vertexes if vertex.completed} == {"image", "make"}
 
 
+async def test_an_internal_build_that_has_ended_before_it_is_asked_for_has_told_nothing() -> None:
+    request = control.SolveRequest(ref="b", internal=True, definition=definition(*chain("make")))
+    async with calling(FakeBackend()) as client:
+        await client.control("Solve", request, control.SolveResponse)
+        assert await client.many("Status", control.StatusRequest("b"), control.StatusResponse) == []
+
+
 async def test_a_client_that_works_itself_is_waited_for() -> None:
     backend = FakeBackend()
     async with calling(backend) as client:
