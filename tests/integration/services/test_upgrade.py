@@ -25,6 +25,9 @@ FORMER = os.environ.get("HUSK_TEST_FORMER", "")
 NETWORKS = {"plain": (), "sealed": ("--opt", "encrypted")} if FORMER else {"plain": ()}
 OURS = Path(__file__).resolve().parents[3] / "src"
 SIZE = 5 if FORMER else 4
+# Workers without tasks answer at the published port, too.
+PLACE = () if FORMER else ("--constraint", "node.role==manager")
+HOMES = SIZE if FORMER else 3
 PORT = 8080
 # A task that answers with its container's name, and with the secret.
 SERVE = "mkdir /w; hostname > /w/index.html; cat /run/secrets/word >> /w/index.html; exec httpd -f -p 80 -h /w"
@@ -112,15 +115,16 @@ def declare(nodes: Nodes) -> list[str]:
         made = first.docker("network", "create", "--driver", "overlay", *options, network, check=not FORMER)
         networks += [network] if made.returncode == 0 else []
     on = [word for network in networks for word in ("--network", network)]
-    web = ("--name", "web", "--replicas", "4", "--secret", "word", "--publish", f"{PORT}:80")
+    web = ("--name", "web", "--mode", "global", "--secret", "word", "--publish", f"{PORT}:80", *PLACE)
     first.docker("service", "create", *SLEEPER, *web, *on, "busybox", "sh", "-c", SERVE)
-    first.docker("service", "create", *SLEEPER, "--name", "each", "--mode", "global", *on, "busybox", "sleep", "600")
-    until(lambda: len(homes(first, "web")) == 4 and len(homes(first, "each")) == SIZE, "all tasks", 120)
+    each = ("--name", "each", "--mode", "global", *PLACE)
+    first.docker("service", "create", *SLEEPER, *each, *on, "busybox", "sleep", "600")
+    until(lambda: len(homes(first, "web")) == len(homes(first, "each")) == HOMES, "all tasks", 120)
     return networks
 
 
 def places(nodes: Nodes, networks: list[str]) -> dict[str, Callable[[], str]]:
-    """Each host's port; on each network the service's virtual address, as a manager's and a worker's tasks reach it."""
+    """Each host's port; on each network the service's virtual address, as tasks on two hosts reach it."""
     found: dict[str, Callable[[], str]] = {
         f"port of {daemon.where.name}": partial(fetched, daemon.where.inside, f"{daemon.where.address}:{PORT}")
         for daemon in nodes.daemons
@@ -129,7 +133,7 @@ def places(nodes: Nodes, networks: list[str]) -> dict[str, Callable[[], str]]:
     virtual = {one["NetworkID"]: one["Addr"].partition("/")[0] for one in service["Endpoint"]["VirtualIPs"]}
     for network in networks:
         address = virtual[nodes.first.http("GET", f"/networks/{network}").json()["Id"]]
-        for daemon in (nodes.first, nodes.workers[-1]):
+        for daemon in (nodes.first, nodes.daemons[HOMES - 1]):
             (task,) = tasks(daemon, "each")
             inside = partial(namespaces.run_inside, sandbox(daemon, task))
             found[f"{network} from {daemon.where.name}"] = partial(fetched, inside, address)

@@ -30,6 +30,8 @@ class Balancing:
         self.balancer = Balancer(table)
         self._held: dict[tuple[str, int], PublishedPort] = {}
         self._refused: set[tuple[str, int]] = set()
+        # Does a port of this host lead to tasks on others? It does so while no daemon runs here, too.
+        self.leads_elsewhere = False
 
     async def apply(
         self,
@@ -48,7 +50,10 @@ class Balancing:
             for service in services
             if service.network_id in lives
         )
-        await asyncio.to_thread(self.balancer.change, Balance(addresses, tuple(self._hold(ports)), tuple(sources)))
+        held = self._hold(ports)
+        elsewhere = {target for target, _ in sources}
+        self.leads_elsewhere = any(elsewhere.intersection(port.targets) for port in held)
+        await asyncio.to_thread(self.balancer.change, Balance(addresses, tuple(held), tuple(sources)))
         return not self._refused
 
     async def remove(self) -> None:

@@ -315,7 +315,8 @@ class Networks:
         self._tasks.spawn(self._guardian.restore(), "write firewall rules")
 
     async def close(self, remove: bool) -> None:
-        """Leave the host; `remove` says that no container runs: then nothing of ours stays there."""
+        """Leave the host; `remove` says that no container runs: then nothing of ours stays there, unless ports of the
+        host lead to tasks on others."""
         await self._tasks.join()
         await self._guardian.close()
         if "_names" in self.__dict__:
@@ -323,8 +324,11 @@ class Networks:
         self._ports.close()
         await self._relay.close()
         lives = [live for live in self._roster.by_name.values() if live.bridged]
+        serving = self.balancing.leads_elsewhere
+        remove = remove and not serving
         # The default bridge stays while any container runs: its rules hold for all networks.
-        leaving = [live for live in lives if remove or not (live.members or live.record.builtin)]
+        staying = [live for live in lives if live.members or live.record.builtin or (serving and live.record.ingress)]
+        leaving = [live for live in lives if remove or live not in staying]
         await asyncio.gather(*(self.overlays.remove(live.record) for live in leaving))
         await self.overlays.close(going_on=any(encrypted(live.record) for live in lives if live not in leaving))
         await asyncio.gather(*(live.driver.close(remove=live in leaving) for live in lives))

@@ -32,6 +32,7 @@ from husk.engine.services.refusals import (
     NO_SWARM,
     NOT_A_MANAGER,
     UNREADABLE,
+    leaving,
 )
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership, Swarm, former_node
@@ -366,10 +367,7 @@ class Cluster:
                 "Swarm is encrypted and locked. Please unlock it first or use `--force` to ignore this message."
             )
         if not force:
-            raise Unavailable(
-                "You are attempting to leave the swarm on a node that is participating as a manager. Removing the last "
-                "manager erases all current state of the swarm. Use `--force` to ignore this message."
-            )
+            raise Unavailable(leaving(sum(node.is_manager for node in self._store.nodes.values())))
         if self.others:
             await self._store.delete(self.node)
         else:

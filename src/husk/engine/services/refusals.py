@@ -19,3 +19,16 @@ HAS_ONE = (
 LOCKED = (
     'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
 )
+
+
+def leaving(managers: int) -> str:
+    """Why a manager, of this many, does not leave just so."""
+    if managers > 1:
+        return (
+            "You are attempting to leave the swarm on a node that is participating as a manager. Removing this node "
+            f"leaves {managers - 1} managers out of {managers}. Use `--force` to suppress this message."
+        )
+    return (
+        "You are attempting to leave the swarm on a node that is participating as a manager. Removing the last "
+        "manager erases all current state of the swarm. Use `--force` to ignore this message."
+    )

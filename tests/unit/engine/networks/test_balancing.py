@@ -66,6 +66,18 @@ async def test_a_name_stands_for_the_virtual_address(house: House) -> None:
     assert lan.services == {} and house.written[-1] == NOTHING
 
 
+async def test_whether_ports_lead_to_other_hosts(house: House) -> None:
+    here, there = "10.0.0.2", "10.0.0.3"
+    for ports, sources, leads in (
+        ([web(8080, here, there)], [(there, "10.0.0.9")], True),
+        ([web(8080, here)], [(there, "10.0.0.9")], False),
+        ([web(8080, here)], [], False),
+        ([], [(there, "10.0.0.9")], False),
+    ):
+        await house.balancing.apply([], ports, sources)
+        assert house.balancing.leads_elsewhere == leads
+
+
 async def test_a_port_is_held_while_a_service_has_it(house: House) -> None:
     assert await house.balancing.apply([], [web(8080, "10.0.0.2"), web(9090)])
     assert await house.balancing.apply([], [web(8080, "10.0.0.3")])

@@ -351,6 +351,19 @@ async def test_a_daemon_that_leaves_for_good_leaves_nothing(networks: Networks, 
     assert host.bridges == {} and host.removed == [house.config.nft_table]
 
 
+async def test_ports_that_lead_to_other_hosts_do_so_without_the_daemon(
+    networks: Networks, house: House, host: FakeHost
+) -> None:
+    lan = await networks.create(NetworkRequest(name="lan"))
+    ingress = await networks.create(NetworkRequest(name="in"))
+    ingress.ingress = True
+    networks.balancing.leads_elsewhere = True
+    await networks.close(remove=True)
+    kept = {name for name, removed in host.closed.items() if not removed}
+    assert kept == {house.config.bridge_name, ingress.bridge_name} and host.closed[lan.bridge_name] is True
+    assert host.removed == []
+
+
 async def test_a_daemon_may_be_without_a_bridge(house: House, host: FakeHost) -> None:
     networks = await house.open(bridge="none")
     assert [one.name for one in networks.listing()] == ["host", "none"] and host.bridges == {}

@@ -123,3 +123,15 @@ async def test_each_change_of_the_swarm_has_a_version_of_its_own(tmp_path: Path,
     seen = room.cluster.swarm
     await room.cluster.update(SwarmSpec(), seen.version, worker_token=True, manager_token=False, unlock_key=False)
     assert room.cluster.swarm.version > seen.version and room.cluster.swarm.worker_token != seen.worker_token
+
+
+async def test_a_manager_that_is_about_to_leave_hears_what_that_means(tmp_path: Path, state: StateStore) -> None:
+    room = SwarmRoom(tmp_path, state)
+    with pytest.raises(Unavailable, match="This node is not part of a swarm"):
+        await room.cluster.leave(False)
+    await room.init()
+    with pytest.raises(Unavailable, match="Removing the last manager erases all current state of the swarm"):
+        await room.cluster.leave(False)
+    await room.store.save(msgspec.structs.replace(room.cluster.node, id="other", version=0))
+    with pytest.raises(Unavailable, match=r"Removing this node leaves 1 managers out of 2\. Use `--force`"):
+        await room.cluster.leave(False)
