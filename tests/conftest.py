@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.daemon import Daemon
-from tests.support.order import place_of
+from tests.support.order import arranged
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("husk", deadline=None)
@@ -29,8 +29,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = place_of(Path(__file__).parent)
-    items.sort(key=lambda item: place(item.path))
+    root = Path(__file__).parent
+    names = {path: os.path.relpath(path, root) for path in dict.fromkeys(item.path for item in items)}
+    places = {name: place for place, name in enumerate(arranged(names.values()))}
+    items.sort(key=lambda item: places[names[item.path]])
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,40 @@
 """A dashboard of an engine that answers as the test says, and a browser that has signed in."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from types import CodeType
 
 import pytest
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 
 from husk.client.client import Client
+from husk.dashboard import rendering
 from husk.dashboard.server import Dashboard, serve
 from husk.dashboard.site import Settings
 from tests.support.dashboard import Asker, Browser
 from tests.support.fake_engine import FakeEngine
+
+
+class Compiled(BytecodeCache):
+    """Templates as they were compiled for an earlier test: that takes longer than all else in one."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._found.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._found[bucket.key, bucket.checksum] = bucket.code
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering, "Environment", partial(Environment, bytecode_cache=Compiled()))
+        yield
 
 
 @pytest.fixture
