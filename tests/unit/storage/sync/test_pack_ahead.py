@@ -217,6 +217,10 @@ def test_a_full_disk_is_left_alone(job: ReceiveJob, monkeypatch: pytest.MonkeyPa
 def test_a_client_that_goes_leaves_no_process(job: ReceiveJob):
     client = told(LARGE)
     del client._pieces[4:]
-    assert received(job, client) == (Invalid("unexpected EOF"), None)
+    with PackAhead(job.ahead) as ahead:
+        assert receive.receive(job, client, ahead) == Invalid("unexpected EOF")
+        assert ahead._aside is not None
+        process = ahead._aside._process
+        assert os.path.exists(f"/proc/{process}")
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(process, os.WNOHANG)
