@@ -44,6 +44,7 @@ class AheadTar:
         self._file: Path | None = None
         self._element = ""
         self._tasks = Tasks()
+        self._ending = Tasks()
         self._worker: Dialogue | None = None
         self._packing: asyncio.Task[Answer | None] | None = None
         self._is_taken = False
@@ -114,6 +115,9 @@ class AheadTar:
             await self._end()
 
     async def _end(self) -> None:
+        await self._ending.to_its_end(self._let_go(), "throw away what was packed ahead")
+
+    async def _let_go(self) -> None:
         await self._tasks.cancel_all()
         if self._worker is not None:
             self._worker.stop()

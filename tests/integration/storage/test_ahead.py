@@ -189,3 +189,32 @@ async def test_a_sync_that_is_cancelled_leaves_nothing(contexts: Contexts):
     await ahead.close()
     await contexts.store.emptied()
     assert contexts.store.nothing_left()
+
+
+class Changing(Slow):
+    """One whose file grows while it is sent."""
+
+    def __init__(self, end: Any, ahead: AheadTar, path: Path) -> None:
+        super().__init__(end, ahead)
+        self._path = path
+
+    async def send(self, data: bytes) -> None:
+        if self.sent < _MUCH <= self.sent + len(data):
+            with self._path.open("ab") as file:
+                file.write(b"more")
+        await super().send(data)
+
+
+async def test_of_a_file_that_changes_while_it_is_sent_nothing_stays(contexts: Contexts):
+    """Though the build goes on."""
+    ahead = contexts.ahead(copy("/", "/new/"), "")
+    theirs, ours = channel()
+    client: Any = Changing(theirs, ahead, contexts.path / "d/large")
+    job = SendJob(root=str(contexts.path), prefix="", mtime=None)
+    _, element = await asyncio.gather(
+        exchange(contexts.store.nursery, job, client),
+        contexts.mirrors.sync("key", ours, _nobody_has_it, ahead=ahead),
+    )
+    assert contexts.half_written() == []
+    stack = await contexts.copied(copy("/", "/new/"), "", element, ahead)
+    assert contexts.store.blobs.all() == {await contexts.packed(stack)}

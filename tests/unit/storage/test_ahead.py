@@ -1,5 +1,6 @@
 """The life of a tar that is packed ahead."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from husk.errors import NotFound
 from husk.storage.ahead import AheadTar
 from husk.storage.workers.messages import MARK, Answer, Blob, Failed, Packed
+from husk.tasks import Tasks
 
 BLOB = Blob("sha256:" + "0" * 64, 3)
 
@@ -126,3 +128,26 @@ async def test_the_beginning_comes_too_late(tars: Tars):
     await tars.tar.close()
     await tars.tar.begin()
     assert not tars.file.exists()
+
+
+async def test_who_is_cancelled_again_leaves_nothing_either(tars: Tars):
+    going = asyncio.Event()
+
+    class Slow(Worker):
+        async def outcome(self) -> Answer | None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                going.set()
+                await asyncio.sleep(0)
+            return None
+
+    tars.worker = Slow()
+    tars.sync()
+    await asyncio.sleep(0)
+    closing = Tasks().spawn(tars.tar.close(), "close", awaited=True)
+    await going.wait()
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert tars.worker.stopped and not tars.file.exists()

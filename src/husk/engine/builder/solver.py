@@ -196,6 +196,8 @@ class Build:
         records = await self._inputs(vertex)
         with _Told(self, vertex):
             if not vertex.ignore_cache and (record := await self._find(vertex, records, eager=True)):
+                if self._is_here(record):
+                    await self._waiting.found(vertex)
                 return record
             return await self._run(vertex, records)
 

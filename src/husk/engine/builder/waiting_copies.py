@@ -47,6 +47,11 @@ class WaitingCopies:
             return tar
         return self._tars.get(vertex.digest)
 
+    async def found(self, copy: Vertex) -> None:
+        """The cache has what it makes: nothing of it has to be packed."""
+        if copy.digest in self._tars:
+            await self._tars[copy.digest].close()
+
     async def close(self) -> None:
         for tar in self._tars.values():
             await tar.close()

@@ -99,9 +99,13 @@ class Mirrors:
         beside.spawn(_begin(ahead, much), "the beginning of a layer's tar")
         try:
             job = structs.replace(job, ahead=plan)
-            return await exchange(self._nursery, job, channel, moved, begun, ahead.follow)
+            received = await exchange(self._nursery, job, channel, moved, begun, ahead.follow)
         finally:
             await beside.cancel_all()
+        if not (isinstance(received, Received) and received.packing):
+            # What was begun of it takes room, and a build may take long.
+            await ahead.close()
+        return received
 
     def table(self, element: str) -> Path | None:
         """The table of a mirror, which has the digests of its contents (`sync.table`); None if it is no mirror."""

@@ -75,7 +75,10 @@ class PackAhead:
                 self._leave_out()
             elif os.pread(self._file.fileno(), 1, 0) == MARK:
                 file, messages = self._file, receiver.table.messages
-                self._aside = Aside(lambda: _pack(file, messages, lambda: os.eventfd_read(self._moved)))
+                try:
+                    self._aside = Aside(lambda: _pack(file, messages, lambda: os.eventfd_read(self._moved)))
+                except OSError:  # the host has no process left: it is packed later
+                    self._leave_out()
 
     def is_right(self, receiver: Receiver) -> bool:
         """All has come: is it being packed, and is it what was told of it?"""

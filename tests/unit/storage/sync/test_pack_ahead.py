@@ -224,3 +224,11 @@ def test_a_client_that_goes_leaves_no_process(job: ReceiveJob):
         assert os.path.exists(f"/proc/{process}")
     with pytest.raises(ChildProcessError):
         os.waitpid(process, os.WNOHANG)
+
+
+def test_a_host_without_room_for_a_process_packs_later(job: ReceiveJob, monkeypatch: pytest.MonkeyPatch):
+    def fork() -> int:
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "fork", fork)
+    assert received(job, told(LARGE)) == (ALL, None)
