@@ -14,22 +14,24 @@ import msgspec
 from husk.engine.logs.records import KINDS, Lines, LogQuery
 from husk.engine.model.clock import parse_rfc3339
 
-# Records that are remembered of lines that do not end: a line is put together of fewer.
+# Times that are remembered of lines that do not end: a line is put together of fewer records.
 _MOST = 4096
 
 
-class _Came(NamedTuple):
+class _At(NamedTuple):
     time: bytes
     stream: int
-    size: int
 
 
 class Progress:
     def __init__(self, query: LogQuery) -> None:
         self._query = query
-        # From when on the log would be asked for, the latest time that has come, and what has come in between.
+        # From when on the log would be asked for, the latest time that has come, and how much has come in between. Many
+        # records may have one time. What is too old for `_since` goes when it has become much.
         self._since = self._last = b""
-        self._came: list[_Came] = []
+        self._came: dict[_At, int] = {}
+        # Lines that began before this are not waited for.
+        self._earliest = b""
         # Lines that have not ended: when they began, by stream.
         self._open: dict[int, bytes] = {}
         # While what comes may have come before: how much of it, by stream; and the stream of a line in the midst.
@@ -49,8 +51,9 @@ class Progress:
         self._within, self._left = 0, None
         if self._since:
             self._left = Counter()
-            for came in self._came:
-                self._left[came.stream] += came.size
+            for at, size in self._came.items():
+                if at.time >= self._since:
+                    self._left[at.stream] += size
 
     def take(self, lines: Lines) -> Lines:
         """What has not come before of records with their times. A time without a record says when the reading began:
@@ -69,19 +72,25 @@ class Progress:
     def _note(self, lines: Lines, times: list[bytes]) -> None:
         last, plain = max(self._last, max(times)), not self._open and not lines.partial()
         if plain and last > self._last:
-            self._came = []
+            self._came = {}
         for kind, data, time in zip(lines.kinds, lines.data, times, strict=True):
             if plain and time < last:
                 continue
             stream, partial = KINDS[kind]
-            self._came.append(_Came(time, stream, len(data) + (not partial)))
+            at = _At(time, stream)
+            self._came[at] = self._came.get(at, 0) + len(data) + (not partial)
             if partial:
                 self._open.setdefault(stream, time)
             else:
                 self._open.pop(stream, None)
-        earliest = self._came[-_MOST].time if len(self._came) > _MOST else b""
-        self._last, self._since = last, max(earliest, min([last, *self._open.values()]))
-        self._came = [came for came in self._came if came.time >= self._since]
+        much = len(self._came) > 2 * _MOST
+        if much:
+            self._earliest = max(self._earliest, list(self._came)[-_MOST].time)
+        self._last, self._since = last, max(self._earliest, min([last, *self._open.values()]))
+        if much or not self._open:
+            self._came = {at: size for at, size in self._came.items() if at.time >= self._since}
+        if len(self._came) > 2 * _MOST:  # times that go backwards: a node may tell anything
+            self._came = dict(list(self._came.items())[-_MOST:])
 
     def _rest(self, lines: Lines, left: Counter[int]) -> Lines:
         kinds, kept, times = list[bytes](), list[bytes](), list[bytes]()
