@@ -175,12 +175,17 @@ class Selection:
         self._kinds = {kind for kind, (stream, _) in KINDS.items() if stream in streams}
         self._since = rfc3339(max(0, query.since_ns)).encode() if query.since_ns else b""
         self._until = rfc3339(max(0, query.until_ns)).encode() if query.until_ns else None
+        # Where the records before ended with a piece of a line: its stream, its time, and how long it is.
+        self._piece: tuple[int, bytes, int] | None = None
 
     @property
     def needs_times(self) -> bool:
         return bool(self._since) or self._until is not None
 
     def select(self, lines: Lines) -> Lines:
+        """Of the records behind those that it was given last."""
+        if lines.times:
+            self._go_on(lines, lines.times)
         if len(self._kinds) < len(KINDS):
             lines = _chosen(lines, map(self._kinds.__contains__, lines.kinds))
         since, until = self._since, self._until
@@ -189,6 +194,16 @@ class Selection:
         if lines.times is not None and until is not None:
             lines = _chosen(lines, [time <= until for time in lines.times or ()])
         return lines
+
+    def _go_on(self, lines: Lines, times: list[bytes]) -> None:
+        """What would be put together with the piece before it (`_join`), had both been read at once, has its time: so
+        a line is of the same time wherever the log was cut."""
+        stream, size = KINDS[lines.kinds[0]][0], len(lines.data[0])
+        if self._piece is not None and self._piece[0] == stream and self._piece[2] + size <= LONGEST:
+            times[0], size = self._piece[1], self._piece[2] + size
+        stream, partial = KINDS[lines.kinds[-1]]
+        size = size if len(times) == 1 else len(lines.data[-1])
+        self._piece = (stream, times[-1], size) if partial else None
 
     def past(self, lines: Lines) -> bool:
         return self._until is not None and lines.times is not None and lines.times[-1:] > [self._until]

@@ -16,6 +16,7 @@ from husk.engine.logs.records import (
     parse,
     take_apart,
 )
+from husk.engine.model.clock import rfc3339
 
 T = [b"1970-01-01T00:00:0%d.000000000Z" % second for second in range(6)]
 SECOND = 10**9
@@ -146,3 +147,20 @@ def test_a_clock_that_leaves_utc_in_the_middle_of_a_log_keeps_every_time() -> No
     first, second = text.splitlines(keepends=True)[:2]
     winter = take_apart(first + second + second)
     assert (winter.data, winter.times) == ([b"winter", b"nter"], [nanoseconds + b"Z"] * 2)
+
+
+def test_a_line_is_of_the_time_when_it_began_wherever_the_log_is_cut() -> None:
+    def chosen(*blocks: bytes) -> list[bytes]:
+        selection = Selection(LogQuery(since_ns=2))
+        return [data for block in blocks for data in selection.select(take_apart(block)).data]
+
+    def record(moment: int, kind: str, data: str) -> bytes:
+        return f"{rfc3339(moment)} {kind} {data}\n".encode()
+
+    begun, middle, end = record(1, "stdout P", "a"), record(2, "stdout P", "b"), record(3, "stdout F", "c")
+    later = record(3, "stdout F", "d")
+    whole = chosen(begun + middle + end + later)
+    assert whole == chosen(begun, middle + end, later) == chosen(begun, middle, end, later) == [b"d"]
+    # What would not be put together is of its own time.
+    assert chosen(begun, record(2, "stderr F", "x"), end) == [b"x", b"c"]
+    assert chosen(begun, record(2, "stdout F", "y" * LONGEST)) == [b"y" * LONGEST]

@@ -1,7 +1,7 @@
 """What has come of a log does not come twice, and what has not does, wherever it breaks off."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from husk.engine.logs.records import Lines, LogQuery, Selection, take_apart
@@ -113,6 +113,8 @@ RECORD = st.tuples(
 )
 
 
+# A line of two pieces that was read at once, and the next time piece by piece: its end has the time of what came last.
+@example([(0, "stderr", "P", "a"), (1, "stderr", "F", "b"), (0, "stdout", "F", "c")], [(3, 2), (0, 1)])
 @given(st.lists(RECORD, max_size=30), st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5)), max_size=12))
 def test_wherever_it_breaks_off_all_comes_once(
     written: list[tuple[int, str, str, str]], reads: list[tuple[int, int]]
