@@ -92,6 +92,8 @@ class Enrolment:
         self._beginning = asyncio.Lock()
         self._tasks = Tasks()
         self._moving: asyncio.Task[None] | None = None
+        # What a manager that has laid down its office becomes: where that fails it is tried again from there.
+        self._stepping: tuple[Membership, Identity] | None = None
 
     def woken(self, *service_ids: str) -> None:
         """Something is new in the records, or somebody else leads."""
@@ -330,38 +332,30 @@ class Enrolment:
         log.info("this node is a manager of its swarm now")
 
     async def _step_down(self) -> None:
-        if not self._cluster.active or self._cluster.node.is_manager:
-            return
-        node = self._cluster.node
-        others = [other for other in self._store.nodes.values() if other.is_manager]
-        endpoints = [read_endpoint(other.manager.addr, MANAGER_PORT) for other in others if other.manager is not None]
-        identity = await self._renewed(endpoints)
-        # Whom we heard, ourselves too, stays alive until another manager hears them.
-        await self._workers.close()
-        await self._gateway.close()
-        membership = self._cluster.between = self._worker_place(node, endpoints)
-        await self.lay_down()
+        if self._stepping is None or self._stepping[0] is not self._cluster.between:
+            if not self._cluster.active or self._cluster.node.is_manager:
+                return
+            node = self._cluster.node
+            others = [other.manager for other in self._store.nodes.values() if other.is_manager]
+            endpoints = [read_endpoint(manager.addr, MANAGER_PORT) for manager in others if manager is not None]
+            identity = await self._renewed(endpoints)
+            # Whom we heard, ourselves too, stays alive until another manager hears them.
+            await self._workers.close()
+            await self._gateway.close()
+            membership = self._cluster.between = self._worker_place(node, endpoints)
+            await self.lay_down()
+            self._stepping = membership, identity
+        membership, identity = self._stepping
         await asyncio.to_thread(self._sealer.forget)
         await self._cluster.enrol(membership)
-        self._cluster.between = None
         await self._certificates.keep(identity)
         await self.work(membership)
+        self._cluster.between = self._stepping = None
         log.info("this node is a worker of its swarm now")
 
     async def _renewed(self, endpoints: list[Endpoint]) -> "Identity":
         """A certificate for what this node is now, from another manager."""
-        from husk.cluster.port.managers import Managers
-        from husk.cluster.port.messages import RENEW, CertificateReply, RenewRequest
-        from husk.cluster.trust import authority
-        from husk.cluster.trust.identity import Identity
-
-        managers = Managers(endpoints, await self._certificates.kept())
-        try:
-            key, request = await asyncio.to_thread(authority.new_request)
-            reply = await managers.unary(RENEW, RenewRequest(request=request), CertificateReply)
-        finally:
-            await managers.close()
-        return Identity(reply.roots, reply.certificate, key)
+        return await joining.renewed(endpoints, await self._certificates.kept())
 
     def _worker_place(self, node: Node, endpoints: list[Endpoint]) -> Membership:
         return Membership(

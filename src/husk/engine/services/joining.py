@@ -1,5 +1,6 @@
 """How does this engine become a node of another one's swarm? Checked here, done by `husk.cluster.port.join`."""
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ from husk.errors import HuskError, InvalidParameter
 
 if TYPE_CHECKING:
     from husk.cluster.port.join import Joined
+    from husk.cluster.trust.identity import Identity
 
 # How long a manager has to hear that a node leaves, in seconds.
 FAREWELL = 2.0
@@ -83,3 +85,19 @@ async def withdraw(joined: "Joined") -> None:
             await DispatchCalls(managers).leave(FAREWELL)
     finally:
         await managers.close()
+
+
+async def renewed(endpoints: list[Endpoint], identity: "Identity") -> "Identity":
+    """A certificate for what this node is now, from one of these managers."""
+    from husk.cluster.port.managers import Managers
+    from husk.cluster.port.messages import RENEW, CertificateReply, RenewRequest
+    from husk.cluster.trust import authority
+    from husk.cluster.trust.identity import Identity
+
+    managers = Managers(endpoints, identity)
+    try:
+        key, request = await asyncio.to_thread(authority.new_request)
+        reply = await managers.unary(RENEW, RenewRequest(request=request), CertificateReply)
+    finally:
+        await managers.close()
+    return Identity(reply.roots, reply.certificate, key)

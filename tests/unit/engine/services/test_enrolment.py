@@ -132,5 +132,41 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
     await room.services.close()
 
 
+async def test_a_manager_that_cannot_step_down_tries_again_from_there(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, when the office is laid down already."""
+    other = worker("m", "gamma")
+    other.spec, other.manager = NodeSpec(role="manager"), ManagerStatus(addr="192.0.2.7:2377")
+    await room.store.save(other)
+    await room.store.amend(room.cluster.node, demoted)
+    own, enrol, tries = room.cluster.node_id, room.cluster.enrol, list[Membership]()
+
+    async def laid_down() -> None:
+        room.store.alone(room.store.store)
+
+    async def enrolled(membership: Membership) -> None:
+        tries.append(membership)
+        if len(tries) == 1:
+            raise Unavailable("no space left on device")
+        await enrol(membership)
+
+    async def renewed(endpoints: list[Endpoint]) -> Identity:
+        return PortedSwarm().identity(own, "worker")
+
+    monkeypatch.setattr(room.enrolment, "_renewed", renewed)
+    monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
+    monkeypatch.setattr(room.cluster, "enrol", enrolled)
+    with pytest.raises(Unavailable):
+        await room.enrolment._step_down()
+    assert room.cluster.worker is None and room.enrolment.standing() is not None
+    await room.enrolment._step_down()
+    assert room.cluster.worker is not None and room.cluster.worker is tries[1] is tries[0]
+    assert room.enrolment.worker is not None and room.cluster.between is None
+    await room.enrolment._step_down()  # nothing is left to do
+    assert len(tries) == 2
+    await room.services.close()
+
+
 def demoted(node: Node) -> None:
     node.spec, node.manager = NodeSpec(role="worker"), None
