@@ -37,6 +37,9 @@ async def inspect(call: Call) -> Answer:
 
 async def init(call: Call) -> Answer:
     request = await call.body(_init)
+    if not request.force_new_cluster:
+        # The first thing to know, whatever else is wrong.
+        call.engine.services.cluster.check_alone()
     for pool in request.default_addr_pool:
         _check_pool(pool, request.subnet_size or DEFAULT_SUBNET_SIZE)
     if request.auto_lock_managers:

@@ -11,7 +11,7 @@ from husk.engine.services.model import Placement
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
-_CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*\S)\s*", re.IGNORECASE)
+_CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*?)\s*", re.IGNORECASE)
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -92,6 +92,8 @@ def parse_constraint(text: str) -> Constraint:
     match = _CONSTRAINT.fullmatch(text)
     if match is None:
         raise InvalidParameter("rpc error: code = Unknown desc = constraint expected one operator from ==, !=")
+    if not match[3]:
+        raise InvalidParameter("rpc error: code = Unknown desc = value '' is invalid")
     return Constraint(match[1], match[2] == "==", match[3])
 
 

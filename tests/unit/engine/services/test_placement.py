@@ -47,7 +47,7 @@ def test_constraints(text: str, holds: bool):
     assert parse_constraint(text).holds(NODE) == holds
 
 
-@pytest.mark.parametrize("text", ["", "node.id", "node.id=n1", "==x"])
+@pytest.mark.parametrize("text", ["", "node.id", "node.id=n1", "==x", "node.id==", "node.id!= "])
 def test_what_is_no_constraint(text: str):
     with pytest.raises(InvalidParameter):
         parse_constraint(text)
