@@ -62,17 +62,18 @@ class Constraint(msgspec.Struct, frozen=True):
         key = self.key.lower()
         for prefix, labels in (("node.labels.", node.labels), ("engine.labels.", node.engine_labels)):
             if key.startswith(prefix) and key != prefix:
-                return labels.get(self.key[len(prefix) :], "") == self.value
+                actual = labels.get(self.key[len(prefix) :], "")
+                return actual.lower() == self.value.lower()
         if key == "node.ip":
             return _within(node.address, self.value)
-        actual = {
+        facts = {
             "node.id": node.id,
             "node.hostname": node.hostname,
             "node.role": node.role,
             "node.platform.os": node.os,
             "node.platform.arch": node.architecture,
-        }.get(key)
-        return None if actual is None else actual.lower() == self.value.lower()
+        }
+        return facts[key].lower() == self.value.lower() if key in facts else None
 
 
 def _within(address: str, wanted: str) -> bool | None:

@@ -29,7 +29,11 @@ NODE = NodeFacts(
         ("node.platform.os==Linux", True),
         ("node.platform.arch==arm64", False),
         ("node.labels.zone==north", True),
-        ("node.labels.zone==North", False),
+        # Values are compared as dockerd compares them; names of labels are what they are.
+        ("node.labels.zone==North", True),
+        ("node.labels.zone!=NORTH", False),
+        ("engine.labels.disk==SSD", True),
+        ("node.labels.Zone==north", False),
         ("node.labels.missing!=x", True),
         ("node.labels.Tier == a.b", True),
         ("engine.labels.disk==ssd", True),
