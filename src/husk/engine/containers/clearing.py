@@ -33,6 +33,7 @@ _VISITS = 4
 class Clearing:
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._batches = Tasks()
         self._waiting: dict[str, Callable[[], None]] = {}
         self._crowd_gone = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -62,10 +63,14 @@ class Clearing:
         """Clear up after all of them now."""
         while self._waiting:
             batch = list(islice(self._waiting.items(), _BATCH * _VISITS))
-            visits = [batch[number::_VISITS] for number in range(_VISITS)]
-            await asyncio.gather(*(threads.releases(_clear_all, visit) for visit in visits))
-            for container_id, _ in batch:
-                self._waiting.pop(container_id, None)
+            # To its end, though the daemon goes meanwhile: the threads would be at it while `finish` begins again.
+            await self._batches.to_its_end(self._clear_batch(batch), "clear up after some of a crowd")
+
+    async def _clear_batch(self, batch: list[tuple[str, Callable[[], None]]]) -> None:
+        visits = [batch[number::_VISITS] for number in range(_VISITS)]
+        await asyncio.gather(*(threads.releases(_clear_all, visit) for visit in visits))
+        for container_id, _ in batch:
+            self._waiting.pop(container_id, None)
 
 
 def _clear_all(batch: list[tuple[str, Callable[[], None]]]) -> None:

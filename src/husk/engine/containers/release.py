@@ -156,10 +156,13 @@ class Releaser:
 
     def _clear(self, record: Container, discard: bool) -> None:
         """What was left of one that has ended; with `discard` also what it has on the disk. Safe to repeat."""
-        self._runtimes.of(record.host_config.runtime).forget_ended(record.id, spared=self._cgroup(record))
-        self._clear_cgroup(record)
-        if discard:
-            self._assembly.discard(record.id)
+        try:
+            self._runtimes.of(record.host_config.runtime).forget_ended(record.id, spared=self._cgroup(record))
+            self._clear_cgroup(record)
+        finally:
+            # Whatever keeps the rest: who removed it counts on its files being gone.
+            if discard:
+                self._assembly.discard(record.id)
         # Last: it owns the rest, for the next daemon too.
         self._assembly.discard_bundle(record.id)
 

@@ -1,5 +1,7 @@
 """What waits until a crowd has gone."""
 
+import asyncio
+import threading
 from functools import partial
 
 import pytest
@@ -81,3 +83,28 @@ async def test_no_more_than_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> Non
     await cleared.clearing.finish()
     assert not cleared.clearing.full
     await cleared.tasks.cancel_all()
+
+
+async def test_a_daemon_that_goes_meanwhile_clears_nothing_twice() -> None:
+    cleared, begun, go_on = Cleared(), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        go_on.wait()
+        cleared.ids.append("slow")
+
+    cleared.clearing.put("slow", slow)
+    cleared.clearing.begin()
+    await until_async(begun.is_set, "that it is begun")
+    going = Tasks().spawn(cleared.tasks.cancel_all(), "the daemon goes", awaited=True)
+    # Whoever would not wait for the thread goes on now, and begins again.
+    finishing = Tasks().spawn(_after(going, cleared.clearing), "the rest", awaited=True)
+    await asyncio.sleep(0.05)
+    go_on.set()
+    await finishing
+    assert cleared.ids == ["slow"]
+
+
+async def _after(going: asyncio.Task[None], clearing: Clearing) -> None:
+    await going
+    await clearing.finish()

@@ -138,6 +138,17 @@ async def test_in_a_crowd_a_root_that_is_still_mounted_is_not_left_for_later(hos
     await host.tasks.join()
 
 
+async def test_in_a_crowd_what_it_has_on_the_disk_goes_though_its_control_group_stays(host: Host) -> None:
+    host.instance.going = True
+    host.assembly.clear_cgroup.side_effect = SystemFault("it is busy")
+    with crowd(host):
+        await host.releaser.release(host.instance)
+        assert host.releaser.clear_later(host.instance)
+    await host.tasks.join()
+    host.assembly.discard.assert_called_once_with(host.instance.id)
+    assert host.bundle, "the next daemon finds it"
+
+
 async def test_in_a_crowd_one_that_is_still_at_work_is_ended_by_its_runtime(host: Host) -> None:
     host.instance.going = True
     host.runtime.has_ended.return_value = False
