@@ -117,16 +117,20 @@ class _Reading(Generic[T]):
     async def read(self, broker: "LogBroker", node: str) -> AsyncGenerator[T]:
         """What has not come before, until the logs end; InvalidParameter for what is none, and any other error where
         the way there breaks off."""
-        from husk.engine.services.log_messages import read_piece
-
         async with aclosing(broker.pieces(self._asked(node))) as pieces:
             async for piece in pieces:
-                place, lines = read_piece(piece, self._tasks, self._times)
-                if self._follow:
-                    lines = self._progress[place].take(lines)
-                if not self._forms[place].needs_times:
-                    lines = lines._replace(times=None)
-                yield await asyncio.to_thread(self._forms[place].encode, lines)
+                yield await asyncio.to_thread(self._made, piece)
+
+    def _made(self, piece: bytes) -> T:
+        """In a thread, one after the other: a piece may be of 100,000 records."""
+        from husk.engine.services.log_messages import read_piece
+
+        place, lines = read_piece(piece, self._tasks, self._times)
+        if self._follow:
+            lines = self._progress[place].take(lines)
+        if not self._forms[place].needs_times:
+            lines = lines._replace(times=None)
+        return self._forms[place].encode(lines)
 
     def _asked(self, node: str) -> "Asked":
         from husk.engine.services.log_messages import Asked

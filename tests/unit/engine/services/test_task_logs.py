@@ -1,3 +1,4 @@
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import cast
@@ -10,6 +11,7 @@ from husk.engine.model.clock import rfc3339
 from husk.engine.services import task_logs
 from husk.engine.services.log_broker import LogBroker
 from husk.engine.services.log_messages import Asked, AsPieces, begun
+from husk.engine.services.log_progress import Progress
 from husk.engine.services.model import Task
 from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
@@ -160,3 +162,19 @@ async def test_a_node_that_says_nonsense_is_not_asked_again(room: SwarmRoom, the
     broker = Breaking(room, [wrong], [])
     data, told = await followed(room, there[:1])
     assert data == "a\n" and "invalid time" in told and len(broker.asked) == 1
+
+
+async def test_pieces_are_taken_apart_beside_the_event_loop(
+    room: SwarmRoom, there: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node may send large ones."""
+    threads = list[int]()
+
+    def noted(progress: Progress, lines: Lines) -> Lines:
+        threads.append(threading.get_ident())
+        return lines
+
+    monkeypatch.setattr(Progress, "take", noted)
+    Breaking(room, [line(0, 1, "a")])
+    assert await followed(room, there[:1]) == ["a\n"]
+    assert threads and threading.get_ident() not in threads
