@@ -28,14 +28,16 @@ class WorkerLogs:
         self._started = False
 
     def start(self) -> None:
-        """Nothing is done where it is started. To be called when this node knows its tasks: what it does not know is
-        taken for one that is gone."""
+        """Nothing is done where it is started, or closed. To be called when this node knows its tasks: what it does not
+        know is taken for one that is gone."""
         if self._started:
             return
         self._started = True
         self._tasks.spawn(again_and_again(self._listen, "logs"), "services: logs for managers")
 
     async def close(self) -> None:
+        """For good: a manager may tell of all tasks at this very moment."""
+        self._started = True
         await self._tasks.cancel_all()
 
     async def _listen(self) -> None:

@@ -47,3 +47,15 @@ async def test_it_brings_what_is_asked_for_whichever_manager_asks() -> None:
     await until_async(lambda: len(calls.sent) == 2 and not open, "both were sent")
     assert calls.sent == {b"1": [b"t1", b"last"], b"2": [b"t2", b"last"]}
     await logs.close()
+
+
+async def test_what_is_closed_is_not_started_any_more() -> None:
+    """All tasks may be told while the worker ends."""
+
+    async def read(asked: Asked) -> AsyncGenerator[bytes]:
+        yield b""
+
+    logs = WorkerLogs(FakeCalls(), read)
+    await logs.close()
+    logs.start()
+    assert logs._tasks.count == 0
