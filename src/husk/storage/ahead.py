@@ -66,11 +66,12 @@ class AheadTar:
             lead = await self._find_lead(self._time)
         if lead is None or len(lead) > _LONGEST_LEAD or self._file is None or self._closed:
             return
-        self.lead = lead
-        # The mark comes last: whoever sees it sees all.
-        with contextlib.suppress(FileNotFoundError), self._file.open("r+b", buffering=0) as file:
+        # On a full disk nothing is packed ahead: whoever copies is told of it.
+        with contextlib.suppress(OSError), self._file.open("r+b", buffering=0) as file:
+            # The mark comes last: whoever sees it sees all.
             os.pwrite(file.fileno(), lead, len(MARK))
             os.pwrite(file.fileno(), MARK, 0)
+            self.lead = lead
 
     def follow(self, worker: Dialogue) -> None:
         """All files have come, and this worker still packs them."""

@@ -1,6 +1,7 @@
 """The life of a tar that is packed ahead."""
 
 import asyncio
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,15 @@ async def test_who_is_cancelled_again_leaves_nothing_either(tars: Tars):
     with pytest.raises(asyncio.CancelledError):
         await closing
     assert tars.worker.stopped and not tars.file.exists()
+
+
+async def test_on_a_full_disk_nothing_is_packed_ahead(tars: Tars, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("husk.storage.ahead.os.pwrite", full)
+    tars.sync()
+    await tars.tar.begin()
+    assert tars.tar.lead == b""  # so nobody waits for the worker, who waits for it
+    await tars.tar.close()
+    assert not tars.file.exists()
