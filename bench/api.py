@@ -73,7 +73,7 @@ def prepare(engine: Engine, count: int) -> str:
 
 def main() -> None:
     sheet = Sheet("api", __doc__, engines="husk,dockerd-new,podman")
-    sheet.option("containers", 50, quick=5)
+    sheet.option("containers", 50, quick=2)
     sheet.option("seconds", 2.0, quick=0.2)
     sheet.option("rounds", 3, quick=1)
     options = sheet.read()

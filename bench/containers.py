@@ -91,16 +91,17 @@ def main() -> None:
     sheet = Sheet("containers", __doc__, engines="husk,dockerd-new,podman")
     sheet.option("rounds", 20, quick=1)
     sheet.option("many", 50, quick=4)
+    sheet.option("networks", "none,bridge,host", quick="bridge")
     options = sheet.read()
     with sheet.running() as running:
         for engine in running:
             sheet.add(engine, "memory of all processes after the start", "MiB", engine.pss())
         for engine in running:
             sheet.say(f"{engine.name}: {options.rounds} rounds of the API and of docker run")
-            for network in ("none", "bridge", "host"):
+            for network in options.networks.split(","):
                 api_cycles(sheet, engine, network)
-            for network in ("none", "bridge"):
-                docker_run(sheet, engine, network)
+                if network != "host":
+                    docker_run(sheet, engine, network)
             sheet.say(f"{engine.name}: {options.many} at a time")
             many(sheet, engine, options.many)
     sheet.finish()

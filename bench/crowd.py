@@ -24,8 +24,6 @@ API = "/v1.40"
 CLIENTS = 16
 VOLUME = {"Binds": ["bench:/bench"], "IpcMode": "shareable"}
 BIND = {"Binds": ["/usr/share:/bench:ro"]}
-# What goes on in the background after a removal is not part of the next start: beside many it takes the kernel longer.
-PAUSE = 0.5
 
 
 def create(connection: UnixConnection, more: dict[str, object] | None = None) -> str:
@@ -49,7 +47,7 @@ def fill(engine: Engine, count: int) -> float:
     return time.perf_counter() - begin
 
 
-def one_more(engine: Engine, rounds: int, more: dict[str, object]) -> list[list[float]]:
+def one_more(engine: Engine, rounds: int, pause: float, more: dict[str, object]) -> list[list[float]]:
     """Milliseconds of create, start, and forced removal of one more, per round; and of processor time for all three."""
     found = []
     connection = engine.connection()
@@ -65,7 +63,8 @@ def one_more(engine: Engine, rounds: int, more: dict[str, object]) -> list[list[
         steps = [(after - begin) * 1e3 for begin, after in itertools.pairwise(marks)]
         if number >= 2:
             found.append([*steps, (engine.cpu() - before) * 1e3])
-        time.sleep(PAUSE)
+        # What goes on in the background after a removal is not part of the next start; beside many it takes longer.
+        time.sleep(pause)
     return found
 
 
@@ -96,7 +95,7 @@ def measure(sheet: Sheet, engine: Engine) -> None:
         sheet.say(f"{engine.name}, {of}")
         seconds = fill(engine, count)
         memory[count] = engine.pss()
-        made, started, removed, cpu = zip(*one_more(engine, options.rounds, options.more), strict=True)
+        made, started, removed, cpu = zip(*one_more(engine, options.rounds, options.pause, options.more), strict=True)
         starts[count], costs[count] = statistics.median(started), statistics.fmean(cpu)
         for verb, taken in (
             ("create", made),
@@ -126,6 +125,7 @@ def main() -> None:
     sheet.option("few", 10, quick=2)
     sheet.option("many", 1000, quick=6)
     sheet.option("rounds", 15, quick=1)
+    sheet.option("pause", 0.5, quick=0.05, about="seconds between two")
     sheet.parser.add_argument("--volume", dest="more", action="store_const", const=VOLUME, default={})
     sheet.parser.add_argument("--bind", dest="more", action="store_const", const=BIND)
     sheet.parser.add_argument("--by", choices=("api", "docker"), default="api")

@@ -176,8 +176,8 @@ def main() -> None:
     sheet.option("managers", 3, quick=1)
     sheet.option("workers", 2, quick=1)
     sheet.option("tasks", 200, quick=4)
-    sheet.option("rest", 20.0, quick=1.0, about="seconds that traffic is counted for")
-    sheet.option("settle", 8.0, quick=0.5, about="seconds before that")
+    sheet.option("rest", 20.0, quick=0.3, about="seconds that traffic is counted for")
+    sheet.option("settle", 8.0, quick=0.2, about="seconds before that")
     sheet.option("losses", 1, quick=0, about="0 for none, of a node and of the manager that plans")
     options = sheet.read()
     for engine in sheet.wanted:
