@@ -153,9 +153,16 @@ class Registry(Server):
     """A running `docker-registry serve` with an empty store, gone with everything in it when the context ends."""
 
     def __init__(
-        self, *, login: bool = False, address: str = "127.0.0.1:0", tls: Mapping[str, str] | None = None
+        self,
+        *,
+        login: bool = False,
+        address: str = "127.0.0.1:0",
+        tls: Mapping[str, str] | None = None,
+        wrapper: Sequence[str] = (),
     ) -> None:
-        """`tls` names the files of certificate and key as the registry's settings do."""
+        """`tls` names the files of certificate and key as the registry's settings do. `wrapper` is a command that runs
+        another one: on one of several hosts, for instance."""
+        self._wrapper = wrapper
         self.login = login
         self._address = address
         self._tls = tls
@@ -194,7 +201,7 @@ class Registry(Server):
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 # Installed, or in .venv/bin.
-                [shutil.which("docker-registry") or "docker-registry", "serve", str(config)],
+                [*self._wrapper, shutil.which("docker-registry") or "docker-registry", "serve", str(config)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -202,7 +209,7 @@ class Registry(Server):
             )
         # Port 0 lets the kernel choose, so that parallel tests cannot collide; only the log tells the choice.
         deadline = time.monotonic() + 20
-        while (found := re.search(rb"listening on (127\.0\.0\.1:\d+)", log.read_bytes())) is None:
+        while (found := re.search(rb"listening on ([\d.]+:\d+)", log.read_bytes())) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"docker-registry did not start:\n{log.read_text(errors='replace')}")
             time.sleep(0.01)
