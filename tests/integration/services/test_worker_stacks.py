@@ -44,6 +44,16 @@ class Two:
         self.manager.docker("push", self.image)
         self.manager.docker("rmi", self.image)
 
+    def change(self, *command: str) -> None:
+        """Until nobody else has changed the service at the same moment: its update goes on by itself."""
+
+        def changed() -> bool:
+            asked = self.manager.docker(*command, check=False)
+            assert asked.returncode == 0 or "update out of sequence" in asked.stderr, asked.stderr
+            return asked.returncode == 0
+
+        until(changed, "the service is changed")
+
     def everywhere(self, *command: str) -> list[str]:
         """What it says in the one task that each host runs; empty where there is none, or it fails."""
         said = []
@@ -91,7 +101,7 @@ def deploy(two: Two, tmp_path_factory: pytest.TempPathFactory) -> Deploy:
     def deploy(released: str, *options: str, secret: str = "first", image: str = "") -> None:
         text = FILE.replace("IMAGE", image or two.image).replace("RELEASED", released).replace("SECRET", secret)
         (project / "stack.yml").write_text(text)
-        two.manager.docker("stack", "deploy", "--detach=true", *options, "-c", str(project / "stack.yml"), "app")
+        two.change("stack", "deploy", "--detach=true", *options, "-c", str(project / "stack.yml"), "app")
 
     return deploy
 
@@ -116,10 +126,10 @@ def test_workers_pull_with_the_name_that_came_with_the_stack(two: Two, deploy: D
 def test_updates_go_over_all_hosts_and_back(two: Two, deploy: Deploy) -> None:
     deploy("two", "--with-registry-auth")
     until(lambda: two.updated() == "completed" and two.release() == ["two\n", "two\n"], "the new one runs on both")
-    two.manager.docker("service", "rollback", "--detach", "app_app")
+    two.change("service", "rollback", "--detach", "app_app")
     until(lambda: two.updated() == "rollback_completed" and two.release() == ["one\n", "one\n"], "the former one")
     # One that cannot start: nobody has this program, on whatever host it is tried first.
-    two.manager.docker("service", "update", "--detach", "--args", "/no/such/program", "app_app")
+    two.change("service", "update", "--detach", "--args", "/no/such/program", "app_app")
     until(lambda: "/no/such/program" in two.trouble(two.manager) + two.trouble(two.worker), "it was tried")
     until(lambda: two.updated() == "rollback_completed", "it was given up")
     until(lambda: two.release() == ["one\n", "one\n"], "the former one runs on both")
