@@ -64,7 +64,9 @@ def test_what_a_host_sends_is_counted_by_port_and_nothing_stays() -> None:
             first.run("bash", "-c", f"echo -n 12345 >/dev/udp/{second.address}/7946")
             after = wire.read()
             first.run("bash", "-c", f"echo -n 12345 >/dev/udp/{first.address}/2379")
-            assert wire.read_local() == {"store": Passed(1, 14 + 20 + 8 + 5)} and wire.read() == after
+            assert wire.read_local() == {"store": Passed(1, 14 + 20 + 8 + 5)}
+            again = wire.read()  # what is none of these may grow: hosts look for their neighbours
+            assert (again["gossip"], again["none"]) == (after["gossip"], after["none"])
         assert after["gossip"].packets == before["gossip"].packets + 1 and after["none"] == Passed(0, 0)
         assert after["gossip"].bytes == before["gossip"].bytes + 14 + 20 + 8 + 5, "the frame, with its heads"
         assert first.left() == []

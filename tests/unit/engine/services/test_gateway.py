@@ -1,6 +1,7 @@
 """The cluster port of a real swarm, on the loopback."""
 
 import asyncio
+import contextlib
 import errno
 import shutil
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +24,7 @@ from husk.engine.services import gateway
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.office import SwarmOffice
 from husk.engine.services.settings import SwarmSpec
-from husk.errors import Forbidden, HuskError, SystemFault, Unavailable
+from husk.errors import HuskError, SystemFault, Unavailable
 from husk.rpc.protobuf import Message
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
@@ -94,7 +95,8 @@ async def test_a_node_joins_lives_and_is_removed(room: PortedRoom) -> None:
     with pytest.raises(HuskError):
         while True:
             await managers.unary(FOLLOW, ask, FollowReply)
-    with pytest.raises(Forbidden, match="does not belong"):
+    # If the replacement of the root waited for this node alone, its certificate is none any more.
+    with pytest.raises(HuskError, match=r"does not belong|may not take the certificate"):
         await managers.unary(FOLLOW, ask, FollowReply)
     await until_async(lambda: trust_of(room).next is None, "nobody is waited for any more")
     await until_async(lambda: room.port._tasks.count == 2, "all but what goes on is done")
@@ -181,8 +183,8 @@ async def test_an_old_root_is_not_believed_any_more(room: PortedRoom, monkeypatc
     room.port.open()
     await until_async(lambda: room.cluster.node.issuer == trust_of(room).signing.key_id, "the manager has a new one")
     managers.lost = [RENEW]
-    with pytest.raises(Unavailable):
-        while True:
+    while managers.lost:
+        with contextlib.suppress(Unavailable):  # a connection may end, too
             await keeper.look()
     assert keeper.identity.certificate == joined.identity.certificate
     await asyncio.sleep(0.05)
