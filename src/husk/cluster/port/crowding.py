@@ -145,12 +145,17 @@ def _remember(table: "OrderedDict[str, T]", key: str, value: T) -> None:
 
 def place_of(address: str) -> str:
     """One that its owner cannot change at will: an IPv6 address counts by its network of 64 bits."""
+    found = peer_address(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
+    return address if found is None else str(found)
+
+
+def peer_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Of a connection, as the kernel tells it: without its scope, and IPv4 as such. None for what is none."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
-    return str(found)
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found

@@ -16,24 +16,13 @@ from husk.cluster.records import NEW, Delete
 from husk.cluster.trust.tokens import WRONG_TOKEN, new_token
 from husk.config import AddressPool, ClusterStoreConfig
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.services import roots, settings
+from husk.engine.services import refusals, roots, settings
 from husk.engine.services.autolock import Autolock
 from husk.engine.services.founding import Home, first_node, new_swarm
 from husk.engine.services.machine import Machine
 from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, describe, manager_at
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
-from husk.engine.services.refusals import (
-    A_WORKER,
-    ALREADY_ONE,
-    HAS_ONE,
-    IN_NO_SWARM,
-    LOCKED,
-    NO_SWARM,
-    NOT_A_MANAGER,
-    UNREADABLE,
-    leaving,
-)
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership, Swarm, former_node
 from husk.errors import Conflict, HuskError, InvalidParameter, Unavailable
@@ -171,10 +160,10 @@ class Cluster:
 
     def _why_not(self) -> str:
         if self.unreadable:
-            return UNREADABLE
+            return refusals.UNREADABLE
         if self.place is not None:
-            return A_WORKER
-        return self._store.away() if self.pending else NOT_A_MANAGER
+            return refusals.A_WORKER
+        return self._store.away() if self.pending else refusals.NOT_A_MANAGER
 
     @property
     def worker(self) -> Membership | None:
@@ -192,7 +181,7 @@ class Cluster:
         if self.active and (reason := self._store.away()):
             raise Unavailable(reason)
         if self.locked:
-            raise Unavailable(LOCKED)
+            raise Unavailable(refusals.LOCKED)
         return self.record
 
     def description(self, *, overlays: bool = True) -> NodeDescription:
@@ -225,7 +214,7 @@ class Cluster:
         """The node that this host is."""
         _ = self.record
         if (own := self._store.nodes.get(self.node_id)) is None:
-            raise Unavailable(UNREADABLE if self.unreadable else NOT_A_MANAGER)
+            raise Unavailable(refusals.UNREADABLE if self.unreadable else refusals.NOT_A_MANAGER)
         return own
 
     @property
@@ -263,7 +252,7 @@ class Cluster:
         async with self._changing:
             self.check_alone()
             if self._store.swarm is not None:
-                raise Unavailable(HAS_ONE)
+                raise Unavailable(refusals.HAS_ONE)
             await self._join(Membership(node_id=node.id, advertise_address=advertise, listen_address=listen))
             try:
                 swarm.trust = await asyncio.to_thread(roots.first, spec.ca_config, self._sealer, time.time())
@@ -279,7 +268,7 @@ class Cluster:
     def check_token(self, token: str) -> None:
         """Raise where this daemon's store holds no swarm, or one whose managers join with another token."""
         if (swarm := self._store.swarm) is None:
-            raise Unavailable(NO_SWARM)
+            raise Unavailable(refusals.NO_SWARM)
         if not secrets.compare_digest(token.encode(), swarm.manager_token.encode()):
             raise InvalidParameter(WRONG_TOKEN)
 
@@ -339,9 +328,9 @@ class Cluster:
     def check_alone(self) -> None:
         """Raise where this node is in a swarm, which it would have to leave first."""
         if self.active or self.worker is not None:
-            raise Unavailable(ALREADY_ONE)
+            raise Unavailable(refusals.ALREADY_ONE)
         if self.unreadable:
-            raise Unavailable(UNREADABLE)
+            raise Unavailable(refusals.UNREADABLE)
         if reason := self._store.away():
             raise Unavailable(reason)
 
@@ -360,14 +349,14 @@ class Cluster:
 
     async def leave(self, force: bool) -> None:
         if self._membership is None and not self.unreadable:
-            raise Unavailable(IN_NO_SWARM)
+            raise Unavailable(refusals.IN_NO_SWARM)
         swarm = self.record
         if not force and self.locked:
             raise Unavailable(
                 "Swarm is encrypted and locked. Please unlock it first or use `--force` to ignore this message."
             )
         if not force:
-            raise Unavailable(leaving(sum(node.is_manager for node in self._store.nodes.values())))
+            raise Unavailable(refusals.leaving(sum(node.is_manager for node in self._store.nodes.values())))
         if self.others:
             await self._store.delete(self.node)
         else:

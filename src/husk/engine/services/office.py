@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from husk.cluster.port.certificates import Tokens, Wanted
+from husk.cluster.port.crowding import peer_address
 from husk.cluster.port.messages import CertificateReply, JoinRequest
 from husk.cluster.port.peers import Peer
 from husk.cluster.records import NEW
@@ -134,16 +135,10 @@ def _address(text: str) -> str:
 def _seen(address: str) -> str:
     """Of a node that does not say where it is: the address that it comes from. One that counts on a single link means
     another host on another link, or none."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        if found.is_link_local:
-            raise InvalidParameter(
-                f"this node comes from {found}, by which only hosts on the same link find it: join with an address "
-                "that all nodes can reach (docker swarm join --advertise-addr)"
-            )
-    return str(found)
+    found = peer_address(address)
+    if isinstance(found, ipaddress.IPv6Address) and found.is_link_local:
+        raise InvalidParameter(
+            f"this node comes from {found}, by which only hosts on the same link find it: join with an address "
+            "that all nodes can reach (docker swarm join --advertise-addr)"
+        )
+    return address if found is None else str(found)

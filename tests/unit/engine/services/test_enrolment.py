@@ -97,10 +97,7 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What `docker info` goes by, whenever anything waits."""
-    other = worker("m", "gamma")
-    other.spec, other.manager = NodeSpec(role="manager"), ManagerStatus(addr="192.0.2.7:2377")
-    await room.store.save(other)
-    await room.store.amend(room.cluster.node, demoted)
+    await demote(room, monkeypatch)
     own, seen = room.cluster.node_id, list[tuple[bool, object]]()
     lay_down, enrol = room.enrolment.lay_down, room.cluster.enrol
 
@@ -119,10 +116,6 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
         await enrol(membership)
         look()
 
-    async def renewed(endpoints: list[Endpoint]) -> Identity:
-        return PortedSwarm().identity(own, "worker")
-
-    monkeypatch.setattr(room.enrolment, "_renewed", renewed)
     monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
     monkeypatch.setattr(room.cluster, "enrol", enrolled)
     await room.enrolment._step_down()
@@ -136,11 +129,8 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk, when the office is laid down already."""
-    other = worker("m", "gamma")
-    other.spec, other.manager = NodeSpec(role="manager"), ManagerStatus(addr="192.0.2.7:2377")
-    await room.store.save(other)
-    await room.store.amend(room.cluster.node, demoted)
-    own, enrol, tries = room.cluster.node_id, room.cluster.enrol, list[Membership]()
+    await demote(room, monkeypatch)
+    enrol, tries = room.cluster.enrol, list[Membership]()
 
     async def laid_down() -> None:
         room.store.alone(room.store.store)
@@ -151,10 +141,6 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
             raise Unavailable("no space left on device")
         await enrol(membership)
 
-    async def renewed(endpoints: list[Endpoint]) -> Identity:
-        return PortedSwarm().identity(own, "worker")
-
-    monkeypatch.setattr(room.enrolment, "_renewed", renewed)
     monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
     monkeypatch.setattr(room.cluster, "enrol", enrolled)
     with pytest.raises(Unavailable):
@@ -166,6 +152,19 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
     await room.enrolment._step_down()  # nothing is left to do
     assert len(tries) == 2
     await room.services.close()
+
+
+async def demote(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is another manager, which would give this one a worker's certificate."""
+    other = worker("m", "gamma")
+    other.spec, other.manager = NodeSpec(role="manager"), ManagerStatus(addr="192.0.2.7:2377")
+    await room.store.save(other)
+    await room.store.amend(room.cluster.node, demoted)
+
+    async def renewed(endpoints: list[Endpoint]) -> Identity:
+        return PortedSwarm().identity(room.cluster.node_id, "worker")
+
+    monkeypatch.setattr(room.enrolment, "_renewed", renewed)
 
 
 def demoted(node: Node) -> None:
