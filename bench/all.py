@@ -34,7 +34,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "containers": (),
     "exec": (),
     "images": ("--rounds", "2"),
-    "build": ("--rounds", "2"),
+    "build": ("--rounds", "4"),
     "logs": (),
     "startup": (),
     "api": (),

@@ -10,8 +10,9 @@ build (`bench.first_word`). Each build is told with the processor time of its cl
 and of the engine: those count where the machine has other work. Memory is that of all processes of an engine before
 the first build and a while after the last, and that of its daemon at most.
 
-Each round deletes tens of thousands of files. ext4 without a journal makes new ones slowly for some minutes after that,
-whoever wants them: give such a machine a `--directory` on a file system of another kind.
+Each round builds with tens of thousands of files and deletes them. So for every turn, which is all builds by one door
+of one engine, the engine is started anew on a file system that was made for it (`disk`), and is gone afterwards. The
+classic door has fewer rounds: there dockerd takes more than a minute for the files.
 """
 
 import contextlib
@@ -23,9 +24,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench.disk import fresh_disk
 from bench.engines import Engine
 from bench.first_word import FirstWord
 from bench.sheet import Sheet
@@ -165,8 +167,8 @@ def _used_by_clients() -> float:
     return used.ru_utime + used.ru_stime
 
 
-# Seconds of each round by door, of what was built and how much it was.
-Taken = dict[tuple[str, str], dict[Door, list[float]]]
+# Seconds of each round by engine and kind of door, of what was built and how much it was.
+Taken = dict[tuple[str, str], dict[tuple[str, str], list[float]]]
 
 
 def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
@@ -187,7 +189,8 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
             keep(f"{what}: the client before it", of, own)
 
     def keep(what: str, of: str, seconds: float) -> None:
-        taken.setdefault((what, of), {}).setdefault(door, []).append(seconds)
+        by_door = taken.setdefault((what, of), {})
+        by_door.setdefault((door.engine.name, door.kind), []).append(seconds)
 
     small = f"{work.count:,} small files"
     door.forget()
@@ -205,42 +208,52 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
     timed("large", "build with COPY of one file", f"{work.megabytes} MB", work.large)
 
 
+@contextlib.contextmanager
+def turn(sheet: Sheet, name: str, buildx: str) -> Iterator[Door]:
+    """A door of an engine that has just been started, on a new file system."""
+    options = sheet.options
+    gigabytes = 8 if options.scale < 10 else 2
+    with (
+        fresh_disk(gigabytes, options.directory) as disk,
+        sheet.running(name, directory=str(disk)) as (engine,),
+        contextlib.closing(Door(engine, buildx)) as door,
+    ):
+        yield door
+
+
 def main() -> None:
     sheet = Sheet("build", __doc__, engines="husk,dockerd-new")
     sheet.option("rounds", 3, quick=1)
+    sheet.option("classic-rounds", 2, quick=1)
     sheet.option("scale", 1, quick=20, about="so many times less of everything")
     sheet.option("doors", "classic,buildkit", quick="buildkit")
     sheet.option("rest", 15, quick=1, about="seconds that an engine has to give memory back")
     sheet.option("only", "cached,steps,apart,stages,interrupted,files,touched,large", quick="cached,steps")
     sheet.parser.add_argument("--classic-only", default="podman", help="engines without BuildKit's door, as a,b")
-    sheet.parser.add_argument("--directory", default="/tmp", help="where the engines have their files")
+    sheet.parser.add_argument("--directory", default="/var/tmp", help="where the file systems of the engines are")
     options = sheet.read()
     taken: Taken = {}
-    with contextlib.ExitStack() as stack:
-        top = stack.enter_context(tempfile.TemporaryDirectory(prefix="hkb-work-"))
-        running = stack.enter_context(sheet.running(directory=options.directory))
+    with tempfile.TemporaryDirectory(prefix="hkb-work-") as top:
         work = Work(Path(top), options.scale)
-        doors = [Door(engine, "") for engine in running if "classic" in options.doors]
-        if BUILDX and "buildkit" in options.doors:
-            without = options.classic_only.split(",")
-            doors += [Door(engine, BUILDX) for engine in running if engine.name not in without]
-        for door in doors:
-            stack.callback(door.close)
-        for engine in running:
-            sheet.add(engine, "memory of all processes before the first build", "MiB", engine.pss())
-            engine.forget_peak()
+        names, without = sheet.wanted, options.classic_only.split(",")
+        classic = [(name, "") for name in names if "classic" in options.doors]
+        buildkit = [(name, BUILDX) for name in names if BUILDX and "buildkit" in options.doors and name not in without]
         for number in range(options.rounds):
-            for door in doors:
-                sheet.say(f"round {number + 1} of {options.rounds}, {door.engine.name}, {door.kind}")
-                run(door, work, set(options.only.split(",")), taken)
-        sheet.say("what memory is left")
-        time.sleep(options.rest)
-        for engine in running:
-            sheet.add(engine, "memory of all processes after the last build", "MiB", engine.pss())
-            sheet.add(engine, "memory of the daemon at most", "MiB", engine.peak())
+            turns = (classic if number < options.classic_rounds else []) + buildkit
+            for name, buildx in turns if number % 2 == 0 else reversed(turns):
+                with turn(sheet, name, buildx) as door:
+                    sheet.say(f"round {number + 1} of {options.rounds}, {name}, {door.kind}")
+                    before = door.engine.pss()
+                    door.engine.forget_peak()
+                    run(door, work, set(options.only.split(",")), taken)
+                    if number == 0 and (name, buildx) == [one for one in turns if one[0] == name][-1]:
+                        time.sleep(options.rest)
+                        sheet.add(name, "memory of all processes before the first build", "MiB", before)
+                        sheet.add(name, "memory of all processes after the last build", "MiB", door.engine.pss())
+                        sheet.add(name, "memory of the daemon at most", "MiB", door.engine.peak())
     for (what, of), times in taken.items():
-        for door, seconds in times.items():
-            sheet.add(door.engine, f"{what}, {door.kind}", "s", seconds, of=of)
+        for (name, kind), seconds in times.items():
+            sheet.add(name, f"{what}, {kind}", "s", seconds, of=of)
     sheet.finish()
 
 
