@@ -8,6 +8,7 @@ from typing import cast
 
 import zstandard
 
+from husk.compression import compression_of
 from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.held import HeldLayers
 from husk.engine.images.index import ImageIndex, index_record
@@ -24,7 +25,6 @@ from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import Layer, LayerStore
 from husk.storage.state.store import StateStore
-from husk.storage.tar.compression import compression_of
 from tests.support.registry import Image as Made
 from tests.support.registry import digest_of, make_index
 

@@ -37,6 +37,13 @@ class Context:
         except BadPattern as error:
             raise InvalidParameter(f"{root / IGNORE_FILE}: {error}") from error
 
+    def sends(self, path: Path) -> bool:
+        """Is this directory of the host, by whatever path, a part of what is sent?"""
+        root, path = self._root.resolve(), path.resolve()
+        if not path.is_relative_to(root):
+            return False
+        return path == root or not self._ignore.leaves_out(path.relative_to(root).as_posix())
+
     async def pieces(self) -> AsyncIterator[bytes]:
         """The archive. Files are read in a thread: they may be many, or far away."""
         archive = self.packed()

@@ -43,6 +43,19 @@ def test_the_columns_are_dockers(daemon: Daemon) -> None:
     husk(daemon, "rmi", "mine:1")
 
 
+def test_a_build_does_not_send_the_engine_its_own_files(daemon: Daemon) -> None:
+    (daemon.directory / "Dockerfile").write_text("FROM busybox\nCOPY Dockerfile /\n")
+    try:
+        refused = husk(daemon, "build", "-t", "own:1", str(daemon.directory), code=1)
+        assert f"the engine keeps its files in {daemon.config.data_root}, which is in the context" in refused.stderr
+        (daemon.directory / ".dockerignore").write_text("*\n!Dockerfile\n")
+        husk(daemon, "build", "-t", "own:1", str(daemon.directory))
+        husk(daemon, "rmi", "own:1")
+    finally:
+        for name in ("Dockerfile", ".dockerignore"):
+            (daemon.directory / name).unlink(missing_ok=True)
+
+
 def _without_age(table: str) -> list[str]:
     """A second may pass between both."""
     age = r"(Less than a second|About a minute|\d+ (second|minute)s?)( ago)?"

@@ -67,6 +67,20 @@ async def test_links_lead_nowhere_else(store, contexts):
     assert await contexts.read(stack, "Dockerfile", 100) is None
 
 
+async def test_a_context_that_holds_itself_is_refused_and_leaves_nothing(store, contexts):
+    before = set(store.diffs.directories.path.iterdir())
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name in (f"l/{number}" for number in range(1, 10)):  # one of these it will be
+            for path in (name, f"{name}/l", f"{name}/{name}"):
+                info = tarfile.TarInfo(path)
+                info.type = tarfile.DIRTYPE
+                tar.addfile(info)
+    with pytest.raises(InvalidParameter, match="holds the engine's own data root"):
+        await contexts.unpack(in_pieces(out.getvalue()))
+    assert set(store.diffs.directories.path.iterdir()) == before
+
+
 async def test_rubbish_is_refused_and_leaves_nothing(store, contexts):
     before = store.directories()
     with pytest.raises(InvalidParameter, match="Error processing tar file"):

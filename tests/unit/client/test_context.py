@@ -140,3 +140,18 @@ def test_a_dockerfile_alone():
     content = archive.extractfile("Dockerfile")
     assert content is not None
     assert content.read() == b"FROM scratch"
+
+
+def test_which_directories_of_the_host_are_sent(root, tmp_path):
+    put(root, "data/layers/l", "own/x", "out/data/x")
+    (root / ".dockerignore").write_text("own\nout\n")
+    assert Context(root).sends(root)
+    assert Context(root).sends(root / "data/layers")
+    assert not Context(root).sends(root / "own")
+    assert not Context(root).sends(root / "out/data")
+    assert not Context(root).sends(tmp_path / "elsewhere")
+    (root / ".dockerignore").write_text("*\n!Dockerfile\n")
+    assert not Context(root).sends(root / "data")
+    (root / ".dockerignore").unlink()
+    (tmp_path / "other-name").symlink_to(root)
+    assert Context(tmp_path / "other-name").sends(root / "data")

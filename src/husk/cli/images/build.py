@@ -1,5 +1,6 @@
 """`husk build`: an image from a Dockerfile."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,11 +13,13 @@ from husk.cli.kit.engine import ask
 from husk.cli.kit.place import Place
 from husk.cli.kit.progress import build_teller
 from husk.cli.kit.writing import complain, line, say
+from husk.compression import compression_of
 from husk.errors import CommandFailed, HuskError, InvalidParameter
 
 if TYPE_CHECKING:
     from husk.client.builds import BuildOptions
     from husk.client.client import Client
+    from husk.client.context import Context
 
 _TEXT: dict[str, Any] = {"metavar": "STRING", "default": ""}
 
@@ -44,6 +47,7 @@ def build(place: Place, /, quiet: bool, iidfile: str, as_json: bool, **flags: An
     options = options_of(flags)
 
     async def built(engine: "Client") -> int:
+        await _check_place(engine, place, options)
         try:
             image = await _built(engine, options, quiet, as_json)
         except CommandFailed as error:
@@ -58,6 +62,31 @@ def build(place: Place, /, quiet: bool, iidfile: str, as_json: bool, **flags: An
         return 0
 
     ask(place, built)
+
+
+async def _check_place(engine: "Client", place: Place, options: "BuildOptions") -> None:
+    """An engine on this machine writes what it is sent into its data root: that must not be a part of it."""
+    from husk.client.address import resolve
+
+    context = _context(options)
+    if context is None or not resolve(place.host, place.context).url.startswith("unix://"):
+        return
+    try:
+        data_root = (await engine.info())["DockerRootDir"]
+    except (HuskError, KeyError):
+        return  # an engine that does not say where it is may build all the same
+    if context.sends(Path(data_root)):
+        raise InvalidParameter(
+            f"the engine keeps its files in {data_root}, which is in the context {options['path']}: "
+            "name it in .dockerignore, or build from another directory"
+        )
+
+
+def _context(options: "BuildOptions") -> "Context | None":
+    from husk.client.context import Context
+
+    path = options.get("path")
+    return Context(Path(path)) if path is not None and os.path.isdir(path) else None
 
 
 async def _built(engine: "Client", options: "BuildOptions", quiet: bool, as_json: bool) -> str:
@@ -102,8 +131,16 @@ def _parted(given: tuple[str, ...]) -> list[tuple[str, str, str]]:
 
 def _is_archive(data: bytes) -> bool:
     """A tar archive, as it is or compressed by gzip, bzip2, xz or zstandard."""
-    packed = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
-    return data[257:262] == b"ustar" or data.startswith(packed)
+    import io
+    import tarfile
+
+    if compression_of(data):
+        return True
+    try:
+        tarfile.open(fileobj=io.BytesIO(data), mode="r:").close()
+    except tarfile.ReadError:
+        return False
+    return True
 
 
 def _note(file: str, image: str) -> None:

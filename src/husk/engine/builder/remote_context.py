@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from husk.compression import compression_of
 from husk.engine.builder.dockerfile import git_refs
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import RemoteContext
@@ -19,7 +20,6 @@ from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.errors import InvalidParameter
-from husk.storage.tar.compression import compression_of
 from husk.storage.tar.header import is_tar
 
 KEEP_GIT_DIR = "BUILDKIT_CONTEXT_KEEP_GIT_DIR"

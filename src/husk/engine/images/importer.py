@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
+from husk.compression import compression_of
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.make import make_image
 from husk.engine.images.singleflight import Report
@@ -18,7 +19,6 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, parse_platform
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Unpacked
-from husk.storage.tar.compression import compression_of
 from husk.storage.tar.inflate import inflate, peek
 
 

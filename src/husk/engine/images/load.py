@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, aclosing
 
 import msgspec
 
+from husk.compression import compression_of
 from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
 from husk.engine.images.index import ImageIndex, suits
 from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_config
@@ -24,7 +25,6 @@ from husk.registry.reference import Reference, digest_of
 from husk.storage.layers.ingest import Ingest, Unpacked
 from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
-from husk.storage.tar.compression import compression_of
 from husk.storage.tar.entry import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name
 from husk.storage.tar.flow import TarFlow
 from husk.storage.tar.header import is_tar

@@ -6,6 +6,7 @@ Standard input is what the client sends, standard output what is to be sent to i
 import gc
 import os
 
+from husk.storage.own_place import doubled
 from husk.storage.sync.lines import Lines
 from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import SyncError
@@ -38,7 +39,7 @@ def receive(job: ReceiveJob, lines: Lines, ahead: PackAhead) -> Received | Inval
         with open(job.new, "xb", opener=_private) as new:
             confine(job.root, [])
             tree = TreeWriter(is_overlay_xattr)
-            receiver = Receiver(tree, old)
+            receiver = Receiver(tree, old, doubled(job.root))
             while data := lines.read():
                 receiver.feed(data)
                 if receiver.complete:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from husk.storage.file_digest import look_digest
+from husk.storage.own_place import HOLDS_ITSELF
 from husk.storage.sync import packets
 from husk.storage.sync.modes import device, system_mode
 from husk.storage.sync.packets import DATA, ERROR, FIN, HEAD_SIZE, STAT, Stat, SyncError
@@ -68,9 +69,11 @@ class Tree(Protocol):
 class Receiver:
     """One sync. `output` is what is to be sent; `complete` says that all is here, and `finish` may be called."""
 
-    def __init__(self, tree: Tree, old: Table) -> None:
+    def __init__(self, tree: Tree, old: Table, never: frozenset[bytes] = frozenset()) -> None:
+        """`never` are directories that a tree only has if it holds itself (`own_place`)."""
         self._tree = tree
         self._old = old
+        self._never = never
         self._next = 0  # what of the old table has not been met yet
         self.table = Table()
         self.table.size = old.size
@@ -207,6 +210,8 @@ class Receiver:
         self._last_key = key
         kind = stat.mode & packets.MODE_KIND
         if is_directory:
+            if stat.path in self._never:
+                raise SyncError(HOLDS_ITSELF)
             self._directories.add(stat.path)
             self._tree.directory(stat, new=not replaced)
             self.table.looks[number] = look_of(stat)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from isal import igzip
 
-from husk.storage.tar.compression import compression_of
+from husk.compression import compression_of
 from husk.storage.tar.header import is_tar
 
 _READ_SIZE = 1 << 20

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from isal import isal_zlib
 
+from husk.compression import LONGEST_MAGIC, compression_of
 from husk.errors import InvalidParameter
-from husk.storage.tar.compression import LONGEST_MAGIC, compression_of
 
 # A few bytes can become gigabytes: never take more than this out of a decompressor at once.
 _MOST = 4 << 20

@@ -5,8 +5,9 @@ All files are root's, as they are in a context that a client syncs. The process 
 
 import mmap
 
+from husk.storage.own_place import HOLDS_ITSELF, doubled
 from husk.storage.tar.decompress import choose_reader
-from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, Entry, TarError
+from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, DIRECTORY, Entry, TarError
 from husk.storage.tar.stream import TarStream
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
@@ -19,16 +20,20 @@ _ROOT = (0, 0)
 
 
 class ContextPlacer(Placer):
-    """`limit` is how many bytes its files may have, 0 for any number."""
+    """`limit` is how many bytes its files may have, 0 for any number; `never` are directories that it only has if it
+    holds itself (`own_place`)."""
 
-    def __init__(self, stream: TarStream, limit: int) -> None:
+    def __init__(self, stream: TarStream, limit: int, never: frozenset[bytes]) -> None:
         super().__init__(stream, "/", False, _ROOT)
         self._limit = limit
+        self._never = never
 
     def _apply(self, entry: Entry, path: bytes) -> None:
         if entry.kind in (CHARACTER, BLOCK_DEVICE):
             shown = path.decode("utf-8", "backslashreplace")
             raise TarError(f"{shown} is a device, which the context of a build cannot have")
+        if entry.kind == DIRECTORY and self._whole(path) in self._never:
+            raise TarError(HOLDS_ITSELF)
         if self._limit and self.size + entry.size > self._limit:
             raise TarError("the context is larger than what the disk has room for")
         super()._apply(entry, path)
@@ -45,7 +50,7 @@ def unpack(job: ContextJob, fd: int) -> Answer:
         enter(job.directory)
         buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
         stream = TarStream(lambda: buffer[: reader.readinto(buffer)])
-        ContextPlacer(stream, job.limit).run(needs_end)
+        ContextPlacer(stream, job.limit, doubled(job.directory)).run(needs_end)
         stream.drain()
     except Exception as error:
         return Failed(str(error)) if is_fault_of_host(error) else describe(error)

@@ -52,3 +52,17 @@ def test_what_is_told(engine, typed, tmp_path):
     assert json.loads(last) == {"Id": "sha256:1"}
     engine.answers("POST", "/build", b'{"error":"it returned 3","errorDetail":{"code":3,"message":"it returned 3"}}\n')
     assert typed("build", str(tmp_path)) == (3, "", "it returned 3\n")
+
+
+def test_the_engines_own_files_are_not_sent(engine, typed, tmp_path, monkeypatch):
+    monkeypatch.setenv("HUSK_HOST", "unix:///run/husk.sock")
+    (tmp_path / "Dockerfile").write_text("FROM busybox\n")
+    engine.answers("POST", "/build", LINES)
+    engine.answers("GET", "/info", {"DockerRootDir": str(tmp_path / "data")})
+    refused = typed("build", str(tmp_path))
+    assert (refused.code, "which is in the context" in refused.err) == (1, True)
+    monkeypatch.setenv("HUSK_HOST", "tcp://elsewhere:2375")  # that is a directory of another machine
+    assert typed("build", str(tmp_path)).code == 0
+    monkeypatch.setenv("HUSK_HOST", "unix:///run/husk.sock")
+    (tmp_path / ".dockerignore").write_text("data\n")
+    assert typed("build", str(tmp_path)).code == 0

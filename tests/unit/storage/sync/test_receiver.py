@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from husk.storage.file_digest import content_hash
+from husk.storage.own_place import doubled
 from husk.storage.sync import packets
 from husk.storage.sync.packets import MODE_DIRECTORY, MODE_SYMLINK, Stat, SyncError
 from husk.storage.sync.receiver import Receiver, look_of
@@ -272,6 +273,13 @@ def told(*stats):
 def test_refusals(said, reason):
     with pytest.raises(SyncError, match=reason):
         Receiver(Memory(), Table()).feed(said)
+
+
+def test_a_tree_that_holds_itself():
+    receiver = Receiver(Memory(), Table(), doubled("/srv/app/l/7"))
+    receiver.feed(b"".join(told(Stat(path, MODE_DIRECTORY | 0o755)) for path in (b"l", b"l/7", b"l/7/l")))
+    with pytest.raises(SyncError, match="holds the engine's own data root"):
+        receiver.feed(told(Stat(b"l/7/l/7", MODE_DIRECTORY | 0o755)))
 
 
 def test_a_file_whose_directory_went_cannot_stay():

@@ -7,7 +7,7 @@ import lzma
 import pytest
 import zstandard
 
-from husk.storage.tar.compression import LONGEST_MAGIC, compression_of
+from husk.compression import LONGEST_MAGIC, compression_of
 
 PACKED = {
     "gzip": gzip.compress(b"x"),

@@ -1,6 +1,7 @@
 """How is a stream compressed? Its first bytes tell; this is the only place that knows them.
 
-Who decompresses is elsewhere: `inflate` for archives that a client sends, `unpack` for layers, in a worker.
+Who decompresses is elsewhere: `storage/tar/inflate` for archives that a client sends, `storage/tar/decompress` for
+layers, in a worker.
 """
 
 # So many bytes at the beginning are enough to tell.
