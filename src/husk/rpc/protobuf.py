@@ -14,16 +14,13 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as WireMessage
-from google.protobuf.message_factory import GetMessageClass
 from msgspec import Struct
 
 from husk.errors import InvalidParameter
-
-_F = FieldDescriptorProto
+from husk.rpc import protobuf_core
+from husk.rpc.protobuf_core import Core, Description
 
 Int32 = Annotated[int, "int32"]
 Uint32 = Annotated[int, "uint32"]
@@ -31,10 +28,15 @@ Uint64 = Annotated[int, "uint64"]
 # On the wire an enumeration is a number like any other; names for its values are with whoever compares them.
 Enum = Int32
 
-_SCALARS = {str: _F.TYPE_STRING, bytes: _F.TYPE_BYTES, bool: _F.TYPE_BOOL, int: _F.TYPE_INT64}
-_NUMBERS = {"int32": _F.TYPE_INT32, "uint32": _F.TYPE_UINT32, "uint64": _F.TYPE_UINT64}
+_SCALARS = {
+    str: protobuf_core.STRING,
+    bytes: protobuf_core.BYTES,
+    bool: protobuf_core.BOOL,
+    int: protobuf_core.INT64,
+}
+_NUMBERS = {"int32": protobuf_core.INT32, "uint32": protobuf_core.UINT32, "uint64": protobuf_core.UINT64}
 
-_pool = DescriptorPool()
+_core = Core()
 _files: dict[type["Message"], str] = {}
 
 
@@ -58,8 +60,14 @@ class Message(Struct):
         return wire.SerializeToString(deterministic=True)
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 class _Field:
     """One field: how it is declared, and what stands between its value here and its value on the wire."""
+
+    __slots__ = ("declared", "key", "name", "notes", "number", "optional", "repeated")
 
     def __init__(self, name: str, declared: Any) -> None:
         self.name = name
@@ -86,31 +94,24 @@ class _Field:
     def message(self) -> type[Message] | None:
         return self.declared if isinstance(self.declared, type) and issubclass(self.declared, Message) else None
 
-    def describe(self, into: DescriptorProto) -> None:
-        field = into.field.add(name=self.name, number=self.number, label=_F.LABEL_OPTIONAL)
+    def describe(self, into: Description, owner: str) -> None:
+        """`owner` is the name of the message that it is in."""
+        kind, type_name = self._type()
         if self.key is not None:
-            entry = into.nested_type.add(name=f"{self.name.title().replace('_', '')}Entry")
-            entry.options.map_entry = True
-            entry.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL, type=_SCALARS[self.key])
-            self._type(entry.field.add(name="value", number=2, label=_F.LABEL_OPTIONAL))
-            field.label = _F.LABEL_REPEATED
-            field.type = _F.TYPE_MESSAGE
-            field.type_name = f".husk.{into.name}.{entry.name}"
+            name = f"{self.name.title().replace('_', '')}Entry"
+            entry = Description(name, of_map=True)
+            entry.field("key", 1, _SCALARS[self.key])
+            entry.field("value", 2, kind, type_name)
+            into.contain(entry)
+            into.field(self.name, self.number, protobuf_core.MESSAGE, f".{owner}.{name}", repeated=True)
             return
-        self._type(field)
-        if self.repeated:
-            field.label = _F.LABEL_REPEATED
-        elif self.optional and self.message is None:
-            field.proto3_optional = True
-            field.oneof_index = len(into.oneof_decl)
-            into.oneof_decl.add(name=f"_{self.name}")
+        optional = self.optional and self.message is None
+        into.field(self.name, self.number, kind, type_name, repeated=self.repeated, optional=optional)
 
-    def _type(self, field: FieldDescriptorProto) -> None:
+    def _type(self) -> tuple[int, str]:
         if self.message is not None:
-            field.type = _F.TYPE_MESSAGE
-            field.type_name = f".{_name(self.message)}"
-        else:
-            field.type = _NUMBERS[self.notes[0]] if self.notes else _SCALARS[self.declared]
+            return protobuf_core.MESSAGE, f".{_name(self.message)}"
+        return (_NUMBERS[self.notes[0]] if self.notes else _SCALARS[self.declared]), ""
 
     def reader(self) -> Callable[[Any], Any]:
         read = _plan_of(self.message).read if self.message else None
@@ -121,12 +122,12 @@ class _Field:
             return lambda value: {key: read(value[key]) for key in sorted(value)}
         if self.repeated:
             return (lambda value: [read(one) for one in value]) if read else list
-        return read or (lambda value: value)
+        return read or _same
 
     def writer(self) -> Callable[[Any], Any]:
         write = _plan_of(self.message).write if self.message else None
         if write is None:
-            return lambda value: value
+            return _same
         if self.key is not None:
             return lambda value: {key: write(one) for key, one in value.items()}
         if self.repeated:
@@ -137,9 +138,11 @@ class _Field:
 class _Plan:
     """What is known of one message once its descriptor is there."""
 
+    __slots__ = ("_readers", "_writers", "fields", "kind", "wire")
+
     def __init__(self, kind: type[Message], fields: list[_Field]) -> None:
         self.kind = kind
-        self.wire: type[WireMessage] = GetMessageClass(_pool.FindMessageTypeByName(_name(kind)))
+        self.wire: type[WireMessage] = _core.message_class(_name(kind))
         self.fields = fields
         self._readers: dict[str, Callable[[Any], Any]] | None = None
         self._writers: list[tuple[str, Callable[[Any], Any]]] | None = None
@@ -179,16 +182,20 @@ def _describe(kind: type[Message]) -> None:
     """Make descriptors of a message and of all that it has, as far as they have none."""
     fields: dict[type[Message], list[_Field]] = {}
     _gather(kind, fields)
-    file = FileDescriptorProto(name=f"{_name(kind)}.proto", package="husk", syntax="proto3")
-    file.dependency.extend(sorted({_files[one] for one in _met(fields) if one in _files}))
+    file = f"{_name(kind)}.proto"
+    depends = sorted({_files[one] for one in _met(fields) if one in _files})
+    messages = [_description(one, its_fields) for one, its_fields in fields.items()]
+    _core.add(protobuf_core.file(file, "husk", depends, messages))
     for one, its_fields in fields.items():
-        message = file.message_type.add(name=_name(one).removeprefix("husk."))
-        for field in its_fields:
-            field.describe(message)
-    _pool.Add(file)
-    for one, its_fields in fields.items():
-        _files[one] = file.name
+        _files[one] = file
         one._plan = _Plan(one, its_fields)
+
+
+def _description(kind: type[Message], fields: list[_Field]) -> bytes:
+    message = Description(_name(kind).removeprefix("husk."))
+    for field in fields:
+        field.describe(message, _name(kind))
+    return message.encoded()
 
 
 def _met(fields: dict[type[Message], list[_Field]]) -> Iterator[type[Message]]:

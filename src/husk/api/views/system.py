@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
@@ -24,16 +25,16 @@ from husk.api.types.system import (
     SystemVersion,
 )
 from husk.api.versioning import CURRENT, MINIMUM, Version
-from husk.api.views.services import swarm_document
 from husk.config import Config
 from husk.engine.logs.options import DRIVERS
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.events import Event
-from husk.engine.services.cluster import Cluster
-from husk.engine.services.refusals import LOCKED
-from husk.engine.services.swarm import Standing
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, DaemonInfo
+
+if TYPE_CHECKING:
+    from husk.engine.services.cluster import Cluster
+    from husk.engine.services.swarm import Standing
 
 WITHOUT_KERNEL_MEMORY = Version(1, 42)
 WITH_FIREWALL_BACKEND = Version(1, 49)
@@ -79,8 +80,8 @@ def info_document(
     images: int,
     listeners: int,
     tasks: int,
-    cluster: Cluster | None = None,
-    standing: Standing | None = None,
+    cluster: "Cluster | None" = None,
+    standing: "Standing | None" = None,
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -168,7 +169,7 @@ def info_for(version: Version, info: SystemInfo) -> SystemInfo:
     return info
 
 
-def _swarm_info(cluster: Cluster | None, standing: Standing | None) -> SwarmInfo:
+def _swarm_info(cluster: "Cluster | None", standing: "Standing | None") -> SwarmInfo:
     if cluster is not None and standing is not None:
         return SwarmInfo(
             node_id=cluster.node_id,
@@ -186,6 +187,10 @@ def _swarm_info(cluster: Cluster | None, standing: Standing | None) -> SwarmInfo
         )
     if cluster is None or not cluster.active:
         return SwarmInfo()
+    # Whoever is in no swarm loads nothing of it.
+    from husk.api.views.services import swarm_document
+    from husk.engine.services.refusals import LOCKED
+
     if cluster.locked:
         return SwarmInfo(node_addr=cluster.advertise_address, local_node_state="locked", error=LOCKED)
     document: dict[str, object] = msgspec.to_builtins(swarm_document(cluster.record))
