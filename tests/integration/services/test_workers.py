@@ -101,6 +101,9 @@ def test_a_worker_and_what_it_may_be_asked(pair: Pair) -> None:
     for path in ("/swarm", "/nodes", "/services", "/tasks", "/secrets", "/configs"):
         refused = pair.worker.http("GET", path)
         assert refused.status == 503 and b"Worker nodes can't be used to view or modify" in refused.body
+    until(lambda: "ingress" in pair.worker.docker("network", "ls").stdout, "the ingress network, as on every node")
+    refused = pair.worker.http("DELETE", "/networks/ingress")
+    assert refused.status == 503 and b"Worker nodes can't be used to view or modify" in refused.body
     again = pair.worker.docker("swarm", "join", "--token", "SWMTKN-1-x-y", "192.0.2.1", check=False)
     assert "This node is already part of a swarm" in again.stderr
     assert pair.worker.docker("swarm", "init", check=False).returncode != 0

@@ -104,8 +104,11 @@ class LogCalls:
         finally:
             bringing.cancel()
             ending.cancel()
-            await asyncio.wait([bringing, ending])
-            stream.cancel()
+            try:
+                await asyncio.wait([bringing, ending])
+            finally:
+                # It may be cancelled twice: by what it was asked for, and with the daemon's end.
+                stream.cancel()
 
 
 async def read(endpoint: Endpoint, identity: Identity, body: bytes) -> AsyncGenerator[bytes]:

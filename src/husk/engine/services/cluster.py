@@ -63,6 +63,8 @@ class Cluster:
         self._membership = state.records(MEMBERSHIP, Membership).get(SELF)
         # While a worker becomes a manager, or a manager a worker: its place as a worker.
         self.between: Membership | None = None
+        # While it is on its way into a swarm.
+        self.joining = False
         if not store.shared and not self.unreadable:
             self._autolock.settle(store.swarm)
 
@@ -133,9 +135,11 @@ class Cluster:
 
     @property
     def pending(self) -> bool:
-        """It is in a swarm whose records are not known yet: their store has not answered since the start."""
-        known = self._store.shared and self._membership is not None and self.worker is None
-        return known and not self.active and bool(self._store.away())
+        """It joins a swarm now, or is in one whose records are not known yet: their store has not answered since the
+        start."""
+        if self.active or self.worker is not None:
+            return False
+        return self.joining or (self._store.shared and self._membership is not None and bool(self._store.away()))
 
     @property
     def away(self) -> str:
@@ -163,7 +167,7 @@ class Cluster:
             return refusals.UNREADABLE
         if self.place is not None:
             return refusals.A_WORKER
-        return self._store.away() if self.pending else refusals.NOT_A_MANAGER
+        return (self.pending and self._store.away()) or refusals.NOT_A_MANAGER
 
     @property
     def worker(self) -> Membership | None:

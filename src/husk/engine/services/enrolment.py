@@ -90,7 +90,7 @@ class Enrolment:
         self.changing = asyncio.Lock()
         self._attending = Attending(store, cluster, council, self.demoted, gateway.open)
         self._beginning = asyncio.Lock()
-        self._tasks = Tasks()
+        self._tasks, self._undoing = Tasks(), Tasks()
         self._moving: asyncio.Task[None] | None = None
         # What a manager that has laid down its office becomes: where that fails it is tried again from there.
         self._stepping: tuple[Membership, Identity] | None = None
@@ -109,6 +109,7 @@ class Enrolment:
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
+        await self._undoing.join()
         await self._attending.close()
         if self.worker is not None:
             await self.worker.close()
@@ -148,27 +149,45 @@ class Enrolment:
     async def join(self, wish: Wish) -> None:
         async with self.changing:
             self._cluster.check_alone()
-            if self.shared is not None:
-                self._cluster.check_token(wish.token)
-            joined = await joining.join(wish, self._cluster.description())
-            if joined.holder.role == "manager":
-                await self._join_as_manager(wish, joined)
-                return
-            membership = Membership(
-                node_id=joined.holder.node,
-                role="worker",
-                managers=[str(endpoint) for endpoint in joined.managers],
-                advertise_address=wish.advertise,
-            )
+            self._cluster.joining = True
             try:
-                await self._certificates.keep(joined.identity)
-                await self._cluster.enrol(membership)
-            except BaseException:  # a client that leaves, too
-                await self._certificates.forget()
-                await self._cluster.part()
-                await joining.withdraw(joined)
-                raise
+                await self._join(wish)
+            finally:
+                self._cluster.joining = False
+
+    async def _join(self, wish: Wish) -> None:
+        if self.shared is not None:
+            self._cluster.check_token(wish.token)
+        joined = await joining.join(wish, self._cluster.description())
+        if joined.holder.role == "manager":
+            await self._join_as_manager(wish, joined)
+            return
+        membership = Membership(
+            node_id=joined.holder.node,
+            role="worker",
+            managers=[str(endpoint) for endpoint in joined.managers],
+            advertise_address=wish.advertise,
+        )
+        try:
+            await self._certificates.keep(joined.identity)
+            await self._cluster.enrol(membership)
             await self.work(membership)
+        except BaseException:  # a client that leaves, too
+            await self._undo(joined)
+            raise
+
+    async def _undo(self, joined: "Joined") -> None:
+        """This host is in no swarm after all, however often its client leaves."""
+
+        async def undone() -> None:
+            if self.worker is not None:
+                await self.worker.close()
+                self.worker = None
+            await self._certificates.forget()
+            await self._cluster.part()
+            await joining.withdraw(joined)
+
+        await self._undoing.to_its_end(undone(), "swarm: undo a join")
 
     async def _join_as_manager(self, wish: Wish, joined: "Joined") -> None:
         from husk.cluster.port.managers import Managers
@@ -182,9 +201,7 @@ class Enrolment:
             entered, key = await self._enter(managers, joined.identity)
             await self._take_office(membership, joined.identity, entered, key)
         except BaseException:
-            await joining.withdraw(joined)
-            await self._certificates.forget()
-            await self._cluster.part()
+            await self._undo(joined)
             raise
         finally:
             await managers.close()

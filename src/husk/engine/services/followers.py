@@ -17,6 +17,8 @@ class Followers:
         self._queues: dict[str, set[asyncio.Queue[Task | None]]] = {}
         events.observe(self._noticed)
         store.index.observe(self._changed)
+        # By whichever manager.
+        store.service_gone = lambda service_id: self._tell(service_id, None)
 
     @contextmanager
     def following(self, service_id: str) -> Iterator["asyncio.Queue[Task | None]"]:
@@ -31,9 +33,7 @@ class Followers:
                 del self._queues[service_id]
 
     def _noticed(self, event: Event) -> None:
-        if event.type == "service" and event.action == "remove":
-            self._tell(event.actor_id, None)
-        elif event.type == "container" and event.action == "start" and SERVICE_LABEL in event.attributes:
+        if event.type == "container" and event.action == "start" and SERVICE_LABEL in event.attributes:
             task = self._store.tasks.get(event.attributes.get(TASK_LABEL, ""))
             if task is not None:
                 self._tell(task.service_id, task)

@@ -88,7 +88,8 @@ def named_by(node_id: str, world: World, sought: Collection[str] = ()) -> frozen
 
 def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[Name, Struct]:
     """What all nodes are told alike that are told all of the `named` networks; of `ingress` without names."""
-    known: dict[Name, Struct] = {}
+    # Every node shows the ingress network, as with Docker; what is on it is told where ports are published.
+    known: dict[Name, Struct] = {(NETWORK, id): one for id, one in world.networks.items() if one.ingress}
     nodes, known_by_key = set(), set()
     for id in sorted(named | ingress):
         network = world.networks[id]

@@ -11,7 +11,12 @@ from husk.engine.services.model import Placement
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
-_CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*?)\s*", re.IGNORECASE)
+# What was ever taken, here and in former releases: records are read with it.
+_CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
+# What dockerd takes.
+_KEY = pattern(r"[a-z_][a-z0-9\-_.]+", re.IGNORECASE)
+_VALUE = pattern(r"[a-z0-9:\-_ \t\n\f\r.*()?+\[\]\\^$|/]+", re.IGNORECASE)
+_REFUSED = "rpc error: code = Unknown desc = "
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -88,13 +93,27 @@ def _within(address: str, wanted: str) -> bool | None:
         return False
 
 
+def check_constraint(text: str) -> None:
+    """Raise for what dockerd would not take from a client."""
+    for operator in ("==", "!="):
+        key, found, value = (part.strip() for part in text.partition(operator))
+        if found and not _KEY.fullmatch(key):
+            raise InvalidParameter(f"{_REFUSED}key '{key}' is invalid")
+        if found and not _VALUE.fullmatch(value):
+            raise InvalidParameter(f"{_REFUSED}value '{value}' is invalid")
+        if found:
+            return
+    raise InvalidParameter(_REFUSED + "constraint expected one operator from ==, !=")
+
+
 @lru_cache(maxsize=1024)
 def parse_constraint(text: str) -> Constraint:
+    """One that was taken, be it by a former release: that took more."""
     match = _CONSTRAINT.fullmatch(text)
     if match is None:
-        raise InvalidParameter("rpc error: code = Unknown desc = constraint expected one operator from ==, !=")
+        raise InvalidParameter(_REFUSED + "constraint expected one operator from ==, !=")
     if not match[3]:
-        raise InvalidParameter("rpc error: code = Unknown desc = value '' is invalid")
+        raise InvalidParameter(_REFUSED + "value '' is invalid")
     return Constraint(match[1], match[2] == "==", match[3])
 
 

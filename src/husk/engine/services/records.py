@@ -77,6 +77,8 @@ class SwarmRecords:
         self.followers: list[Callable[[News], None]] = []
         # The versions of the records that guard what must differ from others, as far as memory has come.
         self._guards: dict[str, int] = {}
+        # Hears of a service that is not there any more, whoever removed it.
+        self.service_gone: Callable[[str], None] = lambda service_id: None
         self._heard = asyncio.Event()
         self._open = asyncio.Event()
         self._open.set()
@@ -343,6 +345,8 @@ class SwarmRecords:
                 self.index.forget_node(known.node_id)
         elif isinstance(known, Node):
             self.index.forget_node(key)
+        elif isinstance(known, Service):
+            self.service_gone(key)
         return known is not None
 
     def _ports_of(self, service_id: str) -> tuple[Port, ...]:

@@ -157,7 +157,7 @@ class Services:
                         "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
                     )
                 spec = service.previous_spec
-            self._check(spec)
+            self._check(spec, service.spec, service.previous_spec)
             if spec.name != service.spec.name:
                 raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
             complete(spec)
@@ -332,8 +332,8 @@ class Services:
         """Raise where there is no swarm."""
         _ = self.cluster.swarm
 
-    def _check(self, spec: ServiceSpec) -> None:
-        validate.check(spec)
+    def _check(self, spec: ServiceSpec, *former: ServiceSpec | None) -> None:
+        validate.check(spec, former)
         self.secrets.check_references(spec.task_template.container_spec)
         self.configs.check_references(spec.task_template.container_spec)
         self.networks.resolve(spec)

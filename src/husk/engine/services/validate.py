@@ -1,9 +1,11 @@
 """Checks a service that is declared; says what is wrong in Docker's words and changes nothing. Pure."""
 
+from collections.abc import Sequence
+
 from husk.engine.services import expand, privileges
 from husk.engine.services.ids import check_service_name
 from husk.engine.services.model import ContainerSpec, ServiceSpec, UpdateConfig
-from husk.engine.services.placement import parse_constraint
+from husk.engine.services.placement import check_constraint
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry import reference
 
@@ -15,7 +17,8 @@ MOUNT_TYPES = ("bind", "volume", "tmpfs", "npipe", "cluster")
 PROTOCOLS = ("", "tcp", "udp", "sctp")
 
 
-def check(spec: ServiceSpec) -> None:
+def check(spec: ServiceSpec, former: Sequence[ServiceSpec | None] = ()) -> None:
+    """`former` are specifications that the service has had: constraints that were taken then are taken again."""
     check_service_name(spec.name)
     template = spec.task_template
     if template.plugin_spec is not None or template.network_attachment_spec is not None:
@@ -41,13 +44,20 @@ def check(spec: ServiceSpec) -> None:
             raise InvalidParameter(f'invalid RestartCondition: "{policy.condition}"')
         if (policy.delay or 0) < 0 or (policy.window or 0) < 0 or policy.max_attempts < 0:
             raise InvalidParameter(_PREFIX + "TaskSpec: restart-delay, window and attempts cannot be negative")
-    for constraint in template.placement.constraints if template.placement else []:
-        parse_constraint(constraint)
+    had = {constraint for one in former if one is not None for constraint in _constraints(one)}
+    for constraint in _constraints(spec):
+        if constraint not in had:
+            check_constraint(constraint)
     for config in (spec.update_config, spec.rollback_config):
         if config is not None:
             _check_update(config)
     _check_endpoint(spec)
     _check_resources(spec)
+
+
+def _constraints(spec: ServiceSpec) -> list[str]:
+    placement = spec.task_template.placement
+    return placement.constraints if placement is not None else []
 
 
 def _check_files(spec: ContainerSpec) -> None:

@@ -10,6 +10,8 @@ from husk.cluster.port import logs
 from husk.cluster.port.logs import LogCalls, LogHandlers
 from husk.cluster.port.managers import Managers
 from husk.errors import Forbidden, NotFound, Unavailable
+from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import ClientStream
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import soon, until_async
 
@@ -105,6 +107,35 @@ async def test_a_slow_reader_holds_the_sender_and_one_that_leaves_ends_it(ported
     async with asyncio.timeout(10):
         await ported.calls.send(b"name", endless.read())
     assert endless.given < 100
+
+
+async def test_a_sender_that_is_cancelled_twice_ends_its_call(ported: Ported) -> None:
+    held, open_ = asyncio.Event(), list[ClientStream]()
+    stream_of = ported.managers.stream
+
+    async def noted(method: str) -> ClientStream:
+        open_.append(await stream_of(method))
+        return open_[-1]
+
+    async def stubborn() -> AsyncGenerator[bytes]:
+        yield b"1"
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await held.wait()
+
+    ported.managers.stream = noted  # type: ignore[method-assign]
+    sending = soon(ported.calls.send(b"name", stubborn()))
+    await until_async(lambda: ported.desk.taken == [b"1"], "the first came")
+    for _ in range(2):
+        sending.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    with pytest.raises(GrpcError):
+        async with asyncio.timeout(10):
+            await open_[0].recv()
+    held.set()
 
 
 async def test_only_managers_read(ported: Ported) -> None:

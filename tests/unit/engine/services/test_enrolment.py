@@ -1,5 +1,6 @@
 """What is left where a host cannot have its new place; those that can are in tests/integration/services."""
 
+import asyncio
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from husk.engine.services.swarm import Membership
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
+from tests.support.waiting import soon
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_nodes import worker
 
@@ -65,6 +67,70 @@ async def test_who_cannot_be_a_manager_is_nothing(tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match="share an etcd that exists: start this daemon with the same"):
             await other.enrolment.join(WISH)
         assert not other.cluster.node_id and not list((tmp_path / "other").iterdir())
+        await other.services.close()
+
+
+@pytest.mark.usefixtures("joined")
+async def test_a_host_that_joins_is_pending_and_in_no_swarm_if_its_client_leaves_however_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(StateStore.open(tmp_path / "other.db")) as state:
+        (tmp_path / "other").mkdir()
+        other = SwarmRoom(tmp_path / "other", state, "beta")
+        entered, left, forgotten = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def enter(managers: object, identity: object) -> object:
+            entered.set()
+            return await asyncio.Event().wait()
+
+        async def withdraw(joined: Joined) -> None:
+            left.set()
+            await forgotten.wait()
+
+        monkeypatch.setattr(other.enrolment, "_enter", enter)
+        monkeypatch.setattr(joining, "withdraw", withdraw)
+        trying = soon(other.enrolment.join(WISH))
+        await entered.wait()
+        assert other.cluster.pending and not other.cluster.active
+        with pytest.raises(Unavailable, match="not a swarm manager"):
+            _ = other.cluster.swarm
+        trying.cancel()
+        await left.wait()
+        trying.cancel()
+        await asyncio.sleep(0)
+        forgotten.set()
+        with pytest.raises(asyncio.CancelledError):
+            await trying
+        assert not other.cluster.pending and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
+        await other.services.close()
+
+
+async def test_a_worker_that_cannot_begin_has_not_joined(
+    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, _can)
+    withdrawn = list[str]()
+
+    async def admitted(wish: Wish, description: NodeDescription) -> Joined:
+        key, asked = authority.new_request()
+        reply = await office.admit("worker", JoinRequest(request=asked), "192.0.2.9")
+        issued = authority.look(reply.certificate)
+        assert issued.holder is not None
+        return Joined(Identity(reply.roots, reply.certificate, key), issued.holder, issued, ())
+
+    async def withdraw(joined: Joined) -> None:
+        withdrawn.append(joined.holder.node)
+
+    monkeypatch.setattr(joining, "join", admitted)
+    monkeypatch.setattr(joining, "withdraw", withdraw)
+    with closing(StateStore.open(tmp_path / "other.db")) as state:
+        (tmp_path / "other").mkdir()
+        other = SwarmRoom(tmp_path / "other", state, "beta")
+        other.worker_fails = Unavailable("no thread is left")
+        with pytest.raises(Unavailable, match="no thread"):
+            await other.enrolment.join(WISH)
+        assert len(withdrawn) == 1 and not other.cluster.node_id and other.enrolment.standing() is None
+        assert not list((tmp_path / "other").iterdir())
         await other.services.close()
 
 

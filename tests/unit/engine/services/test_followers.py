@@ -39,7 +39,8 @@ def test_tasks_on_other_nodes_count_from_when_they_run() -> None:
 def test_tasks_of_the_service_that_is_followed_and_its_end() -> None:
     mine, other = make_task(1, id="t1"), make_task(1, id="t2", service_id="other")
     events = Events()
-    followers = Followers(records({"t1": mine, "t2": other}), events)
+    store = records({"t1": mine, "t2": other})
+    followers = Followers(store, events)
 
     def start(task: str, **labels: str) -> None:
         events.publish("container", "start", "c", {TASK_LABEL: task, **labels})
@@ -50,8 +51,8 @@ def test_tasks_of_the_service_that_is_followed_and_its_end() -> None:
         start("gone", **{SERVICE_LABEL: "s"})
         start("t1")
         events.publish("container", "die", "c", {TASK_LABEL: "t1", SERVICE_LABEL: "s"})
-        events.publish("service", "remove", "other", {})
-        events.publish("service", "remove", "s", {})
+        store.service_gone("other")
+        store.service_gone("s")
         assert [queue.get_nowait() for _ in range(queue.qsize())] == [mine, None]
     start("t1", **{SERVICE_LABEL: "s"})
     assert queue.empty()

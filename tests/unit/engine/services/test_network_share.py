@@ -121,11 +121,17 @@ def test_a_node_knows_the_networks_of_its_own_tasks_and_nothing_of_others() -> N
     assert [entry.network_id for entry in shop.virtual_ips] == ["ingress"]
 
 
-def test_the_ingress_network_is_everywhere_while_something_is_published() -> None:
+def test_the_ingress_network_is_everywhere_and_what_is_on_it_while_something_is_published() -> None:
     room = Room()
     assert ingress_of(room.world) == {"ingress"} and ("overlay", "ingress") in share("w", room.world)
     room.shop.ports = []
-    assert ingress_of(room.world) == set() and ("overlay", "ingress") not in share("w", room.world)
+    assert ingress_of(room.world) == set()
+    known = share("w", room.world)
+    assert ("overlay", "ingress") in known, "every node shows it"
+    assert not [name for name in known if name[0] == "address" and name[1].startswith("ingress/")]
+    assert ("service", "shop-id") not in known
+    del room.networks["ingress"]
+    assert ("overlay", "ingress") not in share("w", room.world)
 
 
 def test_a_network_is_known_until_the_last_task_there_is_gone() -> None:

@@ -8,6 +8,7 @@ import pytest
 from husk.engine.model.network import NetworkRequest
 from husk.engine.networks.sharing import Place
 from husk.engine.services.networks import SwarmNetworks, ingress_of
+from husk.engine.services.swarm import Membership
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
 from tests.unit.engine.records import container
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec
@@ -70,6 +71,21 @@ async def test_a_network_stays_while_a_service_is_declared_on_it(room: SwarmRoom
     await room.swarm_networks.let_go(free)
     await room.services.remove("web")
     await room.swarm_networks.let_go(ingress)
+
+
+async def test_a_worker_removes_no_network_of_the_swarm(room: SwarmRoom) -> None:
+    """Whoever is on it, and also while this host is about to be one."""
+    lan, place = room.networks.add("lan"), Membership(node_id="n", role="worker")
+    room.networks.on["lan"] = [container("c")]
+    await room.cluster.enrol(place)
+    with pytest.raises(Unavailable, match="Worker nodes can't be used to view or modify cluster state"):
+        await room.swarm_networks.let_go(lan)
+    await room.cluster.part()
+    room.cluster.between = place
+    with pytest.raises(Unavailable, match="Worker nodes"):
+        await room.swarm_networks.let_go(lan)
+    room.cluster.between = None
+    await room.swarm_networks.let_go(lan)  # what outlived its swarm can go
 
 
 async def test_a_removal_waits_for_tasks_that_are_about_to_leave(

@@ -3,7 +3,7 @@
 import pytest
 
 from husk.engine.services.model import Placement
-from husk.engine.services.placement import NodeFacts, parse_constraint, suits
+from husk.engine.services.placement import NodeFacts, check_constraint, parse_constraint, suits
 from husk.errors import InvalidParameter
 
 NODE = NodeFacts(
@@ -55,6 +55,46 @@ def test_constraints(text: str, holds: bool):
 def test_what_is_no_constraint(text: str):
     with pytest.raises(InvalidParameter):
         parse_constraint(text)
+
+
+# What dockerd 28 was asked, and its answers.
+@pytest.mark.parametrize(
+    "text",
+    ["node.labels.a==b", "node==x", "_a==b", "node.labels.a == b c", "node.ip==10.0.0.0/8", "node.labels.a\n==b",
+     "node.labels.a==b\nc", "node.labels.a==*?+()[]^$|/\\", "node.labels.a==\u00a0b", "node.labels.a==\u212a"],
+)  # fmt: skip
+def test_what_dockerd_takes(text: str):
+    check_constraint(text)
+    assert parse_constraint(text).equal
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a==b", "key 'a' is invalid"),
+        ("==b", "key '' is invalid"),
+        ("1a==b", "key '1a' is invalid"),
+        ("node.labels.a/b==c", "key 'node.labels.a/b' is invalid"),
+        ("node.labels.a b==c", "key 'node.labels.a b' is invalid"),
+        ("node.labels.a!=b==c", "key 'node.labels.a!=b' is invalid"),
+        ("node.labels.\u00e4==b", "key 'node.labels.\u00e4' is invalid"),
+        ("node.id==", "value '' is invalid"),
+        ("node.labels.a==b,c", "value 'b,c' is invalid"),
+        ("node.labels.a===b", "value '=b' is invalid"),
+        ("node.labels.a==\u00fc", "value '\u00fc' is invalid"),
+        ("node.labels.a==b\vc", "value 'b\vc' is invalid"),
+        ("node.labels.a=b", "constraint expected one operator from ==, !="),
+    ],
+)
+def test_what_dockerd_does_not_take(text: str, said: str):
+    with pytest.raises(InvalidParameter) as refused:
+        check_constraint(text)
+    assert refused.value.message == f"rpc error: code = Unknown desc = {said}"
+
+
+@pytest.mark.parametrize("text", ["a==b", "node.labels.a/b==c,d", "node.labels.a!=b==c"])
+def test_what_former_releases_took_is_still_read(text: str):
+    assert parse_constraint(text).value
 
 
 def test_tasks_leave_a_node_that_constraints_do_not_hold_on():

@@ -283,3 +283,17 @@ async def test_an_answer_that_comes_after_the_end_does_not_bring_a_record_back(r
     assert records.tasks == {} and records.index.of_service("a") == []
     await records.save(again := task(service("a")))
     assert records.tasks == {again.id: again}
+
+
+async def test_who_waits_for_the_end_of_a_service_hears_of_it_whoever_removed_it(records: SwarmRecords):
+    await records.save(service("a"), service("b"), service("c"))
+    other = await other_of(records)
+    heard, there = list[str](), list[str]()
+    records.service_gone, other.service_gone = heard.append, there.append
+    await records.delete(records.services["a"])
+    assert heard == ["a"] and there == []
+    other.take_in(News(100, False, (), (("service", "a"),)))
+    other.take_in(News(100, False, (), (("service", "a"),)))
+    assert there == ["a"]
+    other.alone(other.store)
+    assert sorted(there) == ["a", "b", "c"], "it is no manager any more"

@@ -27,6 +27,14 @@ def test_a_plain_service_is_fine():
     check(spec())
 
 
+def test_a_constraint_that_was_taken_is_taken_again():
+    """A former release took more; whoever changes something else of the service need not know."""
+    old, fresh = (spec(**template(Placement={"Constraints": [text]})) for text in ("node.labels.a/b==c", "a==b"))
+    check(old, [None, old])
+    with pytest.raises(HuskError, match="key 'a' is invalid"):
+        check(fresh, [old])
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
