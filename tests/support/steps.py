@@ -51,7 +51,7 @@ class Place:
         self.work = directory / "work"
         self.kept = ""
 
-    async def keep(self) -> str:
+    async def keep(self, *, layered: bool = False) -> str:
         if not os.listdir(self.upper):
             return ""
         name = secrets.token_hex(6)

@@ -61,6 +61,8 @@ class Foreground:
             except BaseException:
                 await self._tasks.to_its_end(process.end_family(child), "end a runtime")
                 raise
+            # Another step may follow. This one was moved a moment ago if it was short: then this costs nothing.
+            self._moves.expect()
             await stdout.ended()
             await stderr.ended()
         status = status if status >= 0 else 128 - status

@@ -9,8 +9,9 @@ The life of a diff:
 1. `workspace` gives a directory to write to, on top of a stack. If the block is left, all of it goes.
 2. `keep` makes it a diff: one record in the state store. From now on it never changes. Its files are on the disk some
    seconds later (`Writeback`), and then the record says so: `synced`.
-3. `chain_ids` packs each diff of a stack as the tar that registries know, and remembers its digest. `layers` makes the
-   stack a chain of layers that an image can have: the layer gets the blob, and shares the diff's directory as it is.
+3. `chain_ids` packs each diff of a stack as the tar that registries know, and remembers its digest; one that is small,
+   and known to become a layer, is packed when it is kept. `layers` makes the stack a chain of layers that an image can
+   have: the layer gets the blob, and shares the diff's directory as it is.
 4. `remove`, when no record of the build's cache names it any more. Layers that were made of it stay.
 
 After a power cut diffs whose files were not synced are dropped when the store is opened: a cache may be lost, and
@@ -38,6 +39,7 @@ from husk.storage.layers.chain import chain_id
 from husk.storage.layers.directories import DIFF
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
+from husk.storage.small_diffs import SmallDiffs
 from husk.storage.sources import read_pieces
 from husk.storage.state.store import Change, StateStore
 from husk.storage.workers.messages import Blob
@@ -88,6 +90,7 @@ class DiffStore:
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
         self._packer = Packer(nursery, blobs, layers.directories, self._remember, self._tasks)
+        self._small = SmallDiffs(blobs)
         self.directories.listen(self._synced)
 
     @classmethod
@@ -113,6 +116,7 @@ class DiffStore:
     async def close(self) -> None:
         """Before the layer store is closed, which syncs what is not synced yet."""
         await self._tasks.join()
+        self._small.close()
 
     def has(self, element: str) -> bool:
         """Is this element of a stack (`diff:…` or `layer:…`) there?"""
@@ -218,9 +222,13 @@ class DiffStore:
         """Such a file has become this blob."""
         self._blobs.adopt(Path(blob_file), blob.digest)
 
-    async def keep(self, space: Workspace, size: int | None = None, packed: Blob | None = None) -> str:
+    async def keep(
+        self, space: Workspace, size: int | None = None, packed: Blob | None = None, layered: bool = False
+    ) -> str:
         if space.kept:
             return ""
+        if size is None and layered and (small := await self._small.pack(space.upper)) is not None:
+            size, packed = small
         if size is None:
             size = await threads.trees(tree_size, space.upper)
         packings = {_key(None): Packing(packed.digest, packed.size)} if packed is not None else {}

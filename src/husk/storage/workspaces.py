@@ -15,7 +15,9 @@ class Keeper(Protocol):
 
     def make_work(self, directory: str, /) -> Path: ...
 
-    async def keep(self, space: "Workspace", size: int | None = None, packed: Blob | None = None, /) -> str: ...
+    async def keep(
+        self, space: "Workspace", size: int | None = None, packed: Blob | None = None, layered: bool = False, /
+    ) -> str: ...
 
 
 class Workspace:
@@ -44,12 +46,13 @@ class Workspace:
         """Was the directory beside it asked for?"""
         return self._work is not None
 
-    async def keep(self, size: int | None = None, packed: Blob | None = None) -> str:
+    async def keep(self, size: int | None = None, packed: Blob | None = None, *, layered: bool = False) -> str:
         """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`.
 
-        Whoever knows the `size` of the files spares us counting, and who has `packed` them, packing.
+        Whoever knows the `size` of the files spares us counting, and who has `packed` them, packing. With `layered` it
+        is going to be a layer, and packed at once if it is little.
         """
-        return await self._store.keep(self, size, packed)
+        return await self._store.keep(self, size, packed, layered)
 
 
 def look_like(upper: Path, below: Path | None) -> None:

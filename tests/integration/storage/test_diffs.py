@@ -83,6 +83,30 @@ async def test_a_step_on_an_overlay_becomes_a_layer_with_whiteouts(store: Store,
     assert await difference_from_blob(top, store.layers.path(top), store.blobs.path(top.blob), tmp_path) == ""
 
 
+async def test_a_small_step_that_will_be_a_layer_needs_no_worker(
+    store: Store, base: Layer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    below = f"layer:{base.chain_id}"
+    elements = []
+    for layered in (False, True):
+        async with store.diffs.workspace(below) as space:
+            with Mounted(space, tmp_path / "merged") as root:
+                (root / "etc/a").unlink()
+                (root / "var/old").unlink()
+                (root / "var").rmdir()
+                (root / "var").mkdir()
+                (root / "var/new").write_bytes(b"12345")
+                for path in ("var/new", "var", "etc", "."):
+                    os.utime(root / path, (1, 1))
+            elements.append(await space.keep(layered=layered))
+    [_, by_worker] = await store.diffs.layers(stack(below, elements[0]))
+    monkeypatch.setattr(store.nursery, "spawn", None)
+    [_, top] = await store.diffs.layers(stack(below, elements[1]))
+    assert top.diff_id == by_worker.diff_id, "the very bytes"
+    assert names_in_blob(store, top) == ["etc", "etc/.wh.a", "var", "var/.wh..wh..opq", "var/new"]
+    assert store.diffs.size(elements[1]) == 5
+
+
 async def test_what_is_not_kept_is_gone(store: Store, base: Layer):
     before = store.directories()
     with pytest.raises(RuntimeError):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from husk.kernel import process
+from husk.kernel.cgroup_moves import Moves
 from husk.runtime.foreground import Ended, Foreground
 from husk.runtime.oci import OCIRuntime
 from husk.tasks import Tasks
@@ -19,11 +20,21 @@ while [ $# -gt 1 ]; do [ "$1" = --pid-file ] && pid=$2; shift; done
 """
 
 
+class Expected(Moves):
+    """How often a move was expected."""
+
+    count = 0
+
+    def expect(self) -> None:
+        self.count += 1
+
+
 class Place:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.said: list[tuple[bytes, bool]] = []
         self.heard = asyncio.Event()
+        self.moves = Expected()
 
     def _told(self, data: bytes, stderr: bool) -> None:
         self.said.append((data, stderr))
@@ -34,7 +45,7 @@ class Place:
         program.write_text(_SCRIPT.format(body=body))
         program.chmod(0o755)
         runtime = OCIRuntime("fake", str(program), (), self.directory / "root")
-        return await Foreground().run(self.directory, "id", runtime, self._told, "/x")
+        return await Foreground(self.moves).run(self.directory, "id", runtime, self._told, "/x")
 
 
 @pytest.fixture
@@ -46,6 +57,11 @@ async def test_output_and_status(place: Place) -> None:
     assert await place.run("echo hello; echo oh >&2; exit 3") == Ended(3)
     assert sorted(place.said) == [(b"hello\n", False), (b"oh\n", True)]
     assert await place.run("exit 0") == Ended(0)
+
+
+async def test_another_one_may_follow_at_once(place: Place) -> None:
+    await place.run("exit 0")
+    assert place.moves.count == 1, "what it was moved for a moment ago serves the next one too"
 
 
 async def test_a_runtime_that_is_killed(place: Place) -> None:

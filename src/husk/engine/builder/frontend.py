@@ -43,6 +43,7 @@ from husk.errors import HuskError, InvalidParameter
 from husk.globs import BadPattern
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
+from husk.tasks import Tasks
 
 IGNORE_FILE = ".dockerignore"
 # What clients may count on, by BuildKit's names.
@@ -187,7 +188,41 @@ class _Loader:
         self._remote = remote
 
     async def load(self) -> tuple[str, list[str]]:
-        """The Dockerfile, and the patterns of what is ignored."""
+        """The Dockerfile, and the patterns of what is ignored: both are asked for at once."""
+        tasks = Tasks()
+        try:
+            # In this order, which is the one that clients show.
+            loading = tasks.spawn(self._definition(), "load a Dockerfile", awaited=True)
+            ignoring = tasks.spawn(self._ignore_file(), f"load {IGNORE_FILE}", awaited=True) if self._asks else None
+            try:
+                text, ignored = await loading
+            except HuskError:
+                if ignoring is not None:
+                    await asyncio.wait([ignoring])  # whoever follows the build sees how it ends
+                raise
+            if not text:
+                raise InvalidParameter("the Dockerfile cannot be empty")
+            if self._remote:
+                ignored = b""  # what is ignored is what a client does not send
+            elif ignored is None:
+                ignored = await (ignoring or self._ignore_file())
+            elif ignoring is not None:
+                await asyncio.wait([ignoring])  # the Dockerfile has one of its own, so that this one does not count
+        finally:
+            await tasks.cancel_all()
+        try:
+            return text.decode("utf-8", "surrogateescape"), ignore.read(ignored.decode("utf-8", "replace"))
+        except DockerfileError as error:
+            raise InvalidParameter(f"failed to read {IGNORE_FILE} patterns: {error}") from None
+
+    @property
+    def _asks(self) -> bool:
+        """Is `.dockerignore` a client's, who need only send it? Others are made for it, so it is known first whether
+        it is wanted at all."""
+        return self._remote is None and self._wanted.context_name not in self._asker.inputs
+
+    async def _definition(self) -> tuple[bytes, bytes | None]:
+        """The Dockerfile, and the file beside it that tells what is ignored, if there is one."""
         path = self._wanted.file_name
         own_ignore = f"{path}.{IGNORE_FILE.lstrip('.')}"
         other = posixpath.join(posixpath.dirname(path), posixpath.basename(path).lower())
@@ -207,18 +242,9 @@ class _Loader:
                 text = await self._files.read(stack, other, LARGEST)
             if text is None:
                 raise InvalidParameter(f"failed to read dockerfile: open {path}: no such file or directory")
+            return text, ignored
         finally:
             await definition.close()
-        if not text:
-            raise InvalidParameter("the Dockerfile cannot be empty")
-        if self._remote:
-            ignored = b""  # what is ignored is what a client does not send
-        elif ignored is None:
-            ignored = await self._ignore_file()
-        try:
-            return text.decode("utf-8", "surrogateescape"), ignore.read(ignored.decode("utf-8", "replace"))
-        except DockerfileError as error:
-            raise InvalidParameter(f"failed to read {IGNORE_FILE} patterns: {error}") from None
 
     async def _ignore_file(self) -> bytes:
         name = self._wanted.context_name

@@ -41,7 +41,8 @@ class Trees:
 
 
 class Steps:
-    async def run(self, body, inputs, watcher, platform):
+    async def run(self, body, inputs, watcher, platform, layered=False):
+        self.layered = layered
         return [f"{inputs[0]} diff:ran"]
 
 
@@ -74,6 +75,12 @@ COPY = Files([FileAction(action=Copy(source="/a", destination="/b"), input=0, se
 async def test_operations(execution, body, inputs, outputs, made):
     record = await execution.run(vertex(body), inputs, None)
     assert (record.outputs, record.made) == (outputs, made)
+
+
+async def test_a_step_hears_that_it_makes_a_layer(execution):
+    for layered in (True, False):
+        await execution.run(structs.replace(vertex(RUN), layered=layered), ["layer:x"], None)
+        assert execution._steps.layered is layered
 
 
 async def test_each_record_has_an_id_of_its_own(execution):

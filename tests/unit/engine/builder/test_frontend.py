@@ -1,5 +1,6 @@
 """The built-in frontend, with doubles of the client's directories and of images."""
 
+import asyncio
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from husk.engine.builder.solver import Solver
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
+from husk.tasks import Tasks
 from tests.unit.engine.builder.solving import Memory, Watch, Worker
 
 BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"]))
@@ -103,6 +105,38 @@ async def test_an_ignore_file_of_its_own_comes_first(bench):
     files = {"b.Dockerfile": "FROM busybox\nCOPY . .", "b.Dockerfile.dockerignore": "x", "__dockerignore": "y"}
     result = await bench.solve(Client(**files), filename="b.Dockerfile")
     assert json.loads(sources(result.built[0])["local://context"]["local.excludepatterns"]) == ["x"]
+
+
+async def test_both_files_are_asked_for_at_once_and_shown_in_one_order(bench):
+    bench.worker.gate = asyncio.Event()
+    solving = Tasks().spawn(bench.solve(Client(Dockerfile="FROM busybox")), "solve", awaited=True)
+    async with asyncio.timeout(30):
+        while len(bench.worker.running) < 2:
+            await asyncio.sleep(0)
+    bench.worker.gate.set()
+    await solving
+    started = [name for name, what in bench.watch.told if what == "started"]
+    assert started[:2] == ["[internal] load build definition from Dockerfile", "[internal] load .dockerignore"]
+
+
+async def test_without_a_dockerfile_nothing_stays_under_way(bench):
+    with pytest.raises(InvalidParameter, match=r"open Dockerfile: no such file or directory"):
+        await bench.solve(Client(__dockerignore="y"))
+    assert set(bench.watch.ends().values()) == {"done"}
+    assert bench.memory.held == [] and not bench.worker.running
+
+
+async def test_a_client_that_goes_away_leaves_nothing_under_way(bench):
+    bench.worker.gate = asyncio.Event()
+    solving = Tasks().spawn(bench.solve(Client(Dockerfile="FROM busybox")), "solve", awaited=True)
+    async with asyncio.timeout(30):
+        while len(bench.worker.running) < 2:
+            await asyncio.sleep(0)
+    solving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await solving
+    assert bench.memory.held == [] and not bench.worker.running
+    assert set(bench.watch.ends().values()) == {"cancelled"}
 
 
 async def test_each_platform_has_a_ref_of_its_own(bench):

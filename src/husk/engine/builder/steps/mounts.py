@@ -42,8 +42,11 @@ class Workspace(Protocol):
     @property
     def work(self) -> Path: ...
 
-    async def keep(self) -> str:
-        """The element for what was written, to put on the stack; empty if there is nothing to put there."""
+    async def keep(self, *, layered: bool = False) -> str:
+        """The element for what was written, to put on the stack; empty if there is nothing to put there.
+
+        With `layered` it is going to be a layer of an image.
+        """
         ...
 
 
@@ -70,11 +73,11 @@ class Prepared(Struct, kw_only=True):
     kept: dict[int, tuple[str, Workspace | None]]
     """By the numbers of outputs: the stack that is mounted, and where changes of it are."""
 
-    async def outputs(self) -> list[str]:
+    async def outputs(self, *, layered: bool = False) -> list[str]:
         found = []
         for number in sorted(self.kept):
             stack, workspace = self.kept[number]
-            found.append(stacks.joined(stack, await workspace.keep()) if workspace else stack)
+            found.append(stacks.joined(stack, await workspace.keep(layered=layered)) if workspace else stack)
         return found
 
 

@@ -86,9 +86,17 @@ class Steps:
         self._defaults = defaults
 
     async def run(
-        self, body: Exec, inputs: Sequence[str], watcher: Watcher, platform: Platform | None = None
+        self,
+        body: Exec,
+        inputs: Sequence[str],
+        watcher: Watcher,
+        platform: Platform | None = None,
+        layered: bool = False,
     ) -> list[str]:
-        """Run a process on stacks; the stacks that it leaves, by the numbers of its outputs. StepFailed if it fails."""
+        """Run a process on stacks; the stacks that it leaves, by the numbers of its outputs. StepFailed if it fails.
+
+        With `layered` what it changes is going to be a layer of an image.
+        """
         plan.check_entitled(body, self._entitlements)
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
@@ -114,7 +122,7 @@ class Steps:
                     left = _left(prepared, self._remains, watcher.session)
                     failed.left = await self._tasks.to_its_end(left, "keep what a failed step has left")
                 raise
-            return await self._tasks.to_its_end(prepared.outputs(), "keep what a step has made")
+            return await self._tasks.to_its_end(prepared.outputs(layered=layered), "keep what a step has made")
 
     @asynccontextmanager
     async def held(

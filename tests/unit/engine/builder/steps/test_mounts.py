@@ -31,7 +31,7 @@ class FakePlace:
         self.upper, self.work = Path("/upper"), Path("/work")
         self._kept = kept
 
-    async def keep(self) -> str:
+    async def keep(self, *, layered: bool = False) -> str:
         return self._kept
 
 

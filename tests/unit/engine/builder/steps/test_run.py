@@ -57,7 +57,7 @@ class World:
         finally:
             self.happened.append("done")
 
-    async def keep(self) -> str:
+    async def keep(self, *, layered: bool = False) -> str:
         self.happens("keep")
         return "diff:new"
 
