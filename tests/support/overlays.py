@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from husk.engine.services.settings import DATA_PATH_PORT
 from husk.kernel import namespaces
 from husk.network import overlay
 from husk.network.bridge import BridgeDriver
@@ -72,7 +73,7 @@ class OverlayNetwork:
         vni: int,
         subnet: str = "10.0.9.0/24",
         *,
-        port: int = overlay.DEFAULT_PORT,
+        port: int = DATA_PATH_PORT,
         encrypted: bool = False,
         internal: bool = False,
         underlay6: bool = False,

@@ -30,7 +30,7 @@ from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.step import StepFiles
 from husk.runtime.foreground import Foreground
-from husk.runtime.oci import Runtimes, find_runtimes
+from husk.runtime.runtimes import Runtimes, find_runtimes
 from husk.storage.state.store import StateStore
 from husk.storage.volumes.caches import CacheDirectories
 

@@ -13,7 +13,6 @@ from urllib.parse import quote
 from husk.api import missing
 from husk.api.call import Call, Common
 from husk.api.errors import JSON_TYPE, error_body, error_response, failure
-from husk.api.http import h2c
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
@@ -75,6 +74,7 @@ class Edge:
 
     async def _http2(self, request: Request) -> Answer:
         """HTTP/2 from the first byte is BuildKit's protocol: nothing else of ours is spoken in it."""
+        from husk.api.http import h2c
         from husk.api.routes.buildkit import server_of
 
         server = await server_of(self._common)

@@ -57,9 +57,12 @@ class Context:
             for path, name in self._wanted():
                 if name == IGNORE_FILE and self._foreign is not None:
                     continue
-                entry = teller.gettarinfo(str(path), name)
-                if entry is not None:  # a socket is nothing that an archive could have
-                    yield from _entry(entry, path)
+                try:
+                    entry = teller.gettarinfo(str(path), name)
+                    if entry is not None:  # a socket is nothing that an archive could have
+                        yield from _entry(entry, path)
+                except OSError as error:
+                    raise InvalidParameter(f"cannot send {path}: {error.strerror}") from error
         if self._foreign is not None:
             # It was not in the context, and no COPY shall find it there.
             yield from _file(self.dockerfile, self._foreign)

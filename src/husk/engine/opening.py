@@ -46,8 +46,8 @@ from husk.runtime.assembly.leftovers import Leftovers
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.conmon import LeanMounts, Monitor, Moves
 from husk.runtime.exec import ExecMonitor
-from husk.runtime.oci import Runtimes, find_runtimes
 from husk.runtime.process import Processes
+from husk.runtime.runtimes import Runtimes, find_runtimes
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.power import PowerNote
 from husk.storage.layers.recover import recover

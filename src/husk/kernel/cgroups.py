@@ -120,16 +120,6 @@ def mount_v1(controller: str) -> None:
         raise SystemFault(f"cannot mount the cgroup controller {controller} at {target}: {error.strerror}") from error
 
 
-def locate(path: str, controller: str = "") -> Path | None:
-    """The directory of a cgroup in the tree of a controller (v2: in the one tree), None when it does not exist."""
-    for tree in hierarchies():
-        wanted = tree.version == 2 and tree.path == ROOT if not controller else controller in tree.controllers
-        directory = _below(tree.path, path)
-        if wanted and directory.is_dir():
-            return directory
-    return None
-
-
 def processes(path: str) -> set[int]:
     """Pids in the cgroup and below it, in any tree."""
     pids: set[int] = set()

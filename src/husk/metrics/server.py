@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from husk.metrics.observe import EngineMetrics
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
 
-log = logging.getLogger(__name__)
 
 _GRACE = 1.0
 _TEXT = fields({"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"})

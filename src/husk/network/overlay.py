@@ -30,7 +30,6 @@ from husk.network.ipam import mac_address
 from husk.network.peers import Peer, Tables
 from husk.network.sandbox import Lease
 
-DEFAULT_PORT = 4789
 # IPv4 or IPv6, UDP, VXLAN and the frame's own head, in front of the packet.
 OVERHEAD = {4: 20 + 8 + 8 + 14, 6: 40 + 8 + 8 + 14}
 # The same, and WireGuard's head and check value, in front of what is encrypted.

@@ -49,7 +49,6 @@ OnRetry = Callable[[int, float, str], None]
 HUB_HOST = "registry-1.docker.io"
 LARGEST_MANIFEST = 4 * 1024 * 1024
 LARGEST_BYTES = 8 * 1024 * 1024
-_CHUNK = 1024 * 1024
 _MOST_PAGES = 1000
 _BLOB_TRIES = 5
 _MANIFEST_TRIES = 3

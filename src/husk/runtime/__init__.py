@@ -2,7 +2,8 @@
 
 - `spec` and what it is put together from (`capabilities`, `devices`, `limits`, `seccomp`, `users`): the OCI document
   of a container; pure but for what it reads of the host's devices
-- `oci`: crun, runc or another OCI runtime; `precompiled` keeps seccomp filters that crun has compiled before
+- `oci`: crun, runc or another OCI runtime; `runtimes`: those that this host has; `complaints`: what one that
+  fails says; `precompiled` keeps seccomp filters that crun has compiled before
 - `conmon`: the monitor, which keeps stdio, log and exit status while no daemon runs; `exec`: one more process
 - `host_files`: what files of the host say of it
 - `process`: waits for the end of a process, and signals it

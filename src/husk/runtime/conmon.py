@@ -175,7 +175,9 @@ class Monitor:
                 await process.wait_exit(child.pidfd)
                 child.close()
                 text = report.message if report else content(complaints)
-                raise SystemFault(oci.fault(runtime.name, "create", text, bundle.command))
+                from husk.runtime.complaints import fault
+
+                raise SystemFault(fault(runtime.name, "create", text, bundle.command))
             child.close()
             self._moves.moved()
             return Created(report.data, child.pid)

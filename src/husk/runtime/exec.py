@@ -106,7 +106,9 @@ class ExecMonitor(Monitor):
             await process.wait_exit(child.pidfd)
             child.close()
             text = report.message if report else content(complaints)
-            raise SystemFault(oci.fault(runtime.name, "exec", text, bundle.command))
+            from husk.runtime.complaints import fault
+
+            raise SystemFault(fault(runtime.name, "exec", text, bundle.command))
 
     def _exec_argv(self, bundle: Bundle, runtime: oci.OCIRuntime, attached: bool) -> list[str]:
         argv = [*self._argv(bundle, runtime), "--exec", "--exec-process-spec", f"{bundle.directory}/process.json"]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
-from husk.runtime import oci
+from husk.runtime import complaints, oci
 from husk.runtime.stdio import Streams, Terminal
 from husk.tasks import Tasks
 
@@ -190,7 +190,7 @@ def _complaint(log: Path, pid_file: Path, command: str) -> str:
     """Why the runtime could not start the program; empty if it has: then the status is the program's own."""
     try:
         with log.open(errors="replace") as file:
-            text = oci.complaint(file.read(_LONGEST_LOG), command)
+            text = complaints.complaint(file.read(_LONGEST_LOG), command)
     except FileNotFoundError:
         return ""
     return text if not pid_file.exists() or "exec" in text else ""

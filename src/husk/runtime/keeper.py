@@ -27,6 +27,7 @@ from husk.errors import SystemFault
 from husk.kernel import keeping, process
 from husk.kernel.lean_mounts import Copies, LeanMounts
 from husk.runtime import oci
+from husk.runtime.complaints import fault
 from husk.runtime.conmon import Apart, Bundle, Monitor
 from husk.runtime.pipes import PipeConsole
 from husk.tasks import Tasks
@@ -131,7 +132,7 @@ class Keeper:
                 raise
             if not said.pid:
                 text = said.error or await asyncio.to_thread(_written, _log(bundle))
-                raise SystemFault(oci.fault(runtime.name, "create", text, bundle.command))
+                raise SystemFault(fault(runtime.name, "create", text, bundle.command))
             attended.pid = said.pid
             self._monitor.moved()
             return attended

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from husk.kernel import cgroups
+from tests.support.cgroup_place import locate
 from tests.support.daemon import Daemon
 from tests.support.waiting import until
 
 
 def value(daemon: Daemon, container: str, controller: str, name: str) -> str:
     identity = daemon.docker("inspect", "-f", "{{.Id}}", container).stdout.strip()
-    directory = cgroups.locate(f"{daemon.config.cgroup_parent}/{identity}", controller)
+    directory = locate(f"{daemon.config.cgroup_parent}/{identity}", controller)
     assert directory is not None
     return (directory / name).read_text().strip()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from husk.engine.services.settings import DATA_PATH_PORT
 from husk.errors import InvalidParameter, SystemFault
 from husk.network import overlay
 from tests.support.bridges import pings, udp_socket
@@ -41,7 +42,7 @@ def pair(hosts: Hosts, net: OverlayNetwork) -> tuple[Endpoint, Endpoint]:
 def carried(frames: list[bytes]) -> list[bytes]:
     """Of frames on the wire, those that VXLAN carries inside."""
     plain = [frame for frame in frames if frame[12:14] == b"\x08\x00" and frame[23] == 17]
-    return [frame[_VXLAN:] for frame in plain if struct.unpack("!H", frame[36:38])[0] == overlay.DEFAULT_PORT]
+    return [frame[_VXLAN:] for frame in plain if struct.unpack("!H", frame[36:38])[0] == DATA_PATH_PORT]
 
 
 def test_containers_reach_each_other_across_hosts(pair: tuple[Endpoint, Endpoint], hosts: Hosts) -> None:

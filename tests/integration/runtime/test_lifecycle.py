@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from husk.errors import SystemFault
 from husk.kernel import cgroups, process
-from husk.runtime import capabilities, oci, seccomp
+from husk.runtime import capabilities, complaints, seccomp
 from husk.runtime.host_facts import read_host_facts
 from husk.runtime.limits import clamp
 from husk.runtime.precompiled import STAND_IN, CompiledFilters
 from husk.runtime.spec import Resources, Rlimit
+from tests.support.cgroup_place import locate
 from tests.support.waiting import until
 
 from .conftest import Box, Workshop
@@ -30,7 +31,7 @@ async def test_a_container_runs_and_leaves_its_status_and_log(workshop: Workshop
     assert sorted(box.log().splitlines()) == [b"err", b"out"]
     await box.runtime.delete(box.bundle.container_id)
     assert workshop.runtime.known() == []
-    assert cgroups.locate(f"{workshop.cgroup}/1", "memory") is None
+    assert locate(f"{workshop.cgroup}/1", "memory") is None
 
 
 async def test_log_lines_carry_utc_times_with_nanoseconds(workshop: Workshop) -> None:
@@ -73,7 +74,7 @@ async def test_a_command_that_cannot_run_is_told_at_create(
     with pytest.raises(SystemFault) as failure:
         await workshop.make(command)
     assert message in failure.value.message
-    assert oci.exit_code(failure.value.message) == code
+    assert complaints.exit_code(failure.value.message) == code
     assert workshop.runtime.known() == []
 
 
@@ -139,7 +140,7 @@ async def test_limits_are_in_the_cgroup(workshop: Workshop) -> None:
         ("memory", ("memory.limit_in_bytes", "memory.max"), str(64 << 20)),
         ("pids", ("pids.max",), "17"),
     ):
-        group = cgroups.locate(f"{workshop.cgroup}/1", controller)
+        group = locate(f"{workshop.cgroup}/1", controller)
         assert group is not None
         assert [file.read_text().strip() for name in names if (file := group / name).exists()] == [value]
     assert box.created.pid in cgroups.processes(f"{workshop.cgroup}/1")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.runtime import console, oci
+from husk.runtime import complaints, console
 from husk.runtime.conmon import Bundle, read_report
 from husk.runtime.exec import ExecMonitor, _Talk
 from husk.runtime.oci import OCIRuntime
@@ -91,7 +91,7 @@ async def test_the_exit_status_may_follow_the_pid_at_once():
     ],
 )
 def test_refusals_read_as_with_runc(said: str, told: str, code: int):
-    message = oci.fault("crun", "exec", said, "x")
+    message = complaints.fault("crun", "exec", said, "x")
     assert message == f"OCI runtime exec failed: exec failed: {told}: unknown"
-    assert oci.exit_code(message) == code
-    assert oci.fault("runc", "exec", f"exec failed: {told}", "x") == message
+    assert complaints.exit_code(message) == code
+    assert complaints.fault("runc", "exec", f"exec failed: {told}", "x") == message

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from typing import Any, NoReturn
 
 # What a shell says of a program that SIGPIPE ended.
@@ -59,12 +58,3 @@ def _builtin(value: Any) -> Any:
 
 def at_terminal(descriptor: int = 1) -> bool:
     return os.isatty(descriptor)
-
-
-def flush() -> None:
-    """What others have written with `print`."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        nobody_reads()

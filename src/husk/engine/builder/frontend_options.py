@@ -2,7 +2,6 @@
 
 import csv
 import ipaddress
-import json
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -77,17 +76,6 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
         request=attributes.get("requestid", ""),
         epoch=epoch,
     )
-
-
-def metadata_of(text: str) -> dict[str, object]:
-    """What is known of an input: its image's configuration among it."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidParameter(f"invalid metadata of an input: {error}") from None
-    if not isinstance(document, dict):
-        raise InvalidParameter("invalid metadata of an input: expected an object")
-    return document
 
 
 def _below(prefix: str, attributes: Mapping[str, str]) -> dict[str, str]:

@@ -134,7 +134,7 @@ class ExecMonitor(Protocol):
 
 
 class Runtimes(Protocol):
-    """The OCI runtimes of this host: `husk.runtime.oci`."""
+    """The OCI runtimes of this host: `husk.runtime.runtimes`."""
 
     def get(self, name: str) -> OCIRuntime: ...
     def of(self, name: str) -> OCIRuntime: ...

@@ -24,7 +24,6 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
-from husk.runtime import oci
 from husk.runtime.conmon import Bundle
 from husk.runtime.console import Console
 from husk.tasks import Tasks
@@ -190,8 +189,10 @@ class Execs(Companion):
         except BaseException as error:
             await asyncio.to_thread(self._monitor.discard, bundle)
             reason = error.message if isinstance(error, HuskError) else str(error)
-            code = oci.exit_code(reason)
-            self._finish(found, CANNOT_INVOKE if code == oci.CANNOT_START else code)
+            from husk.runtime import complaints
+
+            code = complaints.exit_code(reason)
+            self._finish(found, CANNOT_INVOKE if code == complaints.CANNOT_START else code)
             if isinstance(error, HuskError | OSError):
                 raise CannotRun(reason) from error
             raise

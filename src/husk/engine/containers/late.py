@@ -9,7 +9,7 @@ from husk.engine.host import Host
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
 from husk.runtime.assembly.assembly import Assembly
-from husk.runtime.oci import Runtimes
+from husk.runtime.runtimes import Runtimes
 from husk.storage.workers.nursery import Nursery
 
 if TYPE_CHECKING:

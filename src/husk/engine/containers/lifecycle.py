@@ -21,7 +21,6 @@ from husk.engine.containers.remove import Remover
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container, State
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
-from husk.runtime import oci
 from husk.tasks import Tasks
 from husk.watch import Watch
 
@@ -120,11 +119,13 @@ class Lifecycle:
 
     async def _start_failed(self, instance: Instance, error: BaseException, by_policy: bool) -> None:
         """Leave no litter of a failed start; the record keeps the reason."""
+        from husk.runtime import complaints
+
         record = instance.record
         reason = error.message if isinstance(error, HuskError) else str(error)
         # What the runtime was never asked to do leaves the code of the last run, if that was none of success.
-        before = record.state.exit_code or oci.CANNOT_START
-        code = oci.exit_code(reason) if isinstance(error, SystemFault) else before
+        before = record.state.exit_code or complaints.CANNOT_START
+        code = complaints.exit_code(reason) if isinstance(error, SystemFault) else before
         await self._releaser.release(instance)
         # The daemon goes in the middle of it: the next one finds the container as it was.
         cut_off = isinstance(error, asyncio.CancelledError)

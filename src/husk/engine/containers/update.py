@@ -16,7 +16,7 @@ from husk.engine.model.record import duplicate
 from husk.errors import Conflict, SystemFault
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.oci import Runtimes
+from husk.runtime.runtimes import Runtimes
 from husk.runtime.spec import ContainerSpec, User, oci_resources
 
 # Zero means "leave it as it is", as with dockerd.

@@ -163,10 +163,6 @@ def _utc(moments: list[bytes]) -> list[bytes]:
     return [moment[:-6] + b"Z" if moment[-6:] == b"+00:00" else moment for moment in moments]
 
 
-def parse(text: bytes) -> list[LogRecord]:
-    return take_apart(text).records()
-
-
 class Selection:
     """The part of a query that looks at single records."""
 

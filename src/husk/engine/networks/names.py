@@ -4,7 +4,6 @@ A container knows the members of its own networks: by name, id, host name and al
 behind it, and under the aliases of its own links. An alias that several have gets all their addresses, in any order.
 """
 
-import logging
 import os
 from ipaddress import IPv4Address, IPv6Address
 
@@ -15,8 +14,6 @@ from husk.network import dns
 from husk.network.acceptor import Quota
 from husk.network.host import name_servers
 from husk.network.resolver import Resolver
-
-log = logging.getLogger(__name__)
 
 Address = IPv4Address | IPv6Address
 

@@ -1,6 +1,5 @@
 """Where a service is reached: virtual addresses on its networks, names, published ports; kept as the tasks change."""
 
-import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from husk.engine.networks.sharing import Place
     from husk.engine.services.overlay_feed import OverlayFeed
     from husk.engine.services.shared_networks import SharedNetworks
-
-log = logging.getLogger(__name__)
 
 
 class Endpoints:

@@ -52,7 +52,11 @@ def expanded(spec: ContainerSpec, words: Structure) -> ContainerSpec:
     )
 
 
-def payload(value: bytes, words: Structure, spec: ContainerSpec, files: "Getters") -> bytes:
+# `secret` and `config`: from the name of a file to what is in it.
+Getters = Mapping[str, Callable[[str], str]]
+
+
+def payload(value: bytes, words: Structure, spec: ContainerSpec, files: Getters) -> bytes:
     """What a secret or a config with templates in it is for one task. `files` are the others that it has."""
 
     def variable(name: object) -> str:
@@ -62,10 +66,6 @@ def payload(value: bytes, words: Structure, spec: ContainerSpec, files: "Getters
     functions: dict[str, Callable[..., object]] = {**files, "env": variable}
     text = value.decode(errors="surrogateescape")
     return parse(text).render(words, functions).encode(errors="surrogateescape")
-
-
-# `secret` and `config`: from the name of a file to what is in it.
-Getters = Mapping[str, Callable[[str], str]]
 
 
 def _text(text: str, words: Structure, what: str) -> str:

@@ -3,8 +3,7 @@
 from typing import Protocol
 
 from husk.engine.services.cluster import Cluster
-
-DATA_PATH_PORT = 4789
+from husk.engine.services.settings import DATA_PATH_PORT
 
 
 class Here(Protocol):

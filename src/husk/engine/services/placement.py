@@ -7,7 +7,6 @@ from ipaddress import ip_address, ip_network
 
 import msgspec
 
-from husk.engine.services.model import Placement
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
@@ -115,8 +114,3 @@ def parse_constraint(text: str) -> Constraint:
     if not match[3]:
         raise InvalidParameter(_REFUSED + "value '' is invalid")
     return Constraint(match[1], match[2] == "==", match[3])
-
-
-def suits(placement: Placement | None, node: NodeFacts) -> bool:
-    """Do the constraints hold? Tasks leave a node that they hold on no more."""
-    return placement is None or all(parse_constraint(text).holds(node) for text in placement.constraints)

@@ -12,13 +12,13 @@ from husk.engine.model.events import Event, Events
 from husk.engine.networks.service import Networks
 from husk.engine.services.assignment_messages import NetworkNews
 from husk.engine.services.endpoints import Endpoints
-from husk.engine.services.here import DATA_PATH_PORT
 from husk.engine.services.leading import Outside
 from husk.engine.services.model import Task
 from husk.engine.services.no_store import NoStore
 from husk.engine.services.overlay_feed import OverlayFeed
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.remote_networks import Calls, RemoteNetworks
+from husk.engine.services.settings import DATA_PATH_PORT
 
 
 class WorkerNetworks:

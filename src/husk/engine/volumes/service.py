@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from husk.engine.volumes.spec import VolumeSpec
 
 KIND = "volume"
-
-log = logging.getLogger(__name__)
 
 
 class Pruned(msgspec.Struct, frozen=True):

@@ -15,7 +15,6 @@ blocks.
 
 import contextlib
 import errno
-import logging
 import os
 import posixpath
 import socket
@@ -34,8 +33,6 @@ from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot
 from husk.runtime.assembly.stubs import Stubs
 from husk.runtime.spec import Mount
-
-log = logging.getLogger(__name__)
 
 # What the runtime mounts over: what is put there before, nobody would see.
 _RUNTIMES = ("/dev/", "/sys/")

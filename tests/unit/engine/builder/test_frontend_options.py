@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.builder.frontend_options import FrontendOptions, metadata_of, read
+from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.operations import Limits, Ulimit
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform
@@ -118,10 +118,3 @@ def test_the_time_that_counts():
 def test_what_is_wrong_is_refused(given):
     with pytest.raises(InvalidParameter):
         read(given)
-
-
-def test_metadata_of_inputs():
-    assert metadata_of('{"containerimage.config": "e30="}') == {"containerimage.config": "e30="}
-    for text in ("[]", "x"):
-        with pytest.raises(InvalidParameter):
-            metadata_of(text)

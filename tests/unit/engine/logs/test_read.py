@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from husk.engine.logs import read as logs
 from husk.engine.logs.read import AsRecords, read_log
-from husk.engine.logs.records import STDERR, STDOUT, LogQuery, LogRecord, parse
+from husk.engine.logs.records import STDERR, STDOUT, LogQuery, LogRecord, take_apart
 from husk.engine.model.clock import rfc3339
 
 # What conmon reads from a pipe at once: a longer line becomes several records.
@@ -66,7 +66,7 @@ writes = st.lists(st.tuples(streams, contents), max_size=12)
 
 @given(writes)
 def test_each_stream_comes_back_byte_for_byte(happened: list[tuple[int, bytes]]) -> None:
-    records = parse(log_of(happened))
+    records = take_apart(log_of(happened)).records()
     for stream in (STDOUT, STDERR):
         assert joined(records, stream) == b"".join(data for source, data in happened if source == stream)
 
@@ -77,7 +77,7 @@ def test_the_tail_of_a_stream_is_exactly_its_last_lines(happened: list[bytes], l
     expected = b"\n".join(everything[-lines:] if everything[-1] else everything[-lines - 1 :])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logs, "CHUNK", chunk)
-        assert joined(parse(tail(log_of([(STDOUT, data) for data in happened]), lines))) == expected
+        assert joined(take_apart(tail(log_of([(STDOUT, data) for data in happened]), lines)).records()) == expected
 
 
 @given(writes, st.integers(0, 8), st.sampled_from([64, 1000, 1 << 18]))
@@ -85,10 +85,10 @@ def test_the_tail_of_two_streams_is_their_last_lines_from_the_first_piece_on(
     happened: list[tuple[int, bytes]], lines: int, chunk: int
 ) -> None:
     log = log_of(happened)
-    records = parse(log)
+    records = take_apart(log).records()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logs, "CHUNK", chunk)
-        assert one_by_one(parse(tail(log, lines))) == one_by_one(last_lines(records, lines))
+        assert one_by_one(take_apart(tail(log, lines)).records()) == one_by_one(last_lines(records, lines))
 
 
 def one_by_one(records: list[LogRecord]) -> list[tuple[int, bytes]]:
@@ -122,14 +122,14 @@ def last_of_its_stream(records: list[LogRecord], index: int) -> bool:
 
 def test_a_long_line_keeps_its_start_when_the_other_stream_wrote_in_between() -> None:
     log = log_of([(STDOUT, b"old\n"), (STDOUT, b"first "), (STDERR, b"noise\n"), (STDOUT, b"second\n")])
-    assert joined(parse(tail(log, 1))) == b"first second\n"
-    assert joined(parse(tail(log, 2))) == b"first noise\nsecond\n"
+    assert joined(take_apart(tail(log, 1)).records()) == b"first second\n"
+    assert joined(take_apart(tail(log, 2)).records()) == b"first noise\nsecond\n"
 
 
 def test_the_start_of_a_line_is_not_looked_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "LOOK_BACK", 1000)
     log = log_of([(STDOUT, b"first "), *[(STDERR, b"noise\n")] * 100, (STDOUT, b"second\n")])
-    assert joined(parse(tail(log, 1))) == b"second\n"
+    assert joined(take_apart(tail(log, 1)).records()) == b"second\n"
 
 
 def test_a_tail_of_nothing_begins_behind_the_last_whole_record() -> None:
@@ -140,7 +140,7 @@ def test_a_tail_of_nothing_begins_behind_the_last_whole_record() -> None:
 
 def test_a_record_tells_stream_time_and_whether_its_line_goes_on() -> None:
     log = written(STDERR, b"half", 1) + written(STDOUT, b"x\n", 2) + written(STDERR, b"\n", 3)
-    assert parse(log) == [
+    assert take_apart(log).records() == [
         LogRecord(STDERR, b"1970-01-01T00:00:00.000000001Z", b"half", True),
         LogRecord(STDOUT, b"1970-01-01T00:00:00.000000002Z", b"x\n", False),
         LogRecord(STDERR, b"1970-01-01T00:00:00.000000003Z", b"\n", False),
@@ -157,8 +157,8 @@ def test_a_record_tells_stream_time_and_whether_its_line_goes_on() -> None:
 )  # fmt: skip
 def test_a_torn_line_is_left_out_and_does_not_count(torn: bytes) -> None:
     log = written(STDOUT, b"a\nb\n") + torn + written(STDOUT, b"c\n") + torn
-    assert joined(parse(log)) == b"a\nb\nc\n"
-    assert joined(parse(tail(log, 2))) == b"b\nc\n"
+    assert joined(take_apart(log).records()) == b"a\nb\nc\n"
+    assert joined(take_apart(tail(log, 2)).records()) == b"b\nc\n"
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from husk.engine.logs.records import (
     LogQuery,
     LogRecord,
     Selection,
-    parse,
     take_apart,
 )
 from husk.engine.model.clock import rfc3339
@@ -39,7 +38,7 @@ def test_columns_tell_kind_bytes_and_time() -> None:
 
 
 def test_records_have_their_newline_back() -> None:
-    assert parse(LOG) == [
+    assert take_apart(LOG).records() == [
         LogRecord(STDOUT, T[1], b"a\n", False),
         LogRecord(STDERR, T[2], b"b", True),
         LogRecord(STDOUT, T[3], b"\n", False),
@@ -74,7 +73,7 @@ def pieces(*kinds: bytes) -> bytes:
 def test_pieces_that_follow_one_another_are_put_together(
     log: bytes, expected: list[tuple[int, bytes, bytes, bool]]
 ) -> None:
-    assert [tuple(record) for record in parse(log)] == expected
+    assert [tuple(record) for record in take_apart(log).records()] == expected
     assert take_apart(log, times=False).data == [data.removesuffix(b"\n") for _, _, data, _ in expected]
 
 

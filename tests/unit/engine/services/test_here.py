@@ -2,7 +2,8 @@ from types import SimpleNamespace
 from typing import cast
 
 from husk.engine.services.cluster import Cluster
-from husk.engine.services.here import DATA_PATH_PORT, Here, ManagerHere
+from husk.engine.services.here import Here, ManagerHere
+from husk.engine.services.settings import DATA_PATH_PORT
 
 
 def test_a_manager_is_where_its_records_say() -> None:

@@ -12,6 +12,7 @@ from husk.engine.services.roots import MEMBER_LIFE
 from husk.engine.services.swarm import SwarmRoot
 from husk.errors import Unavailable
 from husk.storage.secrets.sealing import Sealer
+from tests.support.waiting import until_async
 
 NOW = 1_800_000_000.0
 
@@ -104,10 +105,13 @@ async def test_one_that_could_not_be_used_is_tried_again(member: Member, error: 
 
 
 async def test_it_is_looked_at_from_its_start_on(member: Member) -> None:
+    member.now += 400 * 86400
     member.it.start()
     member.it.start()
+    await until_async(lambda: member.renewed > 0, "it is renewed")
     await member.it.close()
     await member.it.close()
+    assert member.renewed == 1, "one looks, however often it was started"
 
 
 def _locked(*_: object) -> bytes:

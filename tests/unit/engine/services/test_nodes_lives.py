@@ -24,7 +24,7 @@ from husk.engine.services.model import (
     UpdateConfig,
     UpdateStatus,
 )
-from husk.engine.services.placement import NodeFacts, suits
+from husk.engine.services.placement import NodeFacts, parse_constraint
 from husk.engine.services.planner import ORPHANED_AFTER, Create, Forget, Orphan, Stop, plan, slot_of
 from husk.engine.services.scheduler import schedule
 from husk.engine.services.task_index import TaskIndex
@@ -79,7 +79,9 @@ class Swarm:
         choices = schedule(self.service, waiting, self.nodes, self.index.rooms, self.now)
         for task, node_id in choices.placed:
             node = self.nodes[node_id]
-            assert node.takes_tasks and suits(self.service.spec.task_template.placement, node)
+            placement = self.service.spec.task_template.placement
+            wanted = placement.constraints if placement else []
+            assert node.takes_tasks and all(parse_constraint(text).holds(node) for text in wanted)
             task.node_id = node_id
             self.move(task, "assigned")
             self.index.note(task)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from husk.engine.services.model import Placement
-from husk.engine.services.placement import NodeFacts, check_constraint, parse_constraint, suits
+from husk.engine.services.placement import NodeFacts, check_constraint, parse_constraint
 from husk.errors import InvalidParameter
 
 NODE = NodeFacts(
@@ -95,8 +94,3 @@ def test_what_dockerd_does_not_take(text: str, said: str):
 @pytest.mark.parametrize("text", ["a==b", "node.labels.a/b==c,d", "node.labels.a!=b==c"])
 def test_what_former_releases_took_is_still_read(text: str):
     assert parse_constraint(text).value
-
-
-def test_tasks_leave_a_node_that_constraints_do_not_hold_on():
-    assert suits(None, NODE) and suits(Placement(constraints=["node.labels.zone==north", "node.role==manager"]), NODE)
-    assert not suits(Placement(constraints=["node.labels.zone==north", "node.role==worker"]), NODE)

@@ -1,10 +1,8 @@
-"""Files as fsutil describes them (`types/stat.proto`, `types/wire.proto`)."""
+"""Files as fsutil describes them (`types/stat.proto`)."""
 
 from typing import Annotated
 
-from husk.rpc.protobuf import Enum, Message, Uint32
-
-PACKET_STAT, PACKET_REQ, PACKET_DATA, PACKET_FIN, PACKET_ERR = range(5)
+from husk.rpc.protobuf import Message, Uint32
 
 
 class Stat(Message):
@@ -20,10 +18,3 @@ class Stat(Message):
     devmajor: Annotated[int, 8] = 0
     devminor: Annotated[int, 9] = 0
     xattrs: Annotated[dict[str, bytes], 10] = {}
-
-
-class Packet(Message):
-    type: Annotated[Enum, 1] = PACKET_STAT
-    stat: Annotated[Stat | None, 2] = None
-    id: Annotated[Uint32, 3] = 0
-    data: Annotated[bytes, 4] = b""

@@ -1,6 +1,6 @@
 """Where a cache goes: a repository of a registry, or a directory of the client's. Blobs first, then what names them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Protocol
 
@@ -26,9 +26,6 @@ class CacheTarget(Protocol):
     async def name_it(self, manifest: Descriptor, body: bytes, /) -> None:
         """The document that all of it is found by; the last thing to be written."""
         ...
-
-
-Open = Callable[[Mapping[str, str], Session | None], "CacheTarget"]
 
 
 class RegistryTarget:

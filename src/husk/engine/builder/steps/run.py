@@ -32,7 +32,7 @@ from husk.engine.model.container import Container
 from husk.engine.networks.connector import Connected
 from husk.errors import HuskError, SystemFault
 from husk.registry.manifest import Platform
-from husk.runtime import oci
+from husk.runtime import complaints
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.network_files import read_ours
 from husk.runtime.assembly.paths import Paths
@@ -116,7 +116,7 @@ class Steps:
             if ended.complaint:
                 watcher.log(f"{self._runtime(record).name} run failed: {ended.complaint}\n".encode(), stderr=True)
             try:
-                plan.check(body, oci.exit_code(ended.complaint) if ended.complaint else ended.status)
+                plan.check(body, complaints.exit_code(ended.complaint) if ended.complaint else ended.status)
             except plan.StepFailed as failed:
                 if self._remains is not None and watcher.session is not None:
                     left = _left(prepared, self._remains, watcher.session)
