@@ -68,6 +68,8 @@ class Told(Struct, kw_only=True, omit_defaults=True):
     managers: list[tuple[str, str]] = []
     # Before the tasks that need them.
     networks: NetworkNews | None = None
+    # Never sent: tasks that were told of in words which this release does not know (`mixed_releases`).
+    unread: list[str] = []
 
 
 class Report(Struct, kw_only=True, omit_defaults=True):
@@ -77,8 +79,10 @@ class Report(Struct, kw_only=True, omit_defaults=True):
     status: TaskStatus | None = None
 
 
-class Reports(Struct, kw_only=True):
+class Reports(Struct, kw_only=True, omit_defaults=True):
     reports: list[Report]
+    # Never sent, as `Told.unread`.
+    unread: list[str] = []
 
 
 class Heard(Struct, kw_only=True, omit_defaults=True):

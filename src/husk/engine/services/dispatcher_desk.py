@@ -15,6 +15,7 @@ from husk.cluster.port.faults import TooMany
 from husk.engine.services.assignment_messages import Beat, Heard, Report, Reports, Told, decoded, encoded
 from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.heartbeats import PERIOD, period_of
+from husk.engine.services.mixed_releases import MixedReader
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import NodeDescription
 from husk.errors import Conflict, Forbidden, HuskError, Unavailable
@@ -47,6 +48,7 @@ class DispatcherDesk:
         self._dispatcher = dispatcher
         self._roll = roll
         self._away = away
+        self._reader = MixedReader()
 
     async def assignments(self, node: str) -> AsyncGenerator[bytes]:
         self._check_here()
@@ -56,7 +58,9 @@ class DispatcherDesk:
                 yield encoded(told)
 
     async def report(self, node: str, body: bytes) -> bytes:
-        return encoded(await self._dispatcher.report(node, decoded(body, Reports).reports))
+        said = self._reader.reports(body)
+        heard = await self._dispatcher.report(node, said.reports)
+        return encoded(Heard(refused=heard.refused + said.unread))
 
     async def heartbeat(self, node: str) -> bytes:
         self._check_here()
@@ -91,11 +95,12 @@ class ManagerChannel:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self._reader = MixedReader()
 
     async def assignments(self) -> AsyncGenerator[Told]:
         async with aclosing(self._calls.assignments()) as news:
             async for body in news:
-                yield decoded(body, Told)
+                yield self._reader.told(body)
 
     async def report(self, reports: Sequence[Report]) -> Heard:
         return decoded(await self._calls.report(encoded(Reports(reports=list(reports)))), Heard)

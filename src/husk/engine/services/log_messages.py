@@ -5,6 +5,7 @@ them is made by the manager that it talks to.
 """
 
 from collections.abc import Collection
+from itertools import compress
 
 import msgspec
 from msgspec import Struct
@@ -71,6 +72,15 @@ def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int
     count = len(piece.data)
     expected = (count,) if count else (0, 1)
     whole = len(piece.kinds) == count and (not times or (piece.times is not None and len(piece.times) in expected))
-    if not whole or not 0 <= piece.task < len(tasks) or not KINDS.keys() >= set(piece.kinds):
+    if not whole or not 0 <= piece.task < len(tasks):
         raise InvalidParameter("this is no piece of a log that was asked for")
+    if not KINDS.keys() >= set(piece.kinds):
+        return piece.task, _known(piece)
     return piece.task, Lines(piece.kinds, piece.data, piece.times)
+
+
+def _known(piece: Piece) -> Lines:
+    """Without records of kinds that only a newer release knows."""
+    known = [kind in KINDS for kind in piece.kinds]
+    times = list(compress(piece.times, known)) if piece.times is not None else None
+    return Lines(list(compress(piece.kinds, known)), list(compress(piece.data, known)), times)

@@ -40,7 +40,8 @@ class NodeDescription(Struct, kw_only=True):
 class NodeStatus(Struct, kw_only=True):
     """`since_ns` is when the state was last found to be another one."""
 
-    state: NodeState = "unknown"
+    # A `NodeState`; what only a newer release knows is kept, and such a node gets no tasks and keeps those it has.
+    state: str = "unknown"
     addr: str = ""
     message: str = ""
     since_ns: int = 0
@@ -49,7 +50,8 @@ class NodeStatus(Struct, kw_only=True):
 class ManagerStatus(Struct, kw_only=True):
     """Of managers only. Who leads is told by the record `leader`."""
 
-    reachability: Reachability = "reachable"
+    # A `Reachability`, or what a newer release says.
+    reachability: str = "reachable"
     addr: str = ""
 
 

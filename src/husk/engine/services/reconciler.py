@@ -122,7 +122,7 @@ class Reconciler:
     async def _abandon(self, service_id: str, nodes: Mapping[str, NodeFacts]) -> None:
         """Tasks of a service that is gone end with it; of one that cannot be read nobody knows."""
         self._waiting.discard(service_id)
-        if service_id in self._store.unreadable_services:
+        if service_id in self._store.unreadable.services:
             return
         changes = Changes(self._store, nodes if self._cluster.active else None)
         for task in self._store.index.of_service(service_id):
@@ -135,6 +135,9 @@ class Reconciler:
         for _ in range(ROUNDS):
             if (current := self._store.services.get(service.id)) is None:
                 self.wake(service.id)
+                return None
+            if self._store.unreadable.concerns(service.id):
+                # A manager of a newer release may plan it, and so may this one when the task can be read.
                 return None
             service, version = current, current.version
             tasks = self._store.index.of_service(service.id)

@@ -23,6 +23,7 @@ from husk.engine.services.room import Port
 from husk.engine.services.suitable import host_ports
 from husk.engine.services.swarm import KEY, Swarm, read_swarm
 from husk.engine.services.task_index import TaskIndex
+from husk.engine.services.unreadable import Unreadable
 from husk.errors import HuskError, InvalidParameter, NotFound
 
 T = TypeVar("T")
@@ -86,8 +87,7 @@ class SwarmRecords:
         self._written = asyncio.Event()
         # What went while something was being written.
         self._dropped: set[tuple[str, str]] = set()
-        # (kind, key) of records that cannot be read. Tasks of such a service stay as they are.
-        self.unreadable: frozenset[tuple[str, str]] = frozenset()
+        self.unreadable = Unreadable()
 
     @classmethod
     def load(cls, store: EmbeddedStore) -> Self:
@@ -97,7 +97,7 @@ class SwarmRecords:
         for kind, read in READERS.items():
             made._tables[kind].update(store.load(kind, read))
             unreadable += [(kind, key) for key in store.unreadable(kind)]
-        made.unreadable = frozenset(unreadable)
+        made.unreadable = Unreadable(unreadable)
         for task in made.tasks.values():
             made.index.note(task)
         return made
@@ -105,10 +105,6 @@ class SwarmRecords:
     @property
     def swarm(self) -> Swarm | None:
         return next(iter(self.swarms.values()), None)
-
-    @property
-    def unreadable_services(self) -> frozenset[str]:
-        return frozenset(key for kind, key in self.unreadable if kind == "service")
 
     # --- write
 
@@ -283,13 +279,15 @@ class SwarmRecords:
             for kind, table in self._tables.items():
                 for key in [key for key in table if (kind, key) not in told]:
                     changed |= self._drop(kind, key, news.revision)
-            self.unreadable = frozenset()
+            for name in [name for name in self.unreadable if name not in told]:
+                self.unreadable.forget(name)
             self._guards = {}
         for record in news.records:
             if record.kind == GUARD:
                 self._guards[record.key] = max(record.version, self._guards.get(record.key, NEW))
             changed |= self._take(record.kind, record.key, record)
         for kind, key in news.gone:
+            self.unreadable.forget((kind, key))
             changed |= self._drop(kind, key, news.revision)
         self._heard.set()
         return changed
@@ -302,10 +300,10 @@ class SwarmRecords:
             return False
         try:
             read = READERS[kind](record.body)
-        except (msgspec.MsgspecError, HuskError, UnicodeDecodeError):
-            self.unreadable |= {(kind, key)}
+        except (msgspec.MsgspecError, HuskError, UnicodeDecodeError) as error:
+            self.unreadable.note((kind, key), record.body, error)
             return True
-        self.unreadable -= {(kind, key)}
+        self.unreadable.forget((kind, key))
         read.version = record.version
         if isinstance(read, Task):
             task_by_ours(read, self.tasks.get(key), now_ns())

@@ -61,6 +61,8 @@ class RemoteAssignments:
         # What is told anew, until it is complete: tasks, and values of secrets and configs.
         self._coming: set[str] | None = None
         self._coming_values: set[tuple[str, str]] = set()
+        # Tasks of this node that a newer release tells of in words of its own: what is here of them stays.
+        self.unread: set[str] = set()
         self._unreported: dict[str, Report] = {}
         self._to_report = asyncio.Event()
         self._tasks = Tasks()
@@ -118,6 +120,7 @@ class RemoteAssignments:
         """Take in what a manager tells."""
         if told.all:
             self._coming, self._coming_values = set(), set()
+            self.unread = set()
             self._networks(None)
         self._node = told.node or self._node
         if told.managers:
@@ -129,12 +132,13 @@ class RemoteAssignments:
             self._coming_values.add((value.kind, value.id))
         for given in told.tasks:
             self._take(given)
+        self.unread.update(told.unread)
         for task_id in told.gone:
             self._drop(task_id)
         for kind, id in told.dropped:
             self._values.pop((kind, id), None)
         if told.complete and self._coming is not None:
-            for task_id in [id for id in self._given if id not in self._coming]:
+            for task_id in [id for id in self._given if id not in self._coming and id not in self.unread]:
                 self._drop(task_id)
             for key in [key for key in self._values if key not in self._coming_values]:
                 del self._values[key]
@@ -143,6 +147,7 @@ class RemoteAssignments:
 
     def _take(self, given: Given) -> None:
         task = given.task
+        self.unread.discard(task.id)
         if self._coming is not None:
             self._coming.add(task.id)
         waiting = self._unreported.get(task.id)
@@ -165,6 +170,7 @@ class RemoteAssignments:
 
     def _drop(self, task_id: str) -> None:
         """The swarm knows nothing of a task any more: the agent is to remove what is left of it."""
+        self.unread.discard(task_id)
         if (given := self._given.get(task_id)) is not None:
             given.task.desired_state = "remove"
             self._wake(task_id)

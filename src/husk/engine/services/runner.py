@@ -7,7 +7,7 @@ container say how far it came, and the agent goes on from there.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
@@ -92,9 +92,10 @@ class Runner:
         while left := [self._busy[task.id] for task in self._assignments.tasks() if task.id in self._busy]:
             await asyncio.wait(left)
 
-    def remove_strangers(self) -> None:
-        """Remove the containers of tasks that this node is not given any more; only when it was told of all it has."""
-        known = {task.id for task in self._assignments.tasks()}
+    def remove_strangers(self, but: Collection[str] = ()) -> None:
+        """Remove the containers of tasks that this node is not given any more; only when it was told of all it has.
+        `but` are tasks of which it was not understood what they are to do."""
+        known = {task.id for task in self._assignments.tasks()} | set(but)
         for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
             if container.config.labels.get(TASK_LABEL) not in known:
                 self._tasks.spawn(self._remove(container.id), f"a stranger's container {container.id[:12]}")

@@ -182,8 +182,9 @@ class Worker:
 
     def _told_all(self) -> None:
         self._logs.start()
-        self._runner.remove_strangers()
-        alive = [task.id for task in self._assignments.tasks() if task.alive]
+        unread = self._assignments.unread
+        self._runner.remove_strangers(unread)
+        alive = [*unread, *(task.id for task in self._assignments.tasks() if task.alive)]
         self._tasks.spawn(self._deliveries.sweep(alive), "secrets of tasks that have ended")
 
     def _forget_tasks(self) -> None:

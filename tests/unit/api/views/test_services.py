@@ -103,6 +103,6 @@ def test_only_a_config_tells_its_value() -> None:
 def test_a_manager_that_is_down_is_unreachable() -> None:
     node = Node(id="n", version=1, created_at="", updated_at="", manager=manager_at("192.0.2.1"))
     for state, told in (("ready", "reachable"), ("down", "unreachable")):
-        node.status.state = state  # type: ignore[assignment]
+        node.status.state = state
         status = views.node_document(node, "").manager_status
         assert status is not UNSET and (status.reachability, status.addr) == (told, "192.0.2.1:2377")

@@ -179,6 +179,19 @@ async def test_a_worker_says_nothing_of_tasks_that_are_anothers(ported: Ported) 
     assert heard.refused == [foreign.id] and foreign.status.state == "running"
 
 
+async def test_a_report_in_a_newer_releases_words_costs_no_other(ported: Ported) -> None:
+    world = ported.world
+    world.declare(4)
+    await world.until(lambda: ported.homes() == {"a": 2, "b": 2}, "each runs two")
+    one, two = (task for task in world.running() if task.node_id == "a")
+    said = [
+        Report(task_id=one.id, status=TaskStatus(timestamp="", state="hibernating")),  # type: ignore[arg-type]
+        Report(task_id=two.id, status=TaskStatus(timestamp="", state="failed")),
+    ]
+    assert (await ported.workers["a"].channel.report(said)).refused == [one.id]
+    assert (one.status.state, two.status.state) == ("running", "failed")
+
+
 async def test_a_node_that_was_removed_hears_and_says_nothing_more(ported: Ported) -> None:
     worker = ported.workers["a"]
     assert await worker.pulse.beat() == PERIOD

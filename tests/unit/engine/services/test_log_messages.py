@@ -25,13 +25,19 @@ def test_when_a_reading_began() -> None:
     assert read_piece(begun(1, b"now"), "ab", True) == (1, Lines([], [], [b"now"]))
 
 
+def test_records_of_kinds_that_only_a_newer_release_knows_are_left_out() -> None:
+    newer = Piece(1, [b"stdout F", b"stdin F", b"stderr P"], [b"one", b"two", b"\xff"], [b"1", b"0", b"2"])
+    assert read_piece(msgspec.msgpack.encode(newer), "ab", True) == (1, LINES)
+    without = msgspec.structs.replace(newer, times=None)
+    assert read_piece(msgspec.msgpack.encode(without), "ab", False) == (1, LINES._replace(times=None))
+
+
 @pytest.mark.parametrize(
     "body",
     [
         b"nonsense",
         msgspec.msgpack.encode(Piece(2, [b"stdout F"], [b"x"], [b"1"])),
         msgspec.msgpack.encode(Piece(-1, [b"stdout F"], [b"x"], [b"1"])),
-        msgspec.msgpack.encode(Piece(0, [b"stdin F"], [b"x"], [b"1"])),
         msgspec.msgpack.encode(Piece(0, [], [b"x"], [b"1"])),
         msgspec.msgpack.encode(Piece(0, [b"stdout F"], [b"x"], [])),
         msgspec.msgpack.encode(Piece(0, [b"stdout F"], [b"x"])),

@@ -3,7 +3,7 @@ from husk.engine.services.other_managers import askable
 
 
 def node(id: str, manager: bool, state: str = "ready") -> Node:
-    status = NodeStatus(state=state)  # type: ignore[arg-type]
+    status = NodeStatus(state=state)
     told = ManagerStatus(addr=f"{id}:2377") if manager else None
     return Node(id=id, version=1, created_at="", updated_at="", status=status, manager=told)
 

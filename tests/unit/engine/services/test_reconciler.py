@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
+from husk.cluster.records import News, Record
 from husk.engine.model.clock import now_ns
 from husk.engine.services import reconciler
 from husk.engine.services.model import (
@@ -20,6 +22,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import planning
+from husk.engine.services.unreadable import Unreadable
 from husk.storage.state.store import StateStore
 
 from .world import GIB, World
@@ -62,12 +65,32 @@ async def test_tasks_end_with_their_service(world: World) -> None:
 async def test_tasks_of_a_service_whose_record_cannot_be_read_stay(world: World) -> None:
     world.declare(1)
     await world.until(world.running, "it runs")
-    world.store.unreadable = frozenset([("service", "web")])
+    world.store.unreadable = Unreadable([("service", "web")])
     del world.store.services["web"]
     world.reachable.reset_mock()
     world.wake()
     await world.until(lambda: world.reachable.await_count, "everything was looked at")
     assert len(world.running()) == 1
+
+
+async def test_a_service_stays_as_it_is_while_one_of_its_tasks_cannot_be_read(world: World) -> None:
+    """A newer release says of a task what is not known here: it may be running, so none takes its place."""
+    world.declare(1)
+    await world.until(world.running, "it runs")
+    (known,) = world.tasks()
+    body = msgspec.json.encode(known).replace(b'"state":"running"', b'"state":"hibernating"')
+    name, whole = ("task", known.id), Record("task", known.id, msgspec.json.encode(known), 10**6 + 1)
+    world.store.take_in(News(10**6, False, (Record(*name, body, 10**6),)))
+    del world.store.tasks[known.id]  # as a daemon that starts would find it
+    world.store.index.drop(known)
+    world.reachable.reset_mock()
+    world.wake()
+    await world.until(lambda: world.reachable.await_count, "everything was looked at")
+    assert not world.tasks()
+    world.store.take_in(News(10**6 + 1, False, (whole,)))
+    world.wake()
+    await world.until(world.running, "it is known again")
+    assert [task.id for task in world.tasks()] == [known.id]
 
 
 async def test_what_has_no_room_waits_for_it(world: World) -> None:

@@ -168,10 +168,19 @@ async def test_news_bring_memory_up_and_older_ones_do_not_take_it_back(records: 
 async def test_a_record_of_another_release_is_put_aside_until_it_can_be_read(records: SwarmRecords):
     odd = Record("service", "odd", b'{"id": 7}', 50)
     assert records.take_in(News(50, False, (odd,)))
-    assert records.unreadable_services == {"odd"} and records.services == {}
+    assert records.unreadable.services == {"odd"} and records.services == {}
     whole = msgspec.json.encode(service("odd"))
     records.take_in(News(51, False, (odd._replace(body=whole, version=51),)))
-    assert records.unreadable_services == frozenset() and set(records.services) == {"odd"}
+    assert records.unreadable.services == frozenset() and set(records.services) == {"odd"}
+
+
+async def test_a_record_that_cannot_be_read_is_gone_when_it_is_removed(records: SwarmRecords):
+    for rest in (News(52, False, (), (("service", "odd"),)), News(52, True, ())):
+        records.take_in(News(50, False, (Record("service", "odd", b"{}", 50), Record("task", "t", b"{}", 50))))
+        assert set(records.unreadable) == {("service", "odd"), ("task", "t")}
+        records.take_in(rest)
+        assert not records.unreadable.services
+    assert not records.unreadable
 
 
 def test_a_stale_change_of_a_client_is_refused_as_docker_does_it():

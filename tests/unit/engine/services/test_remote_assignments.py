@@ -188,3 +188,18 @@ async def test_a_manager_that_knows_less_than_it_was_told_hears_it_again(worker:
     assert [(report.task_id, report.status and report.status.state) for report in worker.manager.heard] == [
         ("t", "failed")
     ]
+
+
+async def test_what_a_newer_manager_says_in_words_of_its_own_leaves_a_task_as_it_is():
+    worker = Worker()
+    worker.tell(Given(task=make_task(1, id="a")), Given(task=make_task(2, id="b")), all=True, complete=True)
+    worker.woken.clear()
+    worker.tell(all=True, unread=["a", "other"])
+    worker.tell(complete=True)
+    assert worker.assignments.unread == {"a", "other"} and worker.woken == ["b"]
+    known = {task.id: task.desired_state for task in worker.assignments.tasks()}
+    assert known == {"a": "running", "b": "remove"}
+    worker.tell(Given(task=make_task(1, id="a")))
+    assert worker.assignments.unread == {"other"}
+    worker.tell(gone=["other"])
+    assert not worker.assignments.unread

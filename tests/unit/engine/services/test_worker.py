@@ -92,8 +92,8 @@ class Host:
         if len(self.noted) == 1:
             raise DiskFault("the disk is full")
 
-    async def stranger(self, name: str = "left") -> str:
-        config = ContainerConfig(labels={TASK_LABEL: "unknown"})
+    async def stranger(self, name: str = "left", task: str = "unknown") -> str:
+        config = ContainerConfig(labels={TASK_LABEL: task})
         return (await self.containers.create(name, config, HostConfig())).container.id
 
     @property
@@ -126,6 +126,29 @@ async def test_it_runs_what_it_is_told_and_leaves_nothing(manager: Manager, tmp_
     assert [str(one) for one in host.worker.managers] == host.noted[-1].managers
     await host.worker.leave()
     assert manager.left == ["w"] and not host.containers.records
+
+
+async def test_a_task_that_is_told_in_a_newer_releases_words_keeps_its_container(
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = make_task(2, id="newer", node_id="w")
+    newer.desired_state = "hibernating"  # type: ignore[assignment]
+    told = manager.assignments
+
+    async def with_newer(node: str) -> AsyncGenerator[bytes]:
+        async for body in told(node):
+            yield body
+            if decoded(body, Told).all:
+                yield encoded(Told(tasks=[Given(task=newer)]))
+
+    monkeypatch.setattr(manager, "assignments", with_newer)
+    host = Host(manager.swarm, tmp_path)
+    stranger, kept = await host.stranger(), await host.stranger("kept", "newer")
+    host.worker.start()
+    await until_async(lambda: host.running == 1, "the other task runs")
+    await until_async(lambda: stranger not in host.containers.records, "what nobody knows of is removed")
+    assert kept in host.containers.records
+    await host.worker.leave()
 
 
 async def test_no_heartbeat_follows_a_farewell(
