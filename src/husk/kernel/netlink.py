@@ -229,6 +229,18 @@ class NetlinkSocket:
             if sender == _FROM_KERNEL:
                 return decode(data)
 
+    def ask(self, message: Message) -> bytes:
+        """The payload of the one message that answers a question."""
+        self._sequence += 1
+        self._socket.send(encode(message, self._sequence))
+        while True:
+            for answer in self._receive(message.what):
+                if answer.sequence != self._sequence:
+                    continue
+                if answer.type == _ERROR:
+                    raise error_of(answer, message.what) or OSError(f"{message.what}: unexpected acknowledgement")
+                return answer.payload
+
     def dump(self, message: Message) -> list[bytes]:
         """All objects that a dump request lists, as payloads; repeated when the list changed while it was read."""
         for _ in range(_DUMP_ATTEMPTS):

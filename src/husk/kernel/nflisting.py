@@ -9,7 +9,8 @@ from husk.kernel.netlink import Message, NetlinkSocket, attributes, repeated, te
 
 _NETFILTER = 12
 _NFTABLES = 10 << 8
-_GET_TABLE, _GET_CHAIN, _GET_RULE, _GET_ELEMENTS = (_NFTABLES | number for number in (1, 4, 7, 13))
+_GET_TABLE, _GET_CHAIN, _GET_RULE, _GET_ELEMENTS, _GET_GENERATION = (_NFTABLES | n for n in (1, 4, 7, 13, 16))
+_GENERATION = 1
 _TABLE_NAME = 1
 _CHAIN_TABLE, _CHAIN_NAME, _CHAIN_HOOK, _CHAIN_POLICY, _CHAIN_TYPE = 1, 3, 4, 5, 7
 _RULE_TABLE, _RULE_CHAIN, _RULE_EXPRESSIONS = 1, 2, 4
@@ -40,6 +41,13 @@ def has_table(family: str, table: str) -> bool:
     with NetlinkSocket(_NETFILTER) as netlink:
         found = _dump(netlink, Message(_GET_TABLE, 0, _head(family), "list tables"))
     return any(_word(one, _TABLE_NAME) == table.encode() for one in found)
+
+
+def generation() -> int:
+    """A number that is another one after each change of any table of this network namespace. Raises OSError."""
+    with NetlinkSocket(_NETFILTER) as netlink:
+        told = netlink.ask(Message(_GET_GENERATION, 0, bytes(_HEADER.size), "ask for the generation of rules"))
+    return int.from_bytes(attributes(told[_HEADER.size :])[_GENERATION])
 
 
 def shape(family: str, table: str) -> Shape:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from msgspec import Struct, structs
 
 from husk.errors import SystemFault
+from husk.kernel import nflisting
 from husk.kernel.nftables import Nftables
 from husk.network.firewall_owners import hint, owner_of
 from husk.patterns import pattern
@@ -90,3 +91,25 @@ def look(interfaces: Collection[str]) -> list[DropPolicy]:
         if (drops or refuses(each.chain, tables[each.family, each.table]))
         and not any(f'"{name}"' in tables[each.family, each.table] for name in interfaces)
     ]
+
+
+class Remembered:
+    """What `look` has found, as long as nobody changes any rule: a monitor may ask every second, and to list all
+    rules of a host takes milliseconds in which no port is published."""
+
+    def __init__(self) -> None:
+        self._found: list[DropPolicy] = []
+        self._stamp: tuple[int, frozenset[str]] | None = None
+
+    def look(self, interfaces: Collection[str]) -> list[DropPolicy]:
+        """Blocks: call from a thread."""
+        try:
+            # Before the look: a change meanwhile makes it one that is not used again.
+            stamp = nflisting.generation(), frozenset(interfaces)
+        except OSError as error:
+            log.debug("the rules of others cannot be looked at: %s", error)
+            return []
+        if stamp != self._stamp:
+            self._found = look(interfaces)
+            self._stamp = stamp
+        return self._found

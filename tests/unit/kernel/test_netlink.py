@@ -124,3 +124,11 @@ def test_what_another_process_sends_is_not_taken_for_an_answer():
         other.sendto(forged, (netlink._socket.getsockname()[0], 0))
         (outcome,) = netlink.attempt([_NOTHING])
     assert outcome is not None and outcome.errno == errno.ENODEV
+
+
+def test_a_question_has_one_answer():
+    with NetlinkSocket() as netlink:
+        told = netlink.ask(Message(18, 0, bytes(16) + text(3, "lo"), "ask for a link"))
+        assert attributes(told[16:])[3] == b"lo\0"
+        with pytest.raises(OSError, match="ask for a link: No such device"):
+            netlink.ask(Message(18, 0, bytes(16) + text(3, "no-such-link"), "ask for a link"))

@@ -7,7 +7,7 @@ import pytest
 
 from husk.kernel import nflisting
 from husk.kernel.netlink import Message, attribute, nested, text
-from husk.kernel.nflisting import Rule, elements, has_table, shape
+from husk.kernel.nflisting import Rule, elements, generation, has_table, shape
 
 HEAD = bytes(4)
 
@@ -26,6 +26,9 @@ class FakeSocket:
 
     def __exit__(self, *_: object) -> None:
         return None
+
+    def ask(self, message: Message) -> bytes:
+        return self.dump(message)[0]
 
     def dump(self, message: Message) -> list[bytes]:
         self.asked.append(message)
@@ -88,3 +91,8 @@ def test_elements_are_keys_with_their_data_and_of_intervals_the_beginnings(kerne
     assert elements("ip", "husk", "ports") == {(b"key1", b"data"), (b"key2", b""), (b"from", b"")}
     with pytest.raises(FileNotFoundError):
         elements("ip", "husk", "nothing")
+
+
+def test_the_generation_of_all_rules(kernel: type[FakeSocket]) -> None:
+    kernel.dumps = {"generation": [attribute(1, (258).to_bytes(4, "big"))]}
+    assert generation() == 258

@@ -1,6 +1,9 @@
 """Chains of others that drop what is forwarded are found in what nftables prints."""
 
-from husk.network.drop_policies import DropPolicy, forwarding, refuses
+import pytest
+
+from husk.network import drop_policies
+from husk.network.drop_policies import DropPolicy, Remembered, forwarding, refuses
 
 LISTED = """\
 table ip husk {
@@ -68,3 +71,31 @@ def test_chains_that_end_with_a_rule_for_the_rest():
 
 def test_the_warning_names_the_chain():
     assert "chain FORWARD of the nftables table ip filter drops" in DropPolicy("ip", "filter", "FORWARD").warning
+
+
+def test_rules_are_listed_again_when_any_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[tuple[str, ...]] = []
+    policy = DropPolicy("ip", "filter", "FORWARD")
+    generation = 1
+
+    def look(interfaces: tuple[str, ...]) -> list[DropPolicy]:
+        looked.append(interfaces)
+        return [policy]
+
+    monkeypatch.setattr(drop_policies, "look", look)
+    monkeypatch.setattr("husk.kernel.nflisting.generation", lambda: generation)
+    remembered = Remembered()
+    for interfaces in (("a",), ("a",), ("a", "b")):
+        assert remembered.look(interfaces) == [policy]
+    assert looked == [("a",), ("a", "b")]
+    generation = 2
+    remembered.look(("a", "b"))
+    assert len(looked) == 3
+
+
+def test_a_host_that_does_not_tell_has_no_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> int:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("husk.kernel.nflisting.generation", refused)
+    assert Remembered().look(()) == []

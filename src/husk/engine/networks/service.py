@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from husk.engine.networks.presence import Presence
     from husk.engine.networks.service_addresses import ServiceAddresses
     from husk.engine.networks.sharing import Sharing
-    from husk.network.legacy_rules import Remembered
+    from husk.network import drop_policies, legacy_rules
 
 log = logging.getLogger(__name__)
 
@@ -100,10 +100,16 @@ class Networks:
         return NameService(self._roster)
 
     @cached_property
-    def _legacy_rules(self) -> "Remembered":
-        from husk.network.legacy_rules import Remembered
+    def _drop_policies(self) -> "drop_policies.Remembered":
+        from husk.network import drop_policies
 
-        return Remembered()
+        return drop_policies.Remembered()
+
+    @cached_property
+    def _legacy_rules(self) -> "legacy_rules.Remembered":
+        from husk.network import legacy_rules
+
+        return legacy_rules.Remembered()
 
     @cached_property
     def presence(self) -> "Presence":
@@ -184,9 +190,7 @@ class Networks:
     async def warnings(self) -> list[str]:
         """What on this host keeps containers from their networks."""
         interfaces = [live.driver.interface for live in self._roster.by_name.values() if live.bridged]
-        from husk.network import drop_policies
-
-        found = await asyncio.to_thread(drop_policies.look, interfaces)
+        found = await asyncio.to_thread(self._drop_policies.look, interfaces)
         old = await self._legacy_rules.look(interfaces)
         return [*(policy.warning for policy in found), *(rules.warning for rules in old if rules.drop)]
 
