@@ -276,9 +276,15 @@ class Cluster:
         if not secrets.compare_digest(token.encode(), swarm.manager_token.encode()):
             raise InvalidParameter(WRONG_TOKEN)
 
-    async def enrol(self, membership: Membership) -> None:
-        """Have this place in a swarm, from now on and after the next start."""
-        await self._join(membership)
+    async def enrol(self, membership: Membership, *, happened: bool = False) -> None:
+        """Have this place in a swarm, from now on and after the next start. What has `happened` no disk refuses."""
+        await self._join(membership, happened)
+
+    async def note_alone(self) -> None:
+        """This host has no share in a store of the swarm any more, and the next daemon looks for none."""
+        if self._membership is not None and self._membership.store:
+            alone = msgspec.structs.replace(self._membership, store="", store_files=[], others=None, store_ports=None)
+            await self._join(alone, happened=True)
 
     async def part(self) -> None:
         """Have none any more: neither a place in a swarm, nor what its keys open."""
@@ -384,9 +390,10 @@ class Cluster:
         await self._state.commit(Change(MEMBERSHIP, SELF, None))
         self._membership = self.between = None
 
-    async def _join(self, membership: Membership) -> None:
+    async def _join(self, membership: Membership, happened: bool = False) -> None:
         """Before anything is written that belongs to the node."""
-        await self._state.commit(Change(MEMBERSHIP, SELF, msgspec.json.encode(membership)))
+        write = self._state.settle if happened else self._state.commit
+        await write(Change(MEMBERSHIP, SELF, msgspec.json.encode(membership)))
         self._membership = membership
 
     async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,16 +199,19 @@ class Council:
             await members.close()
         return where
 
-    async def withdraw(self, members: Iterable[str]) -> None:
-        """What `join` has done is undone, at those members too."""
+    async def withdraw(self, members: Iterable[str], noted: Callable[[], Awaitable[None]]) -> None:
+        """What `join` has done is undone, at those members too. `noted` writes down that this host has no member: at
+        first, for without the files that go then the next daemon could not open that store."""
         membership = self._cluster.membership
         own = membership.advertise_address if membership is not None else ""
         with contextlib.suppress(HuskError):
             await self._remove(lambda host: host == own, [read_endpoint(text, CLIENT_PORT) for text in members])
+        await self.halt()
+        await noted()
         await self.drop()
 
-    async def leave(self) -> None:
-        """This host is no manager any more: its member is removed from the others, and ends. Safe to call twice."""
+    async def depart(self) -> None:
+        """This host is no manager any more: its member is removed from the others. Safe to call twice."""
         if self.here:
             own, others = self._cluster.advertise_address, self.endpoints(but=self._cluster.node_id)
             if others:
@@ -218,14 +221,17 @@ class Council:
                     await self._remove(lambda host: host == own, others)
                 except HuskError as error:
                     log.warning("the other managers still have this host as a member of etcd: %s", error.message)
-        await self.drop()
 
-    async def drop(self) -> None:
-        """Nothing of a member is left on this host. Safe to call twice."""
+    async def halt(self) -> None:
+        """Our member runs no longer, its files are there. Safe to call twice."""
         await self._certificate.close()
         if self._member is not None:
             member, self._member = self._member, None
             await member.stop()
+
+    async def drop(self) -> None:
+        """Nothing of a member is left on this host, which does not count on one any more. Safe to call twice."""
+        await self.halt()
         await asyncio.to_thread(self._wipe)
 
     async def vote(self) -> None:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Noted = Callable[[], Awaitable[None]]
+
 # In seconds: between two tries to change one's place; how long a store may take until it answers, and how often it is
 # looked at meanwhile.
 AGAIN, ANSWER, LOOK = 5.0, 20.0, 0.1
@@ -90,9 +92,12 @@ class Enrolment:
         self.changing = asyncio.Lock()
         self._attending = Attending(store, cluster, council, self.demoted, gateway.open)
         self._beginning = asyncio.Lock()
-        self._tasks, self._undoing = Tasks(), Tasks()
+        # What is cut off by nobody, and what ends with the daemon.
+        self._finishing, self._tasks = Tasks(), Tasks()
         self._moving: asyncio.Task[None] | None = None
-        # What a manager that has laid down its office becomes: where that fails it is tried again from there.
+        # A member of etcd is on its way out, of which this host's record says nothing any more.
+        self._dropping = False
+        # What a manager becomes that lays down its office: where that fails it is tried again from there.
         self._stepping: tuple[Membership, Identity] | None = None
 
     def woken(self, *service_ids: str) -> None:
@@ -109,7 +114,7 @@ class Enrolment:
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
-        await self._undoing.join()
+        await self._finishing.join()
         await self._attending.close()
         if self.worker is not None:
             await self.worker.close()
@@ -187,7 +192,7 @@ class Enrolment:
             await self._cluster.part()
             await joining.withdraw(joined)
 
-        await self._undoing.to_its_end(undone(), "swarm: undo a join")
+        await self._finishing.to_its_end(undone(), "swarm: undo a join")
 
     async def _join_as_manager(self, wish: Wish, joined: "Joined") -> None:
         from husk.cluster.port.managers import Managers
@@ -199,7 +204,7 @@ class Enrolment:
         )
         try:
             entered, key = await self._enter(managers, joined.identity)
-            await self._take_office(membership, joined.identity, entered, key)
+            await self._take_office(membership, joined.identity, entered, key, self._cluster.note_alone)
         except BaseException:
             await self._undo(joined)
             raise
@@ -219,20 +224,31 @@ class Enrolment:
             await self.council.check(entered.address)
         return entered, key
 
-    async def _take_office(self, membership: Membership, identity: "Identity", entered: "Entered", key: bytes) -> None:
-        """Become a manager with a manager's certificate. Where it fails nothing is left of it but the membership, the
-        certificate and the keys."""
+    async def _take_office(
+        self, membership: Membership, identity: "Identity", entered: "Entered", key: bytes, noted: Noted
+    ) -> None:
+        """Become a manager with a manager's certificate. Where it fails nothing is left of it but what `noted` writes
+        down in place of the membership, the certificate and the keys."""
         await asyncio.to_thread(self._sealer.adopt, entered.key, entered.unlock_key)
         await self._certificates.keep(identity)
         await self._cluster.enrol(msgspec.structs.replace(membership, advertise_address=entered.address))
         if self.shared is None:
-            self.shared = await self._bring_member(membership.node_id, entered, key)
-        else:
-            self._sharing.switched(await everything(self._store.store))
-        await self._store.refresh("node", membership.node_id)
-        await self._store.amend(self._cluster.node, self._ready)
-        await self._cluster.describe_self()
-        await self.started()
+            self.shared = await self._bring_member(membership.node_id, entered, key, noted)
+        try:
+            if not self.council.here:
+                self._sharing.switched(await everything(self._store.store))
+            await self._store.refresh("node", membership.node_id)
+            await self._store.amend(self._cluster.node, self._ready)
+            await self._cluster.describe_self()
+            await self.started()
+        except BaseException:
+            await self._finishing.to_its_end(self._resign(noted), "swarm: undo a manager's place")
+            raise
+
+    async def _resign(self, noted: Noted) -> None:
+        await self._workers.close()
+        await self._gateway.close()
+        await self.lay_down(noted)
 
     def _ready(self, node: Node) -> None:
         """It can be given tasks, before the manager that plans has noticed that it lives."""
@@ -240,12 +256,13 @@ class Enrolment:
         if self.council.here:
             self.council.note_port(node)
 
-    async def _bring_member(self, node: str, entered: "Entered", key: bytes) -> Shared:
+    async def _bring_member(self, node: str, entered: "Entered", key: bytes, noted: Noted) -> Shared:
         try:
             where = await self.council.join(node, entered, key)
             return await follow(self._store, where, self.woken, self._sharing.switched)
         except BaseException:
-            await self.council.withdraw(entered.members)
+            undone = self.council.withdraw(entered.members, noted)
+            await self._finishing.to_its_end(undone, "swarm: undo a member of etcd")
             raise
 
     # --- more than one manager
@@ -255,11 +272,12 @@ class Enrolment:
         async with self._beginning:
             if self.shared is not None:
                 return
-            where = await self.council.begin()
             try:
+                where = await self.council.begin()
                 await self.move_to(where, {})
             except BaseException:
-                await self.council.drop()
+                if not self.council.here:  # otherwise the records are there
+                    await self._finishing.to_its_end(self.council.drop(), "swarm: undo an etcd of its own")
                 raise
             log.info("the swarm's records are in an etcd of its own now")
 
@@ -267,30 +285,36 @@ class Enrolment:
         """Bring the swarm's records into a store that others can share; nothing is done where they are in one."""
         async with self.changing:
             _ = self._cluster.swarm
-            if self.shared is not None:
-                return
-            self.shared = await move(self._store, self._cluster, where, self.woken, others, self._sharing.switched)
-            # Who lives is written there from now on.
-            await self._workers.close()
-            self._workers.expect()
-            self._attending.start()
+            if self.shared is None:
+                # Whoever asked for it may leave meanwhile.
+                await self._finishing.to_its_end(self._move(where, others), "swarm: records for several managers")
 
-    async def lay_down(self, *, heard: bool = True) -> None:
+    async def _move(self, where: ClusterStoreConfig, others: dict[str, str] | None) -> None:
+        self.shared = await move(self._store, self._cluster, where, self.woken, others, self._sharing.switched)
+        # Who lives is written there from now on.
+        await self._workers.close()
+        self._workers.expect()
+        self._attending.start()
+
+    async def lay_down(self, noted: Noted | None = None, *, heard: bool = True) -> None:
         """This host is no manager any more: its member of the swarm's own etcd goes, and it is on its own store. Others
-        are told of it, if they can be `heard`."""
+        are told of it, if they can be `heard`. `noted` writes down what this host is now, before anything is deleted.
+        Where this fails, call it again."""
         await self._attending.close()
-        if self.shared is None:
+        if (shared := self.shared) is None:
             return
-        await self.shared.part()
-        if not self.council.here:
+        await shared.part()
+        self._dropping |= self.council.here
+        if not self._dropping:
             self._sharing.end()
             return
-        shared, self.shared = self.shared, None
         if heard:
-            await self.council.leave()
-        else:
-            await self.council.drop()
+            await self.council.depart()
+        await self.council.halt()
+        await (noted or self._cluster.note_alone)()
+        await self.council.drop()
         await shared.close()
+        self.shared, self._dropping = None, False
         self._sharing.end()
         self._store.alone(self._embedded())
 
@@ -321,8 +345,8 @@ class Enrolment:
                 async with self.changing:
                     await change()
                 return
-            except HuskError as error:
-                log.warning("this node cannot have its new role yet: %s", error.message)
+            except (HuskError, OSError) as error:
+                log.warning("this node cannot have its new role yet: %s", error)
             await asyncio.sleep(AGAIN)
 
     async def _rise(self) -> None:
@@ -331,6 +355,8 @@ class Enrolment:
         if (was := self._cluster.worker) is None or (worker := self.worker) is None:
             return
         identity = worker.identity
+        if not joining.is_managers(identity):  # the swarm has changed its mind
+            return
         managers = Managers(worker.managers, identity)
         try:
             entered, key = await self._enter(managers, identity)
@@ -338,10 +364,14 @@ class Enrolment:
             await managers.close()
         self.worker, self._cluster.between = None, was
         await worker.close()
+
+        async def again() -> None:
+            await self._cluster.enrol(was, happened=True)
+
         try:
-            await self._take_office(Membership(node_id=was.node_id), identity, entered, key)
+            await self._take_office(Membership(node_id=was.node_id), identity, entered, key, again)
         except BaseException:
-            await self._cluster.enrol(was)
+            await again()
             await self.work(was)
             raise
         finally:
@@ -359,12 +389,16 @@ class Enrolment:
             # Whom we heard, ourselves too, stays alive until another manager hears them.
             await self._workers.close()
             await self._gateway.close()
-            membership = self._cluster.between = self._worker_place(node, endpoints)
-            await self.lay_down()
-            self._stepping = membership, identity
+            self._cluster.between = self._worker_place(node, endpoints)
+            self._stepping = self._cluster.between, identity
         membership, identity = self._stepping
+
+        async def noted() -> None:
+            await self._cluster.enrol(membership, happened=True)
+
+        await self.lay_down(noted)
         await asyncio.to_thread(self._sealer.forget)
-        await self._cluster.enrol(membership)
+        await noted()
         await self._certificates.keep(identity)
         await self.work(membership)
         self._cluster.between = self._stepping = None

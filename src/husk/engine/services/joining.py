@@ -101,3 +101,11 @@ async def renewed(endpoints: list[Endpoint], identity: "Identity") -> "Identity"
     finally:
         await managers.close()
     return Identity(reply.roots, reply.certificate, key)
+
+
+def is_managers(identity: "Identity") -> bool:
+    """Is it the certificate of a manager?"""
+    from husk.cluster.trust.authority import look
+
+    holder = look(identity.certificate).holder
+    return holder is not None and holder.role == "manager"

@@ -6,6 +6,7 @@ Tasks run on meanwhile; whoever wants to write a record waits.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ from husk.engine.services.records import READERS, SwarmRecords
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import KEY, read_swarm
 from husk.errors import Conflict, HuskError
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R", Record, Put)
 SWARM = "swarm"
@@ -53,7 +56,11 @@ async def move(
     except BaseException:
         await target.close()
         raise
-    await drop(source)
+    try:
+        await drop(source)
+    except HuskError as error:
+        # The next start does it. Nothing may fail from here on: the records are there, and not here.
+        log.warning("what was moved to the cluster store is still in this host's own: %s", error.message)
     await shared.open(_nothing)
     shared.take_part(cluster.node_id)
     return shared

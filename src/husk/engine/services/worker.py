@@ -17,7 +17,6 @@ from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.keeper import Keeper
 from husk.cluster.port.logs import LogCalls
 from husk.cluster.port.managers import Managers
-from husk.cluster.trust.authority import look
 from husk.cluster.trust.identity import Identity
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
@@ -27,7 +26,7 @@ from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Told
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.dispatcher_desk import ManagerChannel, Pulse
-from husk.engine.services.joining import FAREWELL
+from husk.engine.services.joining import FAREWELL, is_managers
 from husk.engine.services.log_source import LogSource
 from husk.engine.services.node import MANAGER_PORT, NodeDescription
 from husk.engine.services.remote_assignments import RemoteAssignments
@@ -133,8 +132,7 @@ class Worker:
         return self._keeper.identity
 
     def _look_at(self, identity: Identity) -> None:
-        holder = look(identity.certificate).holder
-        if holder is not None and holder.role == "manager":
+        if is_managers(identity):
             self._promoted()
 
     async def close(self) -> None:

@@ -104,7 +104,8 @@ async def test_what_a_daemon_left_that_died_is_wiped(room: SwarmRoom, tmp_path: 
     (left / "member.key").write_text("x")
     await room.council.open()
     assert not left.exists()
-    await room.council.leave()
+    await room.council.depart()
+    await room.council.drop()
     await room.council.close()
 
 

@@ -13,16 +13,19 @@ from husk.cluster.port.join import Joined
 from husk.cluster.port.messages import JoinRequest
 from husk.cluster.trust import authority
 from husk.cluster.trust.identity import Identity
-from husk.engine.services import joining
+from husk.config import ClusterStoreConfig
+from husk.engine.services import enrolment, joining
+from husk.engine.services.cluster import store_of
+from husk.engine.services.enrolment import Noted
 from husk.engine.services.joining import Wish
 from husk.engine.services.node import ManagerStatus, Node, NodeDescription
 from husk.engine.services.office import SwarmOffice
 from husk.engine.services.settings import NodeSpec
-from husk.engine.services.swarm import Membership
+from husk.engine.services.swarm import MEMBERSHIP, SELF, Membership
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
-from tests.support.waiting import soon
+from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_nodes import worker
 
@@ -147,6 +150,10 @@ async def test_a_worker_that_cannot_be_promoted_works_on(tmp_path: Path) -> None
         with pytest.raises(Unavailable, match="share an etcd"):
             await other.enrolment._rise()
         assert other.cluster.worker == place and other.enrolment.worker is first
+        # The swarm has changed its mind meanwhile.
+        first.identity = PortedSwarm().identity("n", "worker")  # type: ignore[union-attr, misc]
+        await other.enrolment._rise()
+        assert other.enrolment.worker is first
         await other.services.close()
 
 
@@ -171,15 +178,15 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
         standing = room.enrolment.standing()
         seen.append((room.cluster.active, standing and standing.managers))
 
-    async def laid_down() -> None:
+    async def laid_down(noted: Noted) -> None:
         look()
-        await lay_down()
+        await lay_down(noted)
         room.store.alone(room.store.store)
         look()
 
-    async def enrolled(membership: Membership) -> None:
+    async def enrolled(membership: Membership, *, happened: bool = False) -> None:
         look()
-        await enrol(membership)
+        await enrol(membership, happened=happened)
         look()
 
     monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
@@ -198,14 +205,14 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
     await demote(room, monkeypatch)
     enrol, tries = room.cluster.enrol, list[Membership]()
 
-    async def laid_down() -> None:
+    async def laid_down(noted: Noted) -> None:
         room.store.alone(room.store.store)
 
-    async def enrolled(membership: Membership) -> None:
+    async def enrolled(membership: Membership, *, happened: bool = False) -> None:
         tries.append(membership)
         if len(tries) == 1:
             raise Unavailable("no space left on device")
-        await enrol(membership)
+        await enrol(membership, happened=happened)
 
     monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
     monkeypatch.setattr(room.cluster, "enrol", enrolled)
@@ -218,6 +225,163 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
     await room.enrolment._step_down()  # nothing is left to do
     assert len(tries) == 2
     await room.services.close()
+
+
+class FakeShared:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def take_part(self, node_id: str) -> None:
+        self.told.append("take part")
+
+    async def part(self) -> None:
+        self.told.append("part")
+
+    async def close(self) -> None:
+        self.told.append("close")
+
+
+@pytest.fixture
+async def sharing(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> FakeShared:
+    """This manager has a member of etcd, which it does not ask for anything."""
+    shared = FakeShared()
+
+    async def nobody_left() -> None:
+        """The other managers forget it."""
+
+    monkeypatch.setattr(room.council, "depart", nobody_left)
+    await room.cluster.note_store(room.council.where([Endpoint("192.0.2.1", 2379)]), {})
+    room.enrolment.shared = shared  # type: ignore[assignment]
+    return shared
+
+
+def placed(state: StateStore) -> Membership:
+    """This host's place, as the next daemon would find it."""
+    return state.records(MEMBERSHIP, Membership)[SELF]
+
+
+async def test_a_failure_in_laying_down_is_gone_on_from(
+    room: SwarmRoom, sharing: FakeShared, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await demote(room, monkeypatch)
+    found, faults = list[tuple[str, str]](), iter([OSError("busy"), None])
+
+    def wipe() -> None:
+        found.append((placed(state).role, placed(state).store))
+        if (fault := next(faults)) is not None:
+            raise fault
+
+    monkeypatch.setattr(enrolment, "AGAIN", 0.01)
+    monkeypatch.setattr(room.council, "_wipe", wipe)
+    room.enrolment.demoted()
+    await until_async(lambda: room.enrolment.worker is not None, "it works")
+    # A daemon that dies meanwhile is a worker when it is back, and misses no file.
+    assert found == [("worker", "")] * 2
+    assert sharing.told == ["part", "part", "close"] and room.enrolment.shared is None and not room.store.shared
+    assert room.cluster.between is None and room.cluster.worker is not None and not room.store.nodes
+    await room.services.close()
+
+
+@pytest.mark.usefixtures("sharing")
+async def test_who_leaves_asks_for_no_store_after_a_crash(
+    room: SwarmRoom, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[tuple[str, object]]()
+    monkeypatch.setattr(room.council, "_wipe", lambda: found.append((placed(state).store, placed(state).others)))
+    await room.enrolment.lay_down(heard=False)
+    assert found == [("", None)] and store_of(state) is None
+
+
+async def test_records_that_are_moved_stay_where_they_are_if_whoever_asked_leaves(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new manager's connection breaks when the records are in etcd, and in SQLite no more."""
+    shared, moved, go_on, dropped = FakeShared(), asyncio.Event(), asyncio.Event(), list[str]()
+    where = room.council.where([Endpoint("192.0.2.1", 2379)])
+
+    async def begun() -> ClusterStoreConfig:
+        return where
+
+    async def move(*_: object) -> FakeShared:
+        await room.cluster.note_store(where, {})
+        moved.set()
+        await go_on.wait()
+        return shared
+
+    async def drop() -> None:
+        dropped.append("all")
+
+    monkeypatch.setattr(room.council, "begin", begun)
+    monkeypatch.setattr(room.council, "drop", drop)
+    monkeypatch.setattr(enrolment, "move", move)
+    asking = soon(room.enrolment.several())
+    await moved.wait()
+    asking.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert dropped == [] and room.enrolment.shared is shared  # type: ignore[comparison-overlap]
+    await room.enrolment.several()
+    assert dropped == []
+
+
+@pytest.mark.parametrize("fails", ["begin", "move"])
+async def test_an_etcd_that_cannot_be_begun_leaves_nothing(
+    room: SwarmRoom, fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped = list[str]()
+
+    async def failing(*_: object) -> None:
+        raise Unavailable("etcd is not ready")
+
+    async def fine() -> ClusterStoreConfig:
+        return room.council.where([Endpoint("192.0.2.1", 2379)])
+
+    async def drop() -> None:
+        dropped.append("all")
+
+    monkeypatch.setattr(room.council, "begin", failing if fails == "begin" else fine)
+    monkeypatch.setattr(enrolment, "move", failing)
+    monkeypatch.setattr(room.council, "drop", drop)
+    with pytest.raises(Unavailable, match="not ready"):
+        await room.enrolment.several()
+    assert dropped == ["all"] and room.enrolment.shared is None
+
+
+@pytest.mark.usefixtures("joined")
+async def test_a_manager_that_loses_the_store_as_it_joins_has_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its member of etcd is there already, and the records are followed."""
+    with closing(StateStore.open(tmp_path / "other.db")) as state:
+        (tmp_path / "other").mkdir()
+        other = SwarmRoom(tmp_path / "other", state, "beta")
+        shared, wiped = FakeShared(), list[str]()
+
+        async def enter(managers: object, identity: object) -> tuple[Entered, bytes]:
+            return Entered(b"k" * 32, b"", "192.0.2.9", b"", b"", ("192.0.2.1:2379",)), b""
+
+        async def bring(node: str, *_: object) -> FakeShared:
+            await other.cluster.note_store(other.council.where([Endpoint("192.0.2.9", 2379)]), {})
+            return shared
+
+        async def away(*_: object) -> None:
+            raise Unavailable("the cluster store has lost the majority")
+
+        async def departed() -> None:
+            wiped.append("departed")
+
+        monkeypatch.setattr(other.enrolment, "_enter", enter)
+        monkeypatch.setattr(other.enrolment, "_bring_member", bring)
+        monkeypatch.setattr(other.council, "depart", departed)
+        monkeypatch.setattr(other.council, "_wipe", lambda: wiped.append(placed(state).store))
+        monkeypatch.setattr(other.store, "refresh", away)
+        with pytest.raises(Unavailable, match="majority"):
+            await other.enrolment.join(WISH)
+        assert wiped == ["departed", ""] and shared.told == ["part", "close"] and other.enrolment.shared is None
+        assert not other.cluster.node_id and not list((tmp_path / "other").iterdir())
+        await other.services.close()
 
 
 async def demote(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from husk.cluster.records import Put
+from husk.cluster.records import Delete, Put
 from husk.config import ClusterStoreConfig
 from husk.engine.services import open_store
 from husk.engine.services.cluster import store_of
@@ -134,6 +134,27 @@ async def test_a_move_that_dies_has_the_one_store_or_the_other(
     assert await target.get("service", "new") is not None
     await again.services.enrolment.move_to(where)
     await again.services.close()
+
+
+async def test_copies_that_cannot_be_dropped_do_not_undo_a_move(
+    tmp_path: Path, state: StateStore, target: Fragile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_store, "open_store", lambda config: target)
+    room = SwarmRoom(tmp_path, state)
+    await room.init()
+    commit = EmbeddedStore.commit
+
+    async def read_only(store: EmbeddedStore, *steps: Any, **how: Any) -> int:
+        if store is not target and any(isinstance(step, Delete) for step in steps):
+            raise DiskFault("the disk cannot be written")
+        return await commit(store, *steps, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddedStore, "commit", read_only)
+        await room.services.enrolment.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+    assert room.enrolment.shared is not None and room.store.shared and store_of(state) is not None
+    assert state.load("swarm"), "the next start drops them"
+    await room.services.close()
 
 
 async def test_what_cannot_be_written_down_is_not_moved(
