@@ -58,6 +58,7 @@ def swarm(disk: SmallDisk) -> Iterator[Nodes]:
     with Hosts(SIZE) as hosts, Nodes(hosts, managers=3, options={2: {"data_root": disk.root / "data"}}) as nodes:
         nodes.form()
         nodes.first.docker("service", "create", *SLEEPER, "--name", "web", "--replicas", str(SIZE), *PROGRAM)
+        until(lambda: len(homes(nodes.first, "web")) == SIZE, "its tasks")
         yield nodes
 
 
@@ -67,6 +68,8 @@ def nodes(swarm: Nodes) -> Iterator[Nodes]:
     until(swarm.settled, "that all are ready")
     if not spread(swarm):
         again(swarm.first, "web")
+        # Tasks are spread from time to time on the way, too.
+        until(lambda: updated(swarm.first, "web"), "new tasks for all")
     until(lambda: spread(swarm), "a task on each")
     yield swarm
     swarm.hosts.mend()
