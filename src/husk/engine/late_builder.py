@@ -58,7 +58,8 @@ def late_builder(
     """It is closed with the stack, if it was ever made. Has the power held since the last daemon ran?"""
 
     async def make() -> "Builder":
-        from husk.engine.builder.assemble import Surroundings, open_builder
+        from husk.engine.builder.assemble import open_builder
+        from husk.engine.builder.surroundings import Surroundings
 
         return await open_builder(
             Surroundings(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import pytest
 
-from husk.api.buildkit.messages import control, gateway, ops
+from husk.api.buildkit.messages import containers, control, gateway, ops
 from husk.errors import InvalidParameter
 from husk.rpc.protobuf import Int32, Message, Uint32
 
@@ -69,5 +69,5 @@ def test_messages_of_builds_come_back() -> None:
     inner = ops.Definition(definition=[b"op"], metadata={"sha256:x": ops.OpMetadata(caps={"file": True})})
     solve = control.SolveRequest(ref="r", definition=inner, frontend_inputs={"context": inner})
     assert control.SolveRequest.decode(solve.encode()) == solve
-    message = gateway.ExecMessage(process_id="p", done=gateway.Empty())
-    assert gateway.ExecMessage.decode(message.encode()) == message
+    message = containers.ExecMessage(process_id="p", done=gateway.Empty())
+    assert containers.ExecMessage.decode(message.encode()) == message

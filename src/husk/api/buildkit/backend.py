@@ -2,22 +2,25 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from husk.config import CacheRule
-from husk.engine.builder.gateway_frontend import Bridge
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.http_source import Found
-from husk.engine.builder.jobs import Job, Question
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.results import Question
 from husk.engine.builder.sessions import Sessions
 from husk.engine.model.filters import Filters
 from husk.registry.manifest import Platform
+
+if TYPE_CHECKING:
+    from husk.engine.builder.gateway_frontend import Bridge
+    from husk.engine.builder.git_source import Resolved
+    from husk.engine.builder.seen_files import Found
 
 
 class Choice(Struct, frozen=True):
@@ -107,11 +110,11 @@ class Backend(Protocol):
         """What an image of a client's OCI layout is."""
         ...
 
-    async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
+    async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> "Resolved":
         """What a repository's name stands for now."""
         ...
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> Found:
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> "Found":
         """What an address of the web has now."""
         ...
 
@@ -127,7 +130,7 @@ class Backend(Protocol):
 
     def workers(self) -> Sequence[Worker]: ...
 
-    def serve_frontends(self, bridge: Bridge, /) -> None:
+    def serve_frontends(self, bridge: "Bridge", /) -> None:
         """Who answers the calls of frontends that are images, from now on."""
         ...
 

@@ -14,8 +14,8 @@ from husk.api.buildkit.messages.common import Status, timestamp
 from husk.api.buildkit.messages.ops import Definition
 from husk.api.buildkit.serve import Metadata, answer, tell
 from husk.config import CacheRule
-from husk.engine.builder.jobs import Question
 from husk.engine.builder.prune import Item
+from husk.engine.builder.results import Question
 from husk.engine.builder.status import StatusLog
 from husk.errors import HuskError, NotFound, NotImplementedYet
 from husk.rpc.grpc.connection import Handler

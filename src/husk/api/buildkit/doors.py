@@ -9,15 +9,15 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from husk.api.buildkit.backend import Backend
 from husk.api.buildkit.control import Control
 from husk.api.buildkit.frontends import FrontendBridge, health
 from husk.api.buildkit.gateway import Gateway
-from husk.api.buildkit.history_content import HistoryContent
 from husk.api.buildkit.messages.common import HealthCheckRequest
 from husk.api.buildkit.messages.session import BytesMessage
-from husk.api.buildkit.posted import PostedBuilds
 from husk.api.buildkit.serve import answer, router
 from husk.engine.builder.sessions import Sessions
 from husk.rpc.grpc.connection import Bytes, Connection
@@ -25,8 +25,12 @@ from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2.core import Limits
 
+if TYPE_CHECKING:
+    from husk.api.buildkit.posted import PostedBuilds
+
 Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
 
+_CONTENT = "/containerd.services.content.v1.Content"
 # What one message of a stream within a stream carries.
 _PIECE = 1 << 20
 
@@ -39,17 +43,22 @@ class BuildkitServer:
         self._backend = backend
         self._attach = attach
         self.control = control = Control(backend)
-        self.posted = PostedBuilds(backend, control)
         backend.serve_frontends(FrontendBridge(backend, control))
         self._handler = router(
             {
                 **control.methods,
                 **Gateway(backend, control).methods,
-                **HistoryContent(control.history).methods,
+                **dict.fromkeys((f"{_CONTENT}/Info", f"{_CONTENT}/Read"), self._content),
                 "/moby.buildkit.v1.Control/Session": self._session_within,
                 "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
             }
         )
+
+    @cached_property
+    def posted(self) -> "PostedBuilds":
+        from husk.api.buildkit.posted import PostedBuilds
+
+        return PostedBuilds(self._backend, self.control)
 
     async def serve(self, below: Bytes) -> None:
         """Answer a client's calls until it goes; what it waits for ends with it."""
@@ -58,6 +67,11 @@ class BuildkitServer:
 
     async def session(self, below: Bytes, headers: Mapping[str, Sequence[str]]) -> None:
         await self._attach(below, headers, self._backend.sessions)
+
+    async def _content(self, stream: ServerStream) -> None:
+        from husk.api.buildkit.history_content import HistoryContent
+
+        await HistoryContent(self.control.history).methods[stream.path](stream)
 
     async def _session_within(self, stream: ServerStream) -> None:
         await self.session(_BytesOfStream(stream), stream.metadata)

@@ -2,25 +2,28 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from husk.api.buildkit import llb_read
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
 from husk.api.buildkit.messages import ops
-from husk.engine.builder.gateway_frontend import Bridge
-from husk.engine.builder.git_source import Resolved
 from husk.engine.builder.graph import Graph
-from husk.engine.builder.http_source import Found
+from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
-from husk.engine.builder.remote.imports import CacheSource
 from husk.engine.builder.service import Builder, Entry
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest
 from husk.engine.model.filters import Filters
 from husk.registry.manifest import Platform
+
+if TYPE_CHECKING:
+    from husk.engine.builder.gateway_frontend import Bridge
+    from husk.engine.builder.git_source import Resolved
+    from husk.engine.builder.seen_files import Found
 
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
 """With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""
@@ -71,10 +74,10 @@ class EngineBackend:
         found = await self._builder.resolve_layout(job, source, platform, shown_as)
         return ResolvedImage(found.reference, found.digest, found.config)
 
-    async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
+    async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> "Resolved":
         return await self._builder.resolve_git(job, source, shown_as)
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> Found:
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> "Found":
         return await self._builder.resolve_file(job, source, shown_as)
 
     async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
@@ -96,7 +99,7 @@ class EngineBackend:
             ),
         ]
 
-    def serve_frontends(self, bridge: Bridge, /) -> None:
+    def serve_frontends(self, bridge: "Bridge", /) -> None:
         self._builder.understand(bridge, _definition)
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:

@@ -5,8 +5,9 @@ Which build a call belongs to is in a header of it.
 
 import stat
 from functools import cache
+from typing import TYPE_CHECKING
 
-from husk.api.buildkit import capabilities, llb_read, llb_write, processes
+from husk.api.buildkit import capabilities, llb_read, llb_write
 from husk.api.buildkit.backend import Backend, FileStat
 from husk.api.buildkit.control import Control, worker_record
 from husk.api.buildkit.errors import failed_build, from_status
@@ -14,18 +15,21 @@ from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.common import Timestamp
 from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.serve import Metadata, answer
-from husk.engine.builder.git_source import Resolved
 from husk.engine.builder.graph import SourceFile
-from husk.engine.builder.http_source import Found
-from husk.engine.builder.jobs import Job, Question, Result
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import Source
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.results import Question, Result
 from husk.engine.builder.status import WarningTold
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.web import seconds_of
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.stream import ServerStream
+
+if TYPE_CHECKING:
+    from husk.engine.builder.git_source import Resolved
+    from husk.engine.builder.seen_files import Found
 
 _SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 BUILD_ID = "buildkit-controlapi-buildid"
@@ -70,9 +74,7 @@ class Gateway:
             "Evaluate": answer(gateway.EvaluateRequest, self.evaluate),
             "Warn": answer(gateway.WarnRequest, self.warn),
         }
-        served["NewContainer"] = answer(gateway.NewContainerRequest, self.new_container)
-        served["ReleaseContainer"] = answer(gateway.ReleaseContainerRequest, self.release_container)
-        served["ExecProcess"] = self.exec_process
+        served |= dict.fromkeys(("NewContainer", "ReleaseContainer", "ExecProcess"), self._processes)
         return {f"{_SERVICE}/{name}": handler for name, handler in served.items()}
 
     async def _job(self, metadata: Metadata) -> Job:
@@ -153,16 +155,11 @@ class Gateway:
 
     # --- processes ---------------------------------------------------------------------------------------------------
 
-    async def new_container(self, request: gateway.NewContainerRequest, metadata: Metadata) -> gateway.Empty:
-        await processes.new_container(await self._job(metadata), request)
-        return gateway.Empty()
+    async def _processes(self, stream: ServerStream) -> None:
+        """Few builds have them: what knows them is loaded with the first call."""
+        from husk.api.buildkit import processes
 
-    async def release_container(self, request: gateway.ReleaseContainerRequest, metadata: Metadata) -> gateway.Empty:
-        await (await self._job(metadata)).containers.release(request.container_id)
-        return gateway.Empty()
-
-    async def exec_process(self, stream: ServerStream) -> None:
-        await processes.exec_process(stream, await self._job(stream.metadata))
+        await processes.serve(stream, await self._job(stream.metadata))
 
     # --- sources -----------------------------------------------------------------------------------------------------
 
@@ -246,12 +243,12 @@ def _capabilities() -> bytes:
     return gateway.PongResponse(frontend_caps=frontend, llb_caps=llb).encode()
 
 
-def _git(found: Resolved) -> gateway.ResolveSourceGitResponse:
+def _git(found: "Resolved") -> gateway.ResolveSourceGitResponse:
     of_tag = found.commit if found.commit != found.id else ""
     return gateway.ResolveSourceGitResponse(found.id, found.reference or found.id, of_tag)
 
 
-def _http(found: Found) -> gateway.ResolveSourceHTTPResponse:
+def _http(found: "Found") -> gateway.ResolveSourceHTTPResponse:
     modified = Timestamp(seconds_of(found.modified)) if found.modified else None
     return gateway.ResolveSourceHTTPResponse(found.digest, found.name, modified)
 

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from husk.api.buildkit import progress
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Status, timestamp
-from husk.engine.builder.jobs import Predicate
 from husk.engine.builder.kept_builds import RECORD
+from husk.engine.builder.results import Predicate
 from husk.engine.builder.status import LogTold, StatusTold, Told, VertexTold, WarningTold
 from husk.engine.model.clock import now_ns
 from husk.errors import InvalidParameter, NotFound

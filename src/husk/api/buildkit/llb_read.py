@@ -11,8 +11,8 @@ from husk.api.buildkit.llb_names import CUSTOM_NAME, name_of
 from husk.api.buildkit.messages import ops
 from husk.engine.builder import operations as ours
 from husk.engine.builder.graph import Graph, Location, SourceFile
-from husk.engine.builder.jobs import Definition
 from husk.engine.builder.operations import Edge, Operation
+from husk.engine.builder.results import Definition
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 

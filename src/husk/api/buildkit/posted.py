@@ -17,7 +17,7 @@ from husk.api.buildkit import progress
 from husk.api.buildkit.backend import Backend
 from husk.api.buildkit.control import Control
 from husk.api.buildkit.messages import control
-from husk.engine.builder.jobs import DOCKERFILE
+from husk.engine.builder.results import DOCKERFILE
 from husk.engine.model.image import Built, Progress, Traced
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.status import GrpcError

@@ -10,8 +10,9 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from husk.api.buildkit import llb_read
-from husk.api.buildkit.messages import gateway, ops
+from husk.api.buildkit.messages import containers, gateway, ops
 from husk.api.buildkit.messages.common import Status
+from husk.api.buildkit.serve import Metadata, answer
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import NONE, Exec, Mount, Process, SecretVariable
 from husk.engine.builder.steps.held import Descriptor, Pipes, Streams, Talk, Terminal
@@ -27,10 +28,30 @@ _PATIENCE = 1.0
 # Messages of input that a process has not read yet.
 _MOST_WAITING = 64
 
-Send = Callable[[gateway.ExecMessage], Awaitable[None]]
+Send = Callable[[containers.ExecMessage], Awaitable[None]]
 
 
-async def new_container(job: Job, request: gateway.NewContainerRequest) -> None:
+async def serve(stream: ServerStream, job: Job) -> None:
+    """Answer one of these calls for a build."""
+
+    async def add(request: containers.NewContainerRequest, metadata: Metadata) -> gateway.Empty:
+        await _new_container(job, request)
+        return gateway.Empty()
+
+    async def release(request: containers.ReleaseContainerRequest, metadata: Metadata) -> gateway.Empty:
+        await job.containers.release(request.container_id)
+        return gateway.Empty()
+
+    match stream.path.rpartition("/")[2]:
+        case "NewContainer":
+            await answer(containers.NewContainerRequest, add)(stream)
+        case "ReleaseContainer":
+            await answer(containers.ReleaseContainerRequest, release)(stream)
+        case _:
+            await _exec_process(stream, job)
+
+
+async def _new_container(job: Job, request: containers.NewContainerRequest) -> None:
     mounts: list[Mount] = []
     inputs: list[str] = []
     for message in request.mounts:
@@ -69,19 +90,19 @@ def _with_input(message: ops.Mount, place: int) -> ops.Mount:
     )
 
 
-async def exec_process(stream: ServerStream, job: Job) -> None:
+async def _exec_process(stream: ServerStream, job: Job) -> None:
     """Serve one stream until its client ends it; the processes that it has started end with it."""
     tasks = Tasks()
     sending = asyncio.Lock()
     processes: dict[str, _Process] = {}
 
-    async def send(message: gateway.ExecMessage) -> None:
+    async def send(message: containers.ExecMessage) -> None:
         async with sending:
             await stream.send(message.encode())
 
     try:
         while (data := await stream.recv()) is not None:
-            message = gateway.ExecMessage.decode(data)
+            message = containers.ExecMessage.decode(data)
             if not message.process_id:
                 raise InvalidParameter("ProcessID required")
             if message.init is not None:
@@ -100,7 +121,7 @@ async def exec_process(stream: ServerStream, job: Job) -> None:
 
 
 class _Process:
-    def __init__(self, job: Job, id: str, init: gateway.InitMessage, send: Send) -> None:
+    def __init__(self, job: Job, id: str, init: containers.InitMessage, send: Send) -> None:
         meta = init.meta or ops.Meta()
         process = llb_read.process(meta)
         env = process.env if not init.tty or _names_terminal(process.env) else [*process.env, "TERM=xterm"]
@@ -141,9 +162,9 @@ class _Process:
             while not waiting.empty():
                 waiting.get_nowait()
         for fd in (one for one in self._init.fds if one != _STDIN):
-            await self._tell(gateway.ExecMessage(file=gateway.FdMessage(fd, eof=True)))
-        await self._tell(gateway.ExecMessage(exit=gateway.ExitMessage(code, status)))
-        await self._tell(gateway.ExecMessage(done=gateway.Empty()))
+            await self._tell(containers.ExecMessage(file=containers.FdMessage(fd, eof=True)))
+        await self._tell(containers.ExecMessage(exit=containers.ExitMessage(code, status)))
+        await self._tell(containers.ExecMessage(done=gateway.Empty()))
 
     async def _talk_with(self, streams: Streams, tasks: Tasks) -> int:
         talk = self._held.talk(
@@ -154,7 +175,7 @@ class _Process:
         )
         running = tasks.spawn(talk.run(), "process", awaited=True)
         tasks.spawn(self._pass_signals(talk), "signals of a process")
-        await self._tell(gateway.ExecMessage(started=gateway.Empty()))
+        await self._tell(containers.ExecMessage(started=gateway.Empty()))
         if not await _opened(streams, running):
             return await running
         if _STDIN in self._init.fds:
@@ -170,7 +191,7 @@ class _Process:
             raise Conflict("the container was released")
         return running.result()
 
-    async def told(self, message: gateway.ExecMessage) -> None:
+    async def told(self, message: containers.ExecMessage) -> None:
         """What the client says to the process; to one that has ended, nothing is said."""
         if message.file is not None:
             await self._take(message.file)
@@ -185,7 +206,7 @@ class _Process:
             if not self._ended.is_set():
                 await self._signals.put(number)
 
-    async def _take(self, file: gateway.FdMessage) -> None:
+    async def _take(self, file: containers.FdMessage) -> None:
         if file.fd != _STDIN:
             raise InvalidParameter(f"nothing can be written to descriptor {file.fd}")
         # It waits while the process does not read, and no longer than that lives.
@@ -208,9 +229,9 @@ class _Process:
     async def _read(self, fd: int, source: Descriptor) -> None:
         while data := await source.read():
             if fd in self._init.fds:
-                await self._tell(gateway.ExecMessage(file=gateway.FdMessage(fd, data=data)))
+                await self._tell(containers.ExecMessage(file=containers.FdMessage(fd, data=data)))
 
-    async def _tell(self, message: gateway.ExecMessage) -> None:
+    async def _tell(self, message: containers.ExecMessage) -> None:
         message.process_id = self._id
         try:
             await self._send(message)

@@ -12,24 +12,22 @@ import json
 import posixpath
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, structs
 
 from husk import ignore
-from husk.engine.builder import failure, given, layout_source, remote_context, syntax
-from husk.engine.builder.dockerfile import contexts, questions
-from husk.engine.builder.dockerfile.checks import Checks, Warning
+from husk.engine.builder import failure, given, remote_context, syntax
+from husk.engine.builder.dockerfile import contexts
+from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, RemoteContext
-from husk.engine.builder.dockerfile.parse import parse
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, RemoteContext
 from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
-from husk.engine.builder.image_source import ImageSource
-from husk.engine.builder.interfaces import Elsewhere
-from husk.engine.builder.layout_source import LayoutSource
+from husk.engine.builder.image_source import DescribedImage, ImageSource
+from husk.engine.builder.interfaces import Elsewhere, Watcher
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.refs import Ref
@@ -45,6 +43,9 @@ from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 from husk.tasks import Tasks
 
+if TYPE_CHECKING:
+    from husk.engine.builder.dockerfile.questions import Answer
+
 IGNORE_FILE = ".dockerignore"
 # What clients may count on, by BuildKit's names.
 CAPABILITIES = tuple(
@@ -58,6 +59,12 @@ class Files(Protocol):
     """The files of stacks: `husk.storage`."""
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
+
+
+class Layouts(Protocol):
+    """Images in OCI layouts of clients: `layout_source`."""
+
+    async def describe_named(self, text: str, platform: Platform, watcher: Watcher, /) -> DescribedImage: ...
 
 
 class Asker(Struct, frozen=True):
@@ -84,13 +91,13 @@ class FrontendResult(Struct, frozen=True):
     source: SourceFile
     warnings: list[Warning]
     epoch: int | None = None
-    answer: questions.Answer | None = None  # to a question about the Dockerfile: then nothing is built
+    answer: "Answer | None" = None  # to a question about the Dockerfile: then nothing is built
     syntax: Syntax | None = None  # another frontend that is to read the file
     notice: str = ""  # a warning about the file as a whole
 
 
 class DockerfileFrontend:
-    def __init__(self, solver: Solver, files: Files, images: ImageSource, layouts: LayoutSource) -> None:
+    def __init__(self, solver: Solver, files: Files, images: ImageSource, layouts: Callable[[], Layouts]) -> None:
         self._solver = solver
         self._files = files
         self._images = images
@@ -112,7 +119,9 @@ class DockerfileFrontend:
         _check_capabilities(attributes)
         if wanted.request:
             options = structs.replace(wanted.options, ignore=_ignored(patterns))
-            answer = await _answer(wanted.request, text, options, sources, source)
+            from husk.engine.builder.answers import answer_to
+
+            answer = await answer_to(wanted.request, text, options, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
         built, warnings = [], []
         for platform in wanted.platforms or [host_platform()]:
@@ -148,31 +157,6 @@ def _check_capabilities(attributes: Mapping[str, str]) -> None:
     for name in attributes.get("frontend.caps", "").split(","):
         if (name := name.partition("+")[0].strip()) and name not in CAPABILITIES:
             raise failure.MissingCapability(name)
-
-
-async def _answer(
-    request: str, text: str, options: Options, sources: "_Sources", source: SourceFile
-) -> questions.Answer:
-    """The answer to a question about a Dockerfile. What is wrong with the file is part of what a check says."""
-    if request not in questions.QUESTIONS:
-        raise failure.UnknownQuestion(request)
-    if request == questions.DESCRIBE:
-        return questions.described()
-    if request == questions.LINT:
-        checks, wrong = Checks(), None
-        options = structs.replace(options, all_stages=not options.target)
-        try:
-            await convert(text, options, sources, file_name=source.name, checks=checks)
-        except DockerfileError as error:
-            wrong = error
-        return questions.lint(source, checks.warnings, wrong)
-    try:
-        if request == questions.TARGETS:
-            return questions.targets(source, parse(text))
-        result = await convert(text, options, sources, file_name=source.name)
-        return questions.outlined(source, parse(text), options.target, result)
-    except DockerfileError as error:
-        raise failure.of_dockerfile(error, source) from None
 
 
 class _Loader:
@@ -278,7 +262,7 @@ class _Sources:
     def __init__(
         self,
         images: ImageSource,
-        layouts: LayoutSource,
+        layouts: Callable[[], Layouts],
         wanted: FrontendOptions,
         asker: Asker,
         patterns: Sequence[str],
@@ -333,7 +317,7 @@ class _Sources:
                 return NamedContext(source)
             case "oci-layout":
                 with Shown(self._asker, f"[context {key}] load metadata for {rest}") as watcher:
-                    found = await self._layouts.describe(layout_source.named(rest), platform, watcher)
+                    found = await self._layouts().describe_named(rest, platform, watcher)
                 return NamedContext(Source(f"docker-image://{found.reference}"), read_config(found.config))
             case _:
                 raise InvalidParameter(f"unsupported context source {kind} for {key}")

@@ -18,8 +18,9 @@ from husk.engine.builder.failure import MissingCapability
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.image_source import ImageSource
-from husk.engine.builder.jobs import Definition, Job, Question, Result
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import Edge, Exec, Mount, Operation, Process, Source
+from husk.engine.builder.results import Definition, Question, Result
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.steps.held import Held, Talk
 from husk.engine.model.container_config import ContainerConfig

@@ -27,7 +27,6 @@ from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.repositories import Repository, Wanted
 
-SCHEME = git_refs.SCHEME
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHECKSUM = re.compile(r"[0-9a-fA-F]{1,64}")
 _HEAD_BRANCH = re.compile(r"^ref: (refs/heads/\S+)\tHEAD$", re.MULTILINE)

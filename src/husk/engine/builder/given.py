@@ -3,12 +3,10 @@ result of another build, takes part in a graph."""
 
 from msgspec import Struct
 
-from husk.engine.builder import stacks
+from husk.engine.builder import schemes, stacks
 from husk.engine.builder.operations import Source
 from husk.engine.builder.solver import Watcher
 from husk.registry.manifest import Platform
-
-SCHEME = "stack"
 
 
 class Given(Struct, frozen=True):
@@ -28,8 +26,8 @@ class GivenStacks:
 
 
 def source_of(stack: str) -> Source:
-    return Source(f"{SCHEME}://{stack}")
+    return Source(f"{schemes.GIVEN}://{stack}")
 
 
 def stack_of(source: Source) -> str:
-    return source.identifier.removeprefix(f"{SCHEME}://")
+    return source.identifier.removeprefix(f"{schemes.GIVEN}://")

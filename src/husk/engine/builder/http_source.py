@@ -27,7 +27,6 @@ from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.registry.web import seconds_of
 
-SCHEMES = ("http", "https")
 # What a client has under a URL of this host, it gives us over its session.
 OF_CLIENT = "buildkit-session"
 _NAMELESS = "download"

@@ -7,19 +7,17 @@ The classic door pulls images instead, as dockerd's does.
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from husk.engine.builder import stacks
+from husk.engine.builder import schemes, stacks
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.registry_login import login_at
-from husk.engine.builder.remote.op_digests import source_digest
 from husk.engine.builder.solver import Watcher
-from husk.engine.images.fetch import LayerFetcher, WantedLayer
 from husk.engine.images.make import chain_ids, read_config
-from husk.engine.images.pull import resolve
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -30,7 +28,9 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import ImageManifest, Platform, host_platform
 from husk.registry.reference import Reference
 
-SCHEME = "docker-image"
+if TYPE_CHECKING:
+    from husk.engine.images.fetch import WantedLayer
+
 # What is known of images in registries, by digests: a build asks several times for each.
 _MOST_KNOWN = 200
 # Configurations of images that are here: how many are kept in memory, and how large ones.
@@ -65,7 +65,9 @@ class RemoteImage(Struct, frozen=True):
     manifest: ImageManifest
 
     @property
-    def layers(self) -> list[WantedLayer]:
+    def layers(self) -> "list[WantedLayer]":
+        from husk.engine.images.fetch import WantedLayer
+
         diff_ids = read_config(self.config).rootfs.diff_ids
         return [WantedLayer(*pair) for pair in zip(self.manifest.layers, diff_ids, strict=True)]
 
@@ -85,6 +87,8 @@ class ImageSource:
 
     async def portable_keys(self, source: Source, platform: Platform | None, watcher: Watcher) -> list[str]:
         """The digests by which BuildKit knows the file system of an image."""
+        from husk.engine.builder.remote.op_digests import source_digest
+
         found = await self._have(_name_of(source), platform, watcher)
         chain = chain_ids([one.diff_id for one in found.layers]) if isinstance(found, RemoteImage) else found.chain_ids
         return [source_digest(chain[-1])] if chain else []
@@ -97,9 +101,8 @@ class ImageSource:
         chain = chain_ids([one.diff_id for one in found.layers])
         auth = login_at(found.reference, watcher.session)
         async with self._store.pins.hold(chain):
-            fetcher: LayerFetcher = self._images.fetcher
             registry, reference = self._registry, found.reference
-            await fetcher.fetch(
+            await self._images.fetcher.fetch(
                 found.layers, lambda one, again: registry.blob(reference, one, auth, again), Told(watcher).report
             )
             assert self._store.held is not None
@@ -155,6 +158,8 @@ class ImageSource:
         pinned = Reference(reference.domain, reference.path, reference.tag, fetched.descriptor.digest)
         key = pinned.digest, str(platform)
         if key not in self._known:
+            from husk.engine.images.pull import resolve
+
             _, manifest, _ = await resolve(self._registry, reference, fetched, str(platform), auth)
             config = await self._registry.blob_bytes(reference, manifest.config, auth)
             if len(read_config(config).rootfs.diff_ids) != len(manifest.layers):
@@ -193,7 +198,7 @@ class Told:
 
 
 def _name_of(source: Source) -> str:
-    return source.identifier.removeprefix(f"{SCHEME}://")
+    return source.identifier.removeprefix(f"{schemes.IMAGE}://")
 
 
 def credentials_in(known: dict[str, Credentials]) -> CredentialsFor:

@@ -1,6 +1,6 @@
 """What the solver works with and asks of others: records, the cache, whoever carries operations out, clients."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -27,6 +27,13 @@ class Record(Struct, frozen=True):
     type: str = "regular"
     absent: bool = False
     times: dict[str, int] = {}
+
+
+class CacheSource(Struct, frozen=True):
+    """A cache that is elsewhere, as a client names it."""
+
+    kind: str
+    attributes: Mapping[str, str] = {}
 
 
 class Cache(Protocol):

@@ -6,20 +6,23 @@ They are there until they are released, or the build ends: then all that runs in
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import TYPE_CHECKING
 
 from husk.engine.builder.operations import Exec
 from husk.engine.builder.sessions import Session
-from husk.engine.builder.steps.held import Held
 from husk.engine.builder.steps.plan import check_body
 from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.tasks import Tasks
 
+if TYPE_CHECKING:
+    from husk.engine.builder.steps.held import Held
+
 MOST = 32
 
 Hold = Callable[
     [Exec, Sequence[str], Session | None, Platform | None],
-    AbstractAsyncContextManager[Held],
+    "AbstractAsyncContextManager[Held]",
 ]
 
 
@@ -52,7 +55,7 @@ class JobContainers:
                 held = await stack.enter_async_context(self._hold(body, inputs, self._session, platform))
                 self._held[id] = held, stack.pop_all()
 
-    def get(self, id: str) -> Held:
+    def get(self, id: str) -> "Held":
         if id not in self._held:
             raise NotFound(f'container "{id}" previously released or not created')
         return self._held[id][0]

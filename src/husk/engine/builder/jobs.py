@@ -10,23 +10,22 @@ result (`give`, awaited by `given`). That is how buildx builds.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from husk.engine.builder import failed_steps
 from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, of_vertex
-from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
-from husk.engine.builder.graph import Graph, Location, SourceFile
+from husk.engine.builder.frontend import Asker, DockerfileFrontend
+from husk.engine.builder.graph import Location, SourceFile
 from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.job_containers import Hold, JobContainers
-from husk.engine.builder.operations import Edge
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.remains import Remains
+from husk.engine.builder.results import DOCKERFILE, GATEWAY, Definition, Predicate, Question, Result, result_of
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
@@ -34,71 +33,10 @@ from husk.engine.builder.steps.plan import StepFailed, check_granted
 from husk.engine.builder.syntax import Syntax
 from husk.engine.model.clock import now_ns
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
-from husk.registry.manifest import Descriptor, Platform
 
-DOCKERFILE = "dockerfile.v0"
-GATEWAY = "gateway.v0"
-CONFIG = "containerimage.config"
-PLATFORMS = "refs.platforms"
-EPOCH = "source.date.epoch"
 # A client may ask for the status of a build that it is about to begin.
 _PATIENCE = 20.0
 _MOST_ENDED = 100
-
-
-class Definition(Struct, frozen=True):
-    """What is to be made: an edge of a graph, or nothing."""
-
-    graph: Graph
-    edge: Edge | None
-
-
-class Question(Struct, frozen=True, kw_only=True):
-    """What a client wants to have solved: a definition, or what a frontend makes of attributes."""
-
-    definition: Definition | None = None
-    frontend: str = ""
-    attributes: Mapping[str, str] = {}
-    inputs: Mapping[str, Definition] = {}
-    evaluate: bool = False
-
-
-Completed = Callable[[list[Descriptor]], bytes]
-
-
-class Predicate(Struct, frozen=True, kw_only=True):
-    """What is stated about an image, without its name: the exporter makes a statement of it when it knows the digest.
-
-    `inline_only`: it is for an image that goes to a registry or into an archive, and nothing to be asked for alone.
-    `completed` is its body with the layers of the image, as they go out.
-    """
-
-    type: str
-    path: str = ""  # of the file that says it, where it is one
-    body: bytes  # JSON
-    inline_only: bool = False
-    completed: Completed | None = None
-
-
-InlineCache = Callable[[str, Sequence[Descriptor]], Awaitable[bytes | None]]
-"""The cache that goes into an image's configuration: for a platform, by its id, and the layers as they go out."""
-
-
-class Result(Struct, kw_only=True):
-    """Refs by the platforms that they are for, or one ref; and what is known of them.
-
-    `predicates` are by the ids of platforms, as `refs.platforms` in the metadata has them.
-    """
-
-    ref: Ref | None = None
-    refs: dict[str, Ref] = {}
-    metadata: dict[str, bytes] = {}
-    predicates: dict[str, list[Predicate]] = {}
-    inline_cache: InlineCache | None = None
-
-    @property
-    def all(self) -> list[Ref]:
-        return [*([self.ref] if self.ref else []), *self.refs.values()]
 
 
 class ImageFrontends(Protocol):
@@ -114,17 +52,18 @@ class Job:
         session: Session | None,
         solver: Solver,
         frontend: DockerfileFrontend,
-        images: ImageFrontends | None = None,
+        images: Callable[[], ImageFrontends] | None = None,
         log: StatusLog | None = None,
         hold: Hold | None = None,
         entitlements: Collection[str] = (),
-        elsewhere: Callable[[Asker], Elsewhere | None] = lambda asker: None,
+        elsewhere: Callable[[Asker], Elsewhere | None] | None = None,
     ) -> None:
-        """`hold` is what runs processes that somebody talks with, `elsewhere` makes what knows the client's caches."""
+        """`images` makes what runs frontends that are images, `hold` runs processes that somebody talks with,
+        `elsewhere` makes what knows the client's caches."""
         self.id = id
         self.session = session
         self.log = log or StatusLog()
-        self.elsewhere = elsewhere(Asker(self.log, session))
+        self.elsewhere = elsewhere(Asker(self.log, session)) if elsewhere else None
         self.inputs: Mapping[str, Definition] = {}
         self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
         self.started = now_ns()
@@ -148,7 +87,7 @@ class Job:
         elif question.frontend == DOCKERFILE:
             result = await self._dockerfile(question)
         elif question.frontend == GATEWAY and self._images is not None:
-            result = await self._images.solve(self, question)
+            result = await self._images().solve(self, question)
         elif question.frontend:
             raise InvalidParameter(f"failed to find frontend: {question.frontend}")
         else:
@@ -181,7 +120,7 @@ class Job:
             if self._images is None:
                 raise NotImplementedYet(f"the frontend {syntax.image} cannot be run here")
             question = structs.replace(question, frontend=GATEWAY, attributes=attributes)
-            result = await self._images.solve(self, question)
+            result = await self._images().solve(self, question)
             self._answered(question, result)
             return result
         except BuildFailed:
@@ -310,7 +249,7 @@ class Jobs:
         self,
         solver: Solver,
         frontend: DockerfileFrontend,
-        images: ImageFrontends | None = None,
+        images: Callable[[], ImageFrontends] | None = None,
         hold: Hold | None = None,
         remains: Remains | None = None,
     ) -> None:
@@ -328,7 +267,7 @@ class Jobs:
         id: str,
         session: Session | None,
         entitlements: Collection[str] = (),
-        elsewhere: Callable[[Asker], Elsewhere | None] = lambda asker: None,
+        elsewhere: Callable[[Asker], Elsewhere | None] | None = None,
     ) -> Job:
         """`entitlements` is what the client's user allows the build's steps, by BuildKit's names."""
         if not id:
@@ -372,29 +311,3 @@ class Jobs:
                 others.discard(waiter)
                 if not others:
                     del self._waiting[id]
-
-
-def result_of(made: FrontendResult) -> Result:
-    """A Dockerfile's result in the words that exporters and clients know."""
-    if made.answer is not None:
-        return Result(metadata=dict(made.answer))
-    platforms = [_described(built.platform) for built in made.built]
-    metadata = {PLATFORMS: msgspec.json.encode({"Platforms": platforms})}
-    if made.epoch is not None:
-        metadata[EPOCH] = str(made.epoch).encode()
-    if not made.several_platforms:
-        (built,) = made.built
-        metadata[CONFIG] = msgspec.json.encode(built.image)
-        return Result(ref=built.ref, metadata=metadata)
-    refs = {}
-    for built in made.built:
-        refs[str(built.platform)] = built.ref
-        metadata[f"{CONFIG}/{built.platform}"] = msgspec.json.encode(built.image)
-    return Result(refs=refs, metadata=metadata)
-
-
-def _described(platform: Platform) -> dict[str, object]:
-    described = {"architecture": platform.architecture, "os": platform.os}
-    if platform.variant:
-        described["variant"] = platform.variant
-    return {"ID": str(platform), "Platform": described}

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import msgspec
 from msgspec import Struct
 
-from husk.engine.builder import stacks
+from husk.engine.builder import schemes, stacks
 from husk.engine.builder.image_source import DescribedImage, FetchedImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
@@ -24,7 +24,6 @@ from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import ImageManifest, Index, Platform, choose_platform, host_platform, parse_manifest
 from husk.registry.reference import validate_digest
 
-SCHEME = "oci-layout"
 _LARGEST_DOCUMENT = 4 << 20
 _MOST_INDEXES = 3
 
@@ -64,8 +63,12 @@ class LayoutSource:
         image = await self._have(layout, platform, watcher)
         return DescribedImage(image.id, image.id, await self._store.blobs.read(image.id))
 
-    async def resolve(self, layout: Layout, platform: Platform | None, watcher: Watcher) -> DescribedImage:
+    async def describe_named(self, text: str, platform: Platform | None, watcher: Watcher) -> DescribedImage:
+        return await self.describe(named(text), platform, watcher)
+
+    async def resolve(self, source: Source, platform: Platform | None, watcher: Watcher) -> DescribedImage:
         """What the image is, without its layers being fetched."""
+        layout = layout_of(source)
         content = (await self._session(layout, watcher)).content(f"oci:{layout.store}")
         documents = await _documents(content, layout.digest, platform or host_platform())
         return DescribedImage(f"{layout.store}@{layout.digest}", layout.digest, documents.config)
@@ -91,7 +94,7 @@ class LayoutSource:
 
 def layout_of(source: Source) -> Layout:
     """`oci-layout://name@digest`, with the store and the session in attributes."""
-    name, _, digest = source.identifier.removeprefix(f"{SCHEME}://").partition("@")
+    name, _, digest = source.identifier.removeprefix(f"{schemes.LAYOUT}://").partition("@")
     store, session = (source.attributes.get(f"oci.{which}", "") for which in ("store", "session"))
     return _checked(Layout(digest, store or name.partition(":")[0], session))
 

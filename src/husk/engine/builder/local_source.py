@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from husk.engine.builder import schemes
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.sessions import Channel, LocalDirectory, Session, Sessions
@@ -18,8 +19,6 @@ from husk.engine.builder.solver import Watcher
 from husk.errors import InvalidParameter, NotImplementedYet, Unavailable
 from husk.registry.manifest import Platform
 from husk.storage.ahead import AheadTar
-
-SCHEME = "local"
 
 _PATTERNS = {"include": "local.includepattern", "exclude": "local.excludepatterns", "follow": "local.followpaths"}
 # How many bytes more are worth telling.
@@ -116,7 +115,7 @@ class _Transfer:
 
 def name_of(source: Source) -> str:
     """The client's name for the directory. A session's id with something before a colon has its own directories."""
-    name = source.identifier.removeprefix(f"{SCHEME}://")
+    name = source.identifier.removeprefix(f"{schemes.LOCAL}://")
     prefix, _, rest = source.attributes.get("local.session", "").partition(":")
     return f"{prefix}-{name}" if rest else name
 

@@ -5,23 +5,20 @@ import fnmatch
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
 from husk.config import CacheRule, ContainerDefaults
 from husk.engine.builder import remote_context
 from husk.engine.builder.cache import BuildCache
-from husk.engine.builder.classic import DOCKERFILE, ClassicBuilder, ClassicRequest, Report
 from husk.engine.builder.execution import Execution, ReadDefinition
 from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.gateway_frontend import Bridge, GatewayFrontend
-from husk.engine.builder.git_source import GitSource, Resolved
-from husk.engine.builder.http_source import Found, HttpSource
-from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
+from husk.engine.builder.image_source import CredentialsFor, DescribedImage
 from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.kept_builds import KeptBuilds
-from husk.engine.builder.layout_source import LayoutSource, layout_of
+from husk.engine.builder.late_results import LateResults
+from husk.engine.builder.late_sources import LateSources
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Progress as WatchesBuild
 from husk.engine.builder.progress import Status
@@ -38,6 +35,12 @@ from husk.registry.manifest import Platform, host_platform
 from husk.storage.workers.messages import Entry as Entry
 from husk.tasks import Tasks
 from husk.watch import Watch
+
+if TYPE_CHECKING:
+    from husk.engine.builder.classic import ClassicRequest, Report
+    from husk.engine.builder.gateway_frontend import Bridge
+    from husk.engine.builder.git_source import Resolved
+    from husk.engine.builder.seen_files import Found
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +82,7 @@ class _Teller:
 
     session = None
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: "Report") -> None:
         self._report = report
 
     def log(self, data: bytes, *, stderr: bool = False) -> None:
@@ -93,9 +96,7 @@ class Builder:
     def __init__(
         self,
         *,
-        classic: ClassicBuilder,
         jobs: Jobs,
-        gateway: GatewayFrontend,
         execution: Execution,
         kept: KeptBuilds,
         sessions: Sessions,
@@ -103,11 +104,8 @@ class Builder:
         cache: BuildCache,
         pruner: CachePruner,
         contexts: Contexts,
-        bodies: RequestBodies,
-        images: ImageSource,
-        layouts: LayoutSource,
-        git: GitSource,
-        web: HttpSource,
+        sources: LateSources,
+        late: LateResults,
         steps: Steps,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
@@ -117,20 +115,15 @@ class Builder:
     ) -> None:
         """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
         self.jobs = jobs
-        self.gateway = gateway
         self._execution = execution
         self.kept = kept
         self.sessions = sessions
         self._solves = solves
-        self._classic = classic
         self._cache = cache
         self._pruner = pruner
         self._contexts = contexts
-        self.bodies = bodies
-        self._images = images
-        self._layouts = layouts
-        self._git = git
-        self._web = web
+        self._sources = sources
+        self._late = late
         self._steps = steps
         self._registry = registry
         self.rules = rules
@@ -141,9 +134,14 @@ class Builder:
         self._collecting = Tasks()
         self._parts = AsyncExitStack()
 
-    def understand(self, bridge: Bridge, read: ReadDefinition) -> None:
+    @property
+    def bodies(self) -> RequestBodies:
+        """What came with requests, as a source of builds."""
+        return self._sources.bodies
+
+    def understand(self, bridge: "Bridge", read: ReadDefinition) -> None:
         """Who speaks BuildKit's protocol is here: it answers frontends, and reads definitions in it."""
-        self.gateway.bridge = bridge
+        self._late.understand(bridge)
         self._execution.read_definition = read
 
     def owns(self, parts: AsyncExitStack) -> None:
@@ -170,10 +168,10 @@ class Builder:
 
     async def build_upload(
         self,
-        request: ClassicRequest,
+        request: "ClassicRequest",
         chunks: AsyncIterator[bytes],
         credentials: CredentialsFor,
-        report: Report,
+        report: "Report",
         watcher: WatchesBuild | None = None,
     ) -> Image:
         """Build from a context that comes as an archive."""
@@ -182,21 +180,21 @@ class Builder:
 
     async def _build(
         self,
-        request: ClassicRequest,
+        request: "ClassicRequest",
         context: str,
         credentials: CredentialsFor,
-        report: Report,
+        report: "Report",
         watcher: WatchesBuild | None,
     ) -> Image:
         with self._watch.action("build"):
-            return await self._classic.build(request, context, credentials, report, watcher)
+            return await self._late.classic.build(request, context, credentials, report, watcher)
 
     async def build_remote(
         self,
-        request: ClassicRequest,
+        request: "ClassicRequest",
         url: str,
         credentials: CredentialsFor,
-        report: Report,
+        report: "Report",
         watcher: WatchesBuild | None = None,
     ) -> Image:
         """Build from a context that is a repository of git, or on the web: an archive, or a Dockerfile alone."""
@@ -209,12 +207,14 @@ class Builder:
             head = await _head(chunks)
             if remote_context.is_archive(head):
                 return await self.build_upload(request, _chained(head, chunks), credentials, report, watcher)
+            from husk.engine.builder.classic import DOCKERFILE
+
             context, _ = await self._contexts.keep_file(DOCKERFILE, _chained(head, chunks), mode=0o600, owner=(0, 0))
             async with self._given(context):
                 request = structs.replace(request, dockerfile=DOCKERFILE)
                 return await self._build(request, context, credentials, report, watcher)
 
-    async def _download(self, url: str, report: Report) -> AsyncGenerator[bytes, None]:
+    async def _download(self, url: str, report: "Report") -> AsyncGenerator[bytes, None]:
         received = 0
         async with aclosing(self._registry.download(url)) as download:
             async for chunk, total in download:
@@ -223,9 +223,9 @@ class Builder:
                 yield chunk
 
     @asynccontextmanager
-    async def _repository(self, source: Source, report: Report) -> AsyncIterator[str]:
+    async def _repository(self, source: Source, report: "Report") -> AsyncIterator[str]:
         """The files of a repository, which the cache keeps meanwhile."""
-        record = await self._git.have(source, _Teller(report))
+        record = await self._sources.git.have(source, _Teller(report))
         self._cache.hold(record)
         try:
             yield record.outputs[0]
@@ -255,21 +255,21 @@ class Builder:
     ) -> DescribedImage:
         asker = Asker(job.log, job.session)
         with Shown(asker, shown_as or f"[internal] load metadata for {name}") as watcher:
-            return await self._images.describe(name, platform or host_platform(), pull, watcher)
+            return await self._sources.images.describe(name, platform or host_platform(), pull, watcher)
 
     async def resolve_layout(
         self, job: Job, source: Source, platform: Platform | None, shown_as: str
     ) -> DescribedImage:
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
-            return await self._layouts.resolve(layout_of(source), platform, watcher)
+            return await self._sources.layouts.resolve(source, platform, watcher)
 
-    async def resolve_git(self, job: Job, source: Source, shown_as: str) -> Resolved:
+    async def resolve_git(self, job: Job, source: Source, shown_as: str) -> "Resolved":
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
-            return await self._git.resolve(source, watcher)
+            return await self._sources.git.resolve(source, watcher)
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str) -> Found:
+    async def resolve_file(self, job: Job, source: Source, shown_as: str) -> "Found":
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
-            return (await self._web.have(source, watcher))[0]
+            return (await self._sources.web.have(source, watcher))[0]
 
     async def read_file(self, ref: Ref, path: str, offset: int = 0, length: int = 0) -> bytes:
         """Some of a file, all of it without a length."""

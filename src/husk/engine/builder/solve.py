@@ -1,8 +1,8 @@
 """One build by BuildKit's protocol, from the question to what was exported."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -10,11 +10,14 @@ from husk.engine.builder.attest import wanted as attestations
 from husk.engine.builder.attest.attester import Attester
 from husk.engine.builder.attest.wanted import Wanted
 from husk.engine.builder.exporters import options as exporter_options
-from husk.engine.builder.jobs import Job, Jobs, Question, Result
-from husk.engine.builder.remote.imports import CacheSource
-from husk.engine.builder.remote.service import CacheService
+from husk.engine.builder.interfaces import CacheSource
+from husk.engine.builder.jobs import Job, Jobs
+from husk.engine.builder.results import Question, Result
 from husk.engine.builder.sessions import Sessions
 from husk.errors import HuskError, NotImplementedYet
+
+if TYPE_CHECKING:
+    from husk.engine.builder.remote.service import CacheService
 
 _OF_LAYERS = frozenset({"moby", "image", "oci", "docker"})
 
@@ -51,10 +54,10 @@ class Solves:
         jobs: Jobs,
         sessions: Sessions,
         exporters: Mapping[str, Exporter],
-        caches: CacheService,
+        caches: "Callable[[], CacheService]",
         attester: Attester,
     ) -> None:
-        """`exporters` by the names that clients have for them."""
+        """`exporters` by the names that clients have for them; `caches` is asked if a build has some elsewhere."""
         self._jobs = jobs
         self._caches = caches
         self._sessions = sessions
@@ -64,7 +67,7 @@ class Solves:
     async def solve(self, request: SolveRequest) -> dict[str, str]:
         """What the exporters tell. Who follows the job's log hears all of it, also why it failed."""
         session = await self._sessions.get(request.session) if request.session else None
-        elsewhere = self._caches.elsewhere(request.cache_imports)
+        elsewhere = self._caches().elsewhere(request.cache_imports) if request.cache_imports else None
         job = await self._jobs.begin(request.id, session, request.entitlements, elsewhere)
         try:
             wanted = self._check(request)
@@ -81,7 +84,8 @@ class Solves:
             if export.kind not in self._exporters:
                 raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
             self._exporters[export.kind].check(export.attributes)
-        self._caches.check(request.cache_exports)
+        if request.cache_exports:
+            self._caches().check(request.cache_exports)
         return attestations.read(request.attributes)
 
     async def _finish(self, job: Job, result: Result, request: SolveRequest, wanted: Wanted) -> dict[str, str]:
@@ -89,11 +93,14 @@ class Solves:
             ref.to_layers = any(_makes_layers(export, result) for export in request.exports)
         await asyncio.gather(*(ref.stack() for ref in result.all))
         result = await self._attester.attest(job, result, wanted)
-        result = self._caches.with_inline(job, result, request.cache_exports)
+        if request.cache_exports:
+            result = self._caches().with_inline(job, result, request.cache_exports)
         told: dict[str, str] = {}
         for number, export in enumerate(request.exports):
             told |= await self._exporters[export.kind].export(job, result, export.attributes, number)
-        return told | await self._caches.write(job, result, request.cache_exports)
+        if request.cache_exports:
+            told |= await self._caches().write(job, result, request.cache_exports)
+        return told
 
 
 def _makes_layers(export: Export, result: Result) -> bool:

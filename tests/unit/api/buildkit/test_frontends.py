@@ -4,7 +4,7 @@ import json
 
 from husk.api.buildkit.messages import gateway
 from husk.api.buildkit.messages.common import HealthCheckRequest, HealthCheckResponse
-from husk.engine.builder.jobs import Definition
+from husk.engine.builder.results import Definition
 from husk.rpc.grpc.connection import Connection
 from husk.tasks import Tasks
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling

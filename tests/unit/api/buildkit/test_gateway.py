@@ -9,7 +9,7 @@ import pytest
 from husk.api.buildkit.backend import FileStat
 from husk.api.buildkit.gateway import stat_message
 from husk.api.buildkit.llb_write import definition
-from husk.api.buildkit.messages import control, gateway, ops
+from husk.api.buildkit.messages import containers, control, gateway, ops
 from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from husk.rpc.protobuf import Message
@@ -144,7 +144,7 @@ async def test_inputs_and_warnings() -> None:
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("other://x")), "b", UNIMPLEMENTED),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("x")), "b", INVALID_ARGUMENT),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(), "b", INVALID_ARGUMENT),
-        ("NewContainer", gateway.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
+        ("NewContainer", containers.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
         ("Solve", gateway.SolveRequest(definition=ops.Definition([b"\xff"])), "b", INVALID_ARGUMENT),
     ],
 )

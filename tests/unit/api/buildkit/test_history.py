@@ -8,8 +8,8 @@ from husk.api.buildkit.history import MOST, History
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Any, Status
 from husk.engine.builder.graph import Vertex
-from husk.engine.builder.jobs import Predicate
 from husk.engine.builder.operations import Operation, Source
+from husk.engine.builder.results import Predicate
 from husk.engine.builder.status import LogTold, VertexTold, WarningTold
 from husk.errors import NotFound
 from tests.unit.api.buildkit.fake_backend import KeptInMemory

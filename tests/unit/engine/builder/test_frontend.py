@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from husk.engine.builder import layout_source
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.failure import BuildFailed, MissingCapability
 from husk.engine.builder.frontend import Asker, DockerfileFrontend
@@ -26,11 +27,13 @@ BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), r
 class Layouts:
     """A client's OCI layouts."""
 
-    async def describe(self, layout, platform, watcher):
+    async def describe_named(self, text, platform, watcher):
+        layout_source.named(text)
         return DescribedImage("sha256:laid", "sha256:laid", msgspec.json.encode(BASE))
 
 
-LAYOUTS: Any = Layouts()
+def layouts() -> Any:
+    return Layouts()
 
 
 class Client:
@@ -62,7 +65,7 @@ class Bench:
         self.memory: Any = Memory()
 
     async def solve(self, files: Any, **attributes: str) -> Any:
-        frontend = DockerfileFrontend(Solver(self.worker, self.memory), files, self.images, LAYOUTS)
+        frontend = DockerfileFrontend(Solver(self.worker, self.memory), files, self.images, layouts)
         session: Any = SimpleNamespace(id="s1")
         return await frontend.solve(
             {name.replace("__", ":"): value for name, value in attributes.items()}, Asker(self.watch, session)
@@ -184,20 +187,6 @@ async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
 async def test_what_cannot_be_is_refused(bench, attributes, error):
     with pytest.raises(error):
         await bench.solve(Client(Dockerfile="FROM busybox"), **attributes)
-
-
-async def test_questions_are_answered_and_nothing_is_built(bench):
-    files = Client(Dockerfile="FROM missing AS a\nFROM busybox\nCMD x\n")
-    for request in ("lint", "outline", "targets", "subrequests.describe"):
-        result = await bench.solve(files, requestid=f"frontend.{request}")
-        assert result.built == []
-        assert "result.txt" in result.answer
-    lint = json.loads((await bench.solve(files, requestid="frontend.lint")).answer["result.json"])
-    assert "missing:latest: no such image" in lint["buildError"]["message"], "without a target all stages are looked at"
-    lint = json.loads((await bench.solve(files, requestid="frontend.lint", target="1")).answer["result.json"])
-    assert [one["ruleName"] for one in lint["warnings"]] == ["JSONArgsRecommended"]
-    with pytest.raises(BuildFailed, match="unknown instruction"):
-        await bench.solve(Client(Dockerfile="FROM busybox\nX"), requestid="frontend.targets")
 
 
 async def test_the_client_says_which_checks_count(bench):

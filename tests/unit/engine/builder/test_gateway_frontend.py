@@ -10,7 +10,7 @@ import pytest
 from husk.engine.builder import gateway_frontend
 from husk.engine.builder.failure import BuildFailed, MissingCapability
 from husk.engine.builder.gateway_frontend import GatewayFrontend, check_capabilities, exec_of
-from husk.engine.builder.jobs import Definition, Question, Result
+from husk.engine.builder.results import Definition, Question, Result
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import InvalidParameter, NotImplementedYet
 from tests.unit.engine.builder.solving import chain
@@ -80,7 +80,7 @@ class Bench:
         steps: Any = self.container
         self.frontend = GatewayFrontend(images, steps)
         self.frontend.bridge = bridge
-        self.jobs.jobs._images = self.frontend
+        self.jobs.jobs._images = lambda: self.frontend
         self.jobs.jobs._frontend._files = Client(Dockerfile=file)
 
     async def solve(self, question: Question | None = None, **attributes: str) -> Any:

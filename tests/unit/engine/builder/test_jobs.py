@@ -8,7 +8,8 @@ import pytest
 
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
-from husk.engine.builder.jobs import Definition, Jobs, Question, Result
+from husk.engine.builder.jobs import Jobs
+from husk.engine.builder.results import Definition, Question, Result
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import WarningTold
 from husk.engine.builder.steps.plan import StepFailed

@@ -106,7 +106,7 @@ async def test_an_image_is_loaded_once(bench):
 
 
 async def test_what_an_image_is_can_be_asked_without_its_layers(bench):
-    found = await bench.source.resolve(Layout(bench.manifest, "layout"), None, bench.watcher)
+    found = await bench.source.resolve(Source(f"oci-layout://layout@{bench.manifest}"), None, bench.watcher)
     assert (found.reference, found.digest) == (f"layout@{bench.manifest}", bench.manifest)
     assert found.config == b'{"os": "linux"}'
     assert bench.images.loaded == []

@@ -121,11 +121,10 @@ class Bench:
         self.registry: Any = Registry()
         self.steps: Any = Steps()
         self.pruner: Any = Pruner()
-        doubles: dict[str, Any] = dict.fromkeys(
-            ("jobs", "gateway", "execution", "kept", "sessions", "solves", "images", "bodies", "layouts")
-        )
-        doubles |= {"contexts": Contexts(), "git": Git(), "steps": self.steps, "web": Web(), "registry": self.registry}
-        doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
+        doubles: dict[str, Any] = dict.fromkeys(("jobs", "execution", "kept", "sessions", "solves"))
+        doubles |= {"contexts": Contexts(), "steps": self.steps, "registry": self.registry}
+        doubles |= {"sources": SimpleNamespace(git=Git(), web=Web()), "late": SimpleNamespace(classic=self.classic)}
+        doubles |= {"cache": self.cache, "pruner": self.pruner}
         self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, rest=self.rest, **doubles)
         self.told: list[Any] = []
 

@@ -8,9 +8,10 @@ import pytest
 from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
-from husk.engine.builder.jobs import Definition, Jobs, Question, Result
-from husk.engine.builder.remote.imports import CacheSource
+from husk.engine.builder.interfaces import CacheSource
+from husk.engine.builder.jobs import Jobs
 from husk.engine.builder.remote.service import CacheService
+from husk.engine.builder.results import Definition, Question, Result
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest, Solves
 from husk.engine.builder.solver import Solver
@@ -49,7 +50,7 @@ class Bench:
         image = ImageExport(exporters[0], nobody, nobody, nobody)
         caches: Any = CacheService(nobody, nobody, nobody, memory, nobody)
         attester: Any = NothingToState()
-        self.solves = Solves(self.jobs, self.sessions, {"moby": image, "image": image}, caches, attester)
+        self.solves = Solves(self.jobs, self.sessions, {"moby": image, "image": image}, lambda: caches, attester)
 
     async def solve(self, question: Question | None, *exports: Export, session: str = "") -> dict[str, str]:
         return await self.solves.solve(SolveRequest(id="one", question=question, exports=exports, session=session))

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 from husk.api.buildkit.messages.session import (
     CheckAgentRequest,
@@ -16,14 +17,16 @@ from husk.api.buildkit.messages.session import (
     GetTokenAuthorityRequest,
     GetTokenAuthorityResponse,
 )
-from husk.api.buildkit.session import agent, files
+from husk.api.buildkit.session import files
 from husk.api.buildkit.session.calls import Calls, in_our_words
-from husk.api.buildkit.session.content import ClientContent
 from husk.engine.builder.sessions import LARGEST_SECRET, Channel, LocalDirectory, Token, TokenRequest
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.auth import NOBODY, Credentials
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
+
+if TYPE_CHECKING:
+    from husk.api.buildkit.session.content import ClientContent
 
 _AUTH = "/moby.filesync.v1.Auth"
 _SECRET = "/moby.buildkit.secrets.v1.Secrets/GetSecret"
@@ -70,6 +73,8 @@ class ClientSession:
             await self._calls.ask(_CHECK_AGENT, CheckAgentRequest(id=id or _DEFAULT_AGENT).encode())
 
     async def forward_agent(self, id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, /) -> None:
+        from husk.api.buildkit.session import agent
+
         await agent.forward(self._calls, id or _DEFAULT_AGENT, reader, writer)
 
     # --- registries --------------------------------------------------------------------------------------------------
@@ -132,5 +137,7 @@ class ClientSession:
     def upload(self, url: str, /) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return files.upload(self._calls, url)
 
-    def content(self, store: str, /) -> ClientContent:
+    def content(self, store: str, /) -> "ClientContent":
+        from husk.api.buildkit.session.content import ClientContent
+
         return ClientContent(self._calls, store)

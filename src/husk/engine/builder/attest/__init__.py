@@ -4,6 +4,6 @@
 told: `materials` knows which image, commit or file a source was, `definition` writes the graph as JSON, `slsa` makes
 the document of provenance of it. `sbom` runs the generator that the client names, as a step on the result.
 
-The documents are `jobs.Predicate`s of the result. `exporters` makes statements of them, and the history of builds keeps
-one with all that is known, whatever the client has asked for.
+The documents are `results.Predicate`s of the result. `exporters` makes statements of them, and the history of builds
+keeps one with all that is known, whatever the client has asked for.
 """

@@ -1,6 +1,7 @@
 """States what is known of a result when it is made, before it is exported."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -8,23 +9,26 @@ from husk.engine.builder import stacks
 from husk.engine.builder.attest import slsa
 from husk.engine.builder.attest.definition import source_of, steps_of
 from husk.engine.builder.attest.materials import Materials
-from husk.engine.builder.attest.sbom import Scanner
 from husk.engine.builder.attest.slsa import Captured, Run
 from husk.engine.builder.attest.wanted import Provenance, Wanted
 from husk.engine.builder.exporters.parts import refs_of
 from husk.engine.builder.frontend import BUILD_DEFINITION
-from husk.engine.builder.jobs import Completed, Job, Predicate, Result
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import Operation
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.results import Completed, Predicate, Result
 from husk.engine.builder.status import VertexTold
 from husk.engine.model.clock import now_ns
 from husk.registry.manifest import Descriptor, host_platform
+
+if TYPE_CHECKING:
+    from husk.engine.builder.attest.sbom import Scanner
 
 PROVENANCE_FILE = "provenance.json"
 
 
 class Attester:
-    def __init__(self, materials: Materials, scanner: Scanner) -> None:
+    def __init__(self, materials: Materials, scanner: "Callable[[], Scanner]") -> None:
         self._materials = materials
         self._scanner = scanner
 
@@ -38,7 +42,7 @@ class Attester:
         # What was used is asked before the scanner adds steps of its own.
         abouts = {id: await self._about(job, result, ref) for id, ref in refs.items()}
         for id, about in abouts.items():
-            found = [] if wanted.sbom is None else await self._scanner.scan(job, id, refs[id], wanted.sbom)
+            found = [] if wanted.sbom is None else await self._scanner().scan(job, id, refs[id], wanted.sbom)
             kept[id] = [await about.predicate(wanted.history), *found]
             if wanted.provenance is not None:
                 found = [*found, await about.predicate(wanted.provenance)]

@@ -4,17 +4,15 @@ A build has asked for all of them before, and what it was told then still holds 
 fetched here.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from husk.engine.builder import git_source, http_source, image_source, local_source
+from husk.engine.builder import schemes
 from husk.engine.builder.attest.definition import redacted
 from husk.engine.builder.attest.slsa import Captured, Granted, Material, git_uri, image_uri
 from husk.engine.builder.dockerfile import git_refs
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.http_source import Found
 from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.interfaces import Record, Watcher
 from husk.engine.builder.operations import Build, Exec, Operation, SecretMount, Source, SshMount
@@ -25,6 +23,10 @@ from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 from husk.registry.reference import Reference
 
+if TYPE_CHECKING:
+    from husk.engine.builder.git_source import Resolved
+    from husk.engine.builder.seen_files import Found
+
 _SHA1_LENGTH = 40
 _ID = "sha256:"
 
@@ -34,11 +36,11 @@ class Images(Protocol):
 
 
 class Repositories(Protocol):
-    async def resolve(self, source: Source, watcher: Watcher, /) -> Resolved: ...
+    async def resolve(self, source: Source, watcher: Watcher, /) -> "Resolved": ...
 
 
 class Web(Protocol):
-    async def have(self, source: Source, watcher: Watcher, /) -> tuple[Found, Record]: ...
+    async def have(self, source: Source, watcher: Watcher, /) -> "tuple[Found, Record]": ...
 
 
 class Used(Struct):
@@ -53,7 +55,7 @@ class Used(Struct):
 
 
 class Materials:
-    def __init__(self, images: Images, git: Repositories, web: Web) -> None:
+    def __init__(self, images: Images, git: Callable[[], Repositories], web: Callable[[], Web]) -> None:
         self._images = images
         self._git = git
         self._web = web
@@ -81,10 +83,10 @@ class Materials:
 
     async def _take(self, source: Source, platform: Platform | None, used: Used, watcher: Watcher) -> None:
         scheme, _, rest = source.identifier.partition("://")
-        if scheme == local_source.SCHEME:
+        if scheme == schemes.LOCAL:
             used.locals.add(rest)
             return
-        if scheme in (git_source.SCHEME, *http_source.SCHEMES):
+        if scheme in (schemes.GIT, *schemes.WEB):
             for name in ("git.mountsshsock",):
                 _add(used.agents, source.attributes.get(name, ""), optional=False)
             for name in ("git.authtokensecret", "git.authheadersecret", "http.authheadersecret"):
@@ -101,15 +103,15 @@ class Materials:
     async def _material(
         self, scheme: str, rest: str, source: Source, platform: Platform | None, watcher: Watcher
     ) -> Material | None:
-        if scheme == image_source.SCHEME:
+        if scheme == schemes.IMAGE:
             return await self._image(rest, platform or host_platform(), watcher)
-        if scheme == git_source.SCHEME:
-            commit = (await self._git.resolve(source, watcher)).commit
+        if scheme == schemes.GIT:
+            commit = (await self._git().resolve(source, watcher)).commit
             return Material(
                 git_uri(git_refs.read(source)), f"{'sha1' if len(commit) == _SHA1_LENGTH else 'sha256'}:{commit}"
             )
-        if scheme in http_source.SCHEMES:
-            found, _ = await self._web.have(source, watcher)
+        if scheme in schemes.WEB:
+            found, _ = await self._web().have(source, watcher)
             return Material(redacted(source.identifier), found.digest)
         return None
 

@@ -19,9 +19,10 @@ from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.interfaces import Watcher
-from husk.engine.builder.jobs import Definition, Job, Predicate
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import NONE, Exec, Mount, Operation, Process, Source, TmpfsMount
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.results import Definition, Predicate
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry.manifest import Platform, host_platform

@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
+from husk.engine.builder import schemes
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.operations import Source
 
-SCHEME = "git"
 SCHEMES = ("http", "https", "ssh", "git")
 HEADER_SECRET, TOKEN_SECRET = "GIT_AUTH_HEADER", "GIT_AUTH_TOKEN"
 _SCP = re.compile(
@@ -128,13 +128,13 @@ def source_of(repository: GitRef) -> Source:
         "git.mtime": repository.mtime,
         "git.fetchbycommit": "true" if repository.fetch_by_commit else "",
     }
-    identifier = f"{SCHEME}://{_place(repository.remote)}" + (f"#{fragment}" if fragment else "")
+    identifier = f"{schemes.GIT}://{_place(repository.remote)}" + (f"#{fragment}" if fragment else "")
     return Source(identifier, {name: value for name, value in attributes.items() if value})
 
 
 def read(source: Source) -> GitRef:
     """The repository that a source means, also one that was made by somebody else."""
-    place, _, fragment = source.identifier.removeprefix(f"{SCHEME}://").partition("#")
+    place, _, fragment = source.identifier.removeprefix(f"{schemes.GIT}://").partition("#")
     ref, _, directory = fragment.partition(":")
     attributes = source.attributes
     remote = attributes.get("git.fullurl") or place

@@ -21,7 +21,8 @@ from husk.engine.builder.exporters.options import ExportOptions
 from husk.engine.builder.exporters.parts import is_several
 from husk.engine.builder.exporters.tar import counted
 from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.jobs import Job, Result
+from husk.engine.builder.jobs import Job
+from husk.engine.builder.results import Result
 from husk.engine.builder.sessions import ContentStore
 from husk.engine.model.clock import now_ns, shortest_rfc3339
 from husk.errors import InvalidParameter

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from husk.engine.builder.exporters.documents import Document
-from husk.engine.builder.jobs import Predicate
+from husk.engine.builder.results import Predicate
 from husk.engine.images.attestations import IN_TOTO, PREDICATE
 from husk.engine.images.index import REFERENCE_DIGEST, REFERENCE_TYPE
 from husk.registry.manifest import OCI_CONFIG, OCI_MANIFEST, Descriptor, Platform

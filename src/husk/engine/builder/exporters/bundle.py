@@ -21,7 +21,7 @@ from husk.engine.builder.exporters.attestations import Attested, attest
 from husk.engine.builder.exporters.documents import Document
 from husk.engine.builder.exporters.options import Annotations, ExportOptions
 from husk.engine.builder.exporters.parts import Part, is_several, parts_of
-from husk.engine.builder.jobs import Predicate, Result
+from husk.engine.builder.results import Predicate, Result
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import ImageConfig
 from husk.errors import InvalidParameter

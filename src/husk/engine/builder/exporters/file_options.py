@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from husk.engine.builder.exporters.options import epoch_of
 from husk.engine.builder.exporters.parts import Part, is_several, parts_of
-from husk.engine.builder.jobs import Predicate, Result
+from husk.engine.builder.results import Predicate, Result
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 

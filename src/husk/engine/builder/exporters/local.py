@@ -8,8 +8,9 @@ from husk.engine.builder.exporters import file_options
 from husk.engine.builder.exporters.parts import is_several
 from husk.engine.builder.exporters.stated_files import StatedFiles
 from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.jobs import Job, Result
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.progress import Status
+from husk.engine.builder.results import Result
 from husk.engine.builder.sessions import Channel
 from husk.errors import InvalidParameter
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from husk.engine.builder.jobs import CONFIG, PLATFORMS, Predicate, Result
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.results import CONFIG, PLATFORMS, Predicate, Result
 from husk.engine.images.make import read_config
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS

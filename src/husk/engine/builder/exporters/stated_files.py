@@ -10,8 +10,8 @@ import msgspec
 from husk.engine.builder import stacks
 from husk.engine.builder.exporters.attestations import STATEMENT
 from husk.engine.builder.exporters.parts import Part
-from husk.engine.builder.jobs import Predicate
 from husk.engine.builder.operations import NONE, FileAction, MakeFile
+from husk.engine.builder.results import Predicate
 from husk.errors import InvalidParameter
 
 _MODE = 0o600

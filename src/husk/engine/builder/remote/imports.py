@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from husk.engine.builder.frontend import Asker, Shown
+from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.registry_login import login_at
 from husk.engine.builder.remote import config
 from husk.engine.builder.remote.config import CacheConfig, CacheLayer
@@ -35,13 +36,6 @@ _MOST_MANIFESTS = 32
 
 T = TypeVar("T")
 ReadBlob = Callable[[Descriptor], Awaitable[bytes]]
-
-
-class CacheSource(Struct, frozen=True):
-    """A cache as a client names it."""
-
-    kind: str
-    attributes: Mapping[str, str] = {}
 
 
 class _Manifest(Struct, rename="camel"):

@@ -6,12 +6,13 @@ from msgspec import structs
 
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.frontend import Asker
-from husk.engine.builder.interfaces import Elsewhere, PortableExecutor
-from husk.engine.builder.jobs import Job, Result
+from husk.engine.builder.interfaces import CacheSource, Elsewhere, PortableExecutor
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.remote import write
-from husk.engine.builder.remote.imports import CacheImporter, CacheSource
+from husk.engine.builder.remote.imports import CacheImporter
 from husk.engine.builder.remote.lookup import Loader, RemoteCaches
 from husk.engine.builder.remote.write import CacheWriter
+from husk.engine.builder.results import Result
 from husk.registry.manifest import Descriptor
 
 

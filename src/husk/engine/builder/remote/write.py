@@ -18,16 +18,17 @@ from husk.engine.builder.exporters.bundle import Bundler, Held
 from husk.engine.builder.exporters.options import ExportOptions
 from husk.engine.builder.exporters.options import read as read_options
 from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.interfaces import PortableExecutor
-from husk.engine.builder.jobs import Job, Result
+from husk.engine.builder.interfaces import CacheSource, PortableExecutor
+from husk.engine.builder.jobs import Job
 from husk.engine.builder.progress import Status
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.remote import config
 from husk.engine.builder.remote.chains import Chains
 from husk.engine.builder.remote.config import CacheConfig
 from husk.engine.builder.remote.export import Collector
-from husk.engine.builder.remote.imports import CREATED, UNCOMPRESSED, CacheSource
+from husk.engine.builder.remote.imports import CREATED, UNCOMPRESSED
 from husk.engine.builder.remote.targets import CacheTarget, Targets
+from husk.engine.builder.results import Result
 from husk.engine.images.make import layer_type
 from husk.engine.images.store import ImageStore
 from husk.engine.model.clock import shortest_rfc3339

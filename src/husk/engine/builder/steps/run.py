@@ -11,7 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -23,7 +23,6 @@ from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Watcher
 from husk.engine.builder.steps import plan, platforms
 from husk.engine.builder.steps.drivers import Asking, Files, Foreground, Networks, Runtimes
-from husk.engine.builder.steps.held import Held
 from husk.engine.builder.steps.mounts import Mounts, Prepared
 from husk.engine.containers.config.spec import Extras, block_paths, seccomp_profile
 from husk.engine.containers.start import wanted_devices
@@ -45,6 +44,9 @@ from husk.runtime.sockets import Serve, serving
 from husk.runtime.spec import ContainerSpec, Mount, User, oci_spec, resolve_user
 from husk.runtime.stdio import Streams
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.builder.steps.held import Held
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +138,8 @@ class Steps:
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
         async with self._mounts.prepared(body, inputs, session) as prepared:
+            from husk.engine.builder.steps.held import Held
+
             held = Held(self, body, prepared, session)
             try:
                 yield held

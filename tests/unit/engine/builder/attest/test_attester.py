@@ -9,8 +9,8 @@ import pytest
 from husk.engine.builder.attest.attester import Attester
 from husk.engine.builder.attest.slsa import PREDICATE_V02, Captured, Material
 from husk.engine.builder.attest.wanted import Provenance, Sbom, Wanted
-from husk.engine.builder.jobs import Definition, Predicate, Question, Result
 from husk.engine.builder.operations import Source
+from husk.engine.builder.results import Definition, Predicate, Question, Result
 from husk.registry.manifest import Descriptor
 from tests.unit.engine.builder.solving import chain
 from tests.unit.engine.builder.test_jobs import Bench
@@ -44,7 +44,7 @@ def doubles() -> Any:
 
 
 def attester(doubles: Any) -> Attester:
-    return Attester(doubles, doubles)
+    return Attester(doubles, lambda: doubles)
 
 
 QUESTION = Question(frontend="dockerfile.v0", attributes={"build-arg:A": "1"}, evaluate=True)

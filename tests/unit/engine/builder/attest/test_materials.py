@@ -45,7 +45,7 @@ def source(identifier: str, **attributes: str) -> Operation:
 
 async def captured(*operations: Operation) -> Any:
     sources: Any = Sources()
-    return await Materials(sources, sources, sources).of(operations, None)
+    return await Materials(sources, lambda: sources, lambda: sources).of(operations, None)
 
 
 async def test_each_kind_by_what_it_is_known_by():

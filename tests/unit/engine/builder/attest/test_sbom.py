@@ -8,8 +8,8 @@ import pytest
 from husk.engine.builder.attest.sbom import PREDICATE, Scanner, definition
 from husk.engine.builder.attest.wanted import Sbom
 from husk.engine.builder.dockerfile.options import BaseImage
-from husk.engine.builder.jobs import Definition, Predicate
 from husk.engine.builder.operations import NONE, Exec, Source
+from husk.engine.builder.results import Definition, Predicate
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter, NotFound

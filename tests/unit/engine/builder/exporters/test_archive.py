@@ -11,7 +11,7 @@ import pytest
 from husk.engine.builder.exporters.archive import ArchiveExport, docker_manifest, layout_index
 from husk.engine.builder.exporters.bundle import Bundler
 from husk.engine.builder.exporters.options import read
-from husk.engine.builder.jobs import Predicate
+from husk.engine.builder.results import Predicate
 from husk.engine.builder.status import StatusLog
 from husk.errors import InvalidParameter
 from husk.storage.blobs import BlobStore

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from husk.engine.builder.exporters.attestations import attest, package_url
-from husk.engine.builder.jobs import Predicate
+from husk.engine.builder.results import Predicate
 from husk.registry import reference
 from husk.registry.manifest import Descriptor, Platform
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from husk.engine.builder.exporters.bundle import Bundler, compression_of, with_inline_cache
 from husk.engine.builder.exporters.options import ExportOptions, read
-from husk.engine.builder.jobs import Predicate, Result
+from husk.engine.builder.results import Predicate, Result
 from husk.engine.images.store import Pins
 from husk.engine.model.image import RootFS
 from husk.errors import InvalidParameter, SystemFault

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from husk.engine.builder.exporters.file_options import directories_of, name_in, read
-from husk.engine.builder.jobs import Predicate, Result
+from husk.engine.builder.results import Predicate, Result
 from husk.errors import InvalidParameter
 from tests.unit.engine.builder.exporters.test_parts import platforms
 

@@ -6,7 +6,7 @@ import pytest
 
 from husk.engine.builder.exporters.image import is_plain, told_of, upload_of, without_inline_only
 from husk.engine.builder.exporters.options import read
-from husk.engine.builder.jobs import Predicate, Result
+from husk.engine.builder.results import Predicate, Result
 from husk.registry import reference
 from tests.unit.engine.builder.exporters.test_bundle import PLAIN, bundled, layer, one, two
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.engine.builder.exporters.local import LocalExport
-from husk.engine.builder.jobs import Result
+from husk.engine.builder.results import Result
 from husk.engine.builder.status import StatusLog
 from husk.errors import InvalidParameter
 from tests.unit.engine.builder.exporters.test_parts import platforms

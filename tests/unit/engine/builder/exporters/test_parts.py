@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from husk.engine.builder.exporters.parts import is_several, parts_of, refs_of
-from husk.engine.builder.jobs import Predicate, Result
+from husk.engine.builder.results import Predicate, Result
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
 

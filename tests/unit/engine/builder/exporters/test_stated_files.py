@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.engine.builder.exporters.stated_files import StatedFiles, statements
-from husk.engine.builder.jobs import Predicate
+from husk.engine.builder.results import Predicate
 from husk.errors import InvalidParameter
 from husk.storage.stack_lists import ListedFile
 

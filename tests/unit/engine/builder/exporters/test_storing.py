@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from husk.engine.builder.exporters.storing import name_stored, store_bundle
-from husk.engine.builder.jobs import Predicate
+from husk.engine.builder.results import Predicate
 from husk.engine.images.catalog import ImageCatalog
 from husk.registry import reference
 from husk.registry.reference import digest_of

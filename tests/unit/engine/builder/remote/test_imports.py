@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from husk.engine.builder.frontend import Asker
+from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.remote import config
 from husk.engine.builder.remote.chains import Chains
-from husk.engine.builder.remote.imports import CREATED, UNCOMPRESSED, CacheImporter, CacheSource, read_manifest
+from husk.engine.builder.remote.imports import CREATED, UNCOMPRESSED, CacheImporter, read_manifest
 from husk.engine.builder.remote.write import inline_records
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import OCI_CONFIG, OCI_LAYER, OCI_MANIFEST, Descriptor

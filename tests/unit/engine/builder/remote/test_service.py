@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.jobs import Result
-from husk.engine.builder.remote.imports import CacheSource
+from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.remote.service import CacheService
+from husk.engine.builder.results import Result
 from husk.errors import NotImplementedYet
 
 INLINE, REGISTRY = CacheSource("inline"), CacheSource("registry", {"ref": "x"})

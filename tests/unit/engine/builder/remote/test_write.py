@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.remote import config, write
 from husk.engine.builder.remote.chains import Chains
-from husk.engine.builder.remote.imports import CacheSource
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import DOCKER_LIST, OCI_INDEX, OCI_MANIFEST, Descriptor
 from husk.storage.layer_packing import ZSTD

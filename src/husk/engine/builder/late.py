@@ -1,0 +1,34 @@
+"""Parts that most builds do not need are loaded and made when they are first asked for.
+
+    late = LateSources(...)          # costs nothing
+    await late.git.resolve(...)      # loads what knows git
+
+Whoever may need such a part is given a function that returns it, or a table of them by name (`LateTable`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class LateTable(Mapping[str, T]):
+    """Parts by their names. To ask whether there is one does not make it."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], T]]) -> None:
+        self._makers = makers
+        self._made: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)

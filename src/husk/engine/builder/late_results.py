@@ -1,0 +1,153 @@
+"""What makes results, and what becomes of them. A plain build needs the exporter of images alone: the rest is made when
+a client asks for it.
+"""
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.execution import Execution
+from husk.engine.builder.export import Finisher, ImageExporter
+from husk.engine.builder.exporters.image import ImageExport
+from husk.engine.builder.late import LateTable
+from husk.engine.builder.late_sources import LateSources
+from husk.engine.builder.solve import Exporter
+from husk.engine.builder.solver import Solver
+from husk.engine.builder.steps.run import Steps
+from husk.engine.builder.surroundings import Surroundings
+from husk.storage.contexts import Contexts
+from husk.storage.diffs import DiffStore
+from husk.storage.trees import Trees
+
+if TYPE_CHECKING:
+    from husk.engine.builder.attest.sbom import Scanner
+    from husk.engine.builder.classic import ClassicBuilder
+    from husk.engine.builder.exporters.bundle import Bundler
+    from husk.engine.builder.exporters.stated_files import StatedFiles
+    from husk.engine.builder.gateway_frontend import Bridge, GatewayFrontend
+    from husk.engine.builder.remote.service import CacheService
+    from husk.storage.layer_packing import LayerPacker
+
+
+class LateResults:
+    def __init__(
+        self,
+        around: Surroundings,
+        *,
+        diffs: DiffStore,
+        cache: BuildCache,
+        contexts: Contexts,
+        trees: Trees,
+        sources: LateSources,
+        steps: Steps,
+        execution: Execution,
+        solver: Solver,
+    ) -> None:
+        self._around = around
+        self._diffs = diffs
+        self._cache = cache
+        self._contexts = contexts
+        self._trees = trees
+        self._sources = sources
+        self._steps = steps
+        self._execution = execution
+        self._solver = solver
+        self._finisher = Finisher(diffs, cache)
+        self._images = ImageExporter(around.store, self._finisher)
+        self._packer: LayerPacker | None = None
+        self._bridge: Bridge | None = None
+        image = ImageExport(self._images, lambda: self.bundler, around.store, around.images)
+        self.exporters: LateTable[Exporter] = LateTable(
+            {
+                "moby": lambda: image,
+                "image": lambda: image,
+                "oci": partial(self._archive, "oci"),
+                "docker": partial(self._archive, "docker"),
+                "local": self._local,
+                "tar": self._tar,
+            }
+        )
+
+    async def close(self) -> None:
+        if self._packer is not None:
+            await self._packer.close()
+
+    # --- exporters ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bundler(self) -> "Bundler":
+        from husk.engine.builder.exporters.bundle import Bundler
+        from husk.storage.layer_packing import LayerPacker
+
+        self._packer = LayerPacker(self._around.store.blobs)
+        return Bundler(self._around.store, self._finisher, self._packer)
+
+    def _archive(self, kind: str) -> Exporter:
+        from husk.engine.builder.exporters.archive import ArchiveExport
+
+        return ArchiveExport(self.bundler, self._around.store.blobs, kind)
+
+    def _local(self) -> Exporter:
+        from husk.engine.builder.exporters.local import LocalExport
+        from husk.storage.sync.exports import StackSender
+
+        return LocalExport(StackSender(self._diffs, self._around.nursery), self._stated)
+
+    def _tar(self) -> Exporter:
+        from husk.engine.builder.exporters.tar import TarExport
+        from husk.storage.stack_archives import StackArchives
+
+        return TarExport(StackArchives(self._diffs, self._around.nursery), self._stated)
+
+    @cached_property
+    def _stated(self) -> "StatedFiles":
+        from husk.engine.builder.exporters.stated_files import StatedFiles
+        from husk.storage.stack_lists import StackLists
+
+        return StatedFiles(StackLists(self._diffs, self._around.nursery), self._trees, self._cache.forget)
+
+    # --- other ways to build -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def classic(self) -> "ClassicBuilder":
+        from husk.engine.builder.classic import ClassicBuilder
+
+        return ClassicBuilder(self._solver, self._contexts, self._sources.images, self._images, self._trees)
+
+    @cached_property
+    def gateway(self) -> "GatewayFrontend":
+        from husk.engine.builder.gateway_frontend import GatewayFrontend
+
+        frontend = GatewayFrontend(self._sources.images, self._steps)
+        frontend.bridge = self._bridge
+        return frontend
+
+    def understand(self, bridge: "Bridge") -> None:
+        """This answers frontends that are images. It is known before the first of them is asked for."""
+        self._bridge = bridge
+
+    # --- what goes with a build --------------------------------------------------------------------------------------
+
+    @cached_property
+    def scanner(self) -> "Scanner":
+        from husk.engine.builder.attest.sbom import Scanner
+
+        return Scanner(self._sources.images, self._contexts)
+
+    @cached_property
+    def caches(self) -> "CacheService":
+        from husk.engine.builder.remote.imports import CacheImporter
+        from husk.engine.builder.remote.layers import LayerLoader
+        from husk.engine.builder.remote.service import CacheService
+        from husk.engine.builder.remote.targets import Targets
+        from husk.engine.builder.remote.write import CacheWriter
+
+        store, registry = self._around.store, self._around.registry
+        targets = Targets(registry, store.blobs)
+        return CacheService(
+            CacheImporter(registry, store),
+            CacheWriter(store, self._diffs, self.bundler, targets, self._execution, self._cache),
+            self._execution,
+            self._cache,
+            LayerLoader(self._around.images, store),
+        )

@@ -1,0 +1,99 @@
+"""What a client asks of a build (`Question`), and what it gets (`Result`): refs, and what is known of them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from husk.engine.builder.frontend import FrontendResult
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import Edge
+from husk.engine.builder.refs import Ref
+from husk.registry.manifest import Descriptor, Platform
+
+DOCKERFILE = "dockerfile.v0"
+GATEWAY = "gateway.v0"
+CONFIG = "containerimage.config"
+PLATFORMS = "refs.platforms"
+EPOCH = "source.date.epoch"
+
+
+class Definition(Struct, frozen=True):
+    """What is to be made: an edge of a graph, or nothing."""
+
+    graph: Graph
+    edge: Edge | None
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What a client wants to have solved: a definition, or what a frontend makes of attributes."""
+
+    definition: Definition | None = None
+    frontend: str = ""
+    attributes: Mapping[str, str] = {}
+    inputs: Mapping[str, Definition] = {}
+    evaluate: bool = False
+
+
+Completed = Callable[[list[Descriptor]], bytes]
+
+
+class Predicate(Struct, frozen=True, kw_only=True):
+    """What is stated about an image, without its name: the exporter makes a statement of it when it knows the digest.
+
+    `inline_only`: it is for an image that goes to a registry or into an archive, and nothing to be asked for alone.
+    `completed` is its body with the layers of the image, as they go out.
+    """
+
+    type: str
+    path: str = ""  # of the file that says it, where it is one
+    body: bytes  # JSON
+    inline_only: bool = False
+    completed: Completed | None = None
+
+
+InlineCache = Callable[[str, Sequence[Descriptor]], Awaitable[bytes | None]]
+"""The cache that goes into an image's configuration: for a platform, by its id, and the layers as they go out."""
+
+
+class Result(Struct, kw_only=True):
+    """Refs by the platforms that they are for, or one ref; and what is known of them.
+
+    `predicates` are by the ids of platforms, as `refs.platforms` in the metadata has them.
+    """
+
+    ref: Ref | None = None
+    refs: dict[str, Ref] = {}
+    metadata: dict[str, bytes] = {}
+    predicates: dict[str, list[Predicate]] = {}
+    inline_cache: InlineCache | None = None
+
+    @property
+    def all(self) -> list[Ref]:
+        return [*([self.ref] if self.ref else []), *self.refs.values()]
+
+
+def result_of(made: FrontendResult) -> Result:
+    """A Dockerfile's result in the words that exporters and clients know."""
+    if made.answer is not None:
+        return Result(metadata=dict(made.answer))
+    platforms = [_described(built.platform) for built in made.built]
+    metadata = {PLATFORMS: msgspec.json.encode({"Platforms": platforms})}
+    if made.epoch is not None:
+        metadata[EPOCH] = str(made.epoch).encode()
+    if not made.several_platforms:
+        (built,) = made.built
+        metadata[CONFIG] = msgspec.json.encode(built.image)
+        return Result(ref=built.ref, metadata=metadata)
+    refs = {}
+    for built in made.built:
+        refs[str(built.platform)] = built.ref
+        metadata[f"{CONFIG}/{built.platform}"] = msgspec.json.encode(built.image)
+    return Result(refs=refs, metadata=metadata)
+
+
+def _described(platform: Platform) -> dict[str, object]:
+    described = {"architecture": platform.architecture, "os": platform.os}
+    if platform.variant:
+        described["variant"] = platform.variant
+    return {"ID": str(platform), "Platform": described}

@@ -1,0 +1,30 @@
+"""What builds share with the rest of the engine."""
+
+from msgspec import Struct
+
+from husk.config import Config
+from husk.engine.host import Host
+from husk.engine.images.service import Images
+from husk.engine.images.store import ImageStore
+from husk.engine.networks.service import Networks
+from husk.registry.client import RegistryClient
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.oci import Runtimes
+from husk.storage.state.store import StateStore
+from husk.storage.workers.nursery import Nursery
+from husk.watch import Watch
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    config: Config
+    state: StateStore
+    store: ImageStore
+    images: Images
+    networks: Networks
+    runtimes: Runtimes
+    host: Host
+    paths: Paths
+    nursery: Nursery
+    registry: RegistryClient
+    watch: Watch
+    power_held: bool  # has it, since the last daemon ran?
