@@ -17,22 +17,15 @@ from pathlib import Path
 import msgspec
 
 from husk.storage.blobs import BlobStore
+from husk.storage.compressions import GZIP, ZSTD, Compression
 from husk.storage.sources import Packer, gzip_packer, read_pieces
 from husk.storage.tar.inflate import inflate
 from husk.tasks import Tasks
 
-PLAIN, GZIP, ZSTD = "uncompressed", "gzip", "zstd"
 _ZSTD_LEVEL = 3
 # Each takes a processor: more at once would only take them from others.
 _AT_ONCE = 2
 _MOST_KNOWN = 10_000
-
-
-class Compression(msgspec.Struct, frozen=True):
-    """`level` is the compressor's own, None for what is fast and good enough."""
-
-    kind: str = GZIP
-    level: int | None = None
 
 
 class PackedLayer(msgspec.Struct, frozen=True):

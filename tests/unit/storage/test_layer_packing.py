@@ -9,7 +9,8 @@ import pytest
 import zstandard
 
 from husk.storage.blobs import BlobStore
-from husk.storage.layer_packing import Compression, LayerPacker
+from husk.storage.compressions import Compression
+from husk.storage.layer_packing import LayerPacker
 from husk.storage.sources import GzipSource
 from husk.tasks import Tasks
 

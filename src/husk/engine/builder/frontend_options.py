@@ -1,11 +1,11 @@
 """What a client asks of the built-in frontend: words and values, as BuildKit's clients send them. Pure."""
 
-import csv
 import ipaddress
 from collections.abc import Mapping
 
 from msgspec import Struct
 
+from husk.engine.builder.comma_fields import BadFields, comma_fields
 from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.operations import Limits, Ulimit
 from husk.errors import InvalidParameter
@@ -87,8 +87,8 @@ def _fields(name: str, attributes: Mapping[str, str]) -> list[str]:
     if not text:
         return []
     try:
-        return [field for row in csv.reader([text], strict=True) for field in row]
-    except csv.Error as error:
+        return comma_fields(text)
+    except BadFields as error:
         raise InvalidParameter(f"failed to parse {name}: {error}") from None
 
 

@@ -1,11 +1,11 @@
 """Which statements a client wants: the attributes `attest:provenance` and `attest:sbom` of a build. Pure."""
 
-import csv
 from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from husk.engine.builder.comma_fields import BadFields, comma_fields
 from husk.errors import InvalidParameter
 from husk.registry import reference as references
 
@@ -63,8 +63,8 @@ def _fields(kind: str, text: str) -> dict[str, str]:
     if not text:
         return {}
     try:
-        fields = [field for row in csv.reader([text], strict=True) for field in row]
-    except csv.Error as error:
+        fields = comma_fields(text)
+    except BadFields as error:
         raise InvalidParameter(f"failed to parse {kind}: {error}") from None
     pairs = (field.partition("=") for field in fields)
     return {name: value for name, _, value in pairs}

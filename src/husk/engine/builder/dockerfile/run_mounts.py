@@ -4,12 +4,12 @@ The options are read twice: once when the file is parsed, for what cannot wait (
 are needed), and once with the variables of the moment when the instruction is carried out.
 """
 
-import csv
 from collections.abc import Callable
 from typing import TypeVar
 
 from msgspec import Struct
 
+from husk.engine.builder.comma_fields import BadFields, comma_fields
 from husk.engine.builder.dockerfile.errors import DockerfileError, suggestion
 from husk.engine.builder.operations import Sharing
 
@@ -103,8 +103,8 @@ def resolve(mount: RunMount, expand: Callable[[str], str]) -> Mount:
 
 def _fields(text: str) -> list[str]:
     try:
-        return next(csv.reader([text], strict=True), [])
-    except csv.Error as error:
+        return comma_fields(text)
+    except BadFields as error:
         raise DockerfileError(f"failed to parse csv mounts: {error}") from None
 
 

@@ -26,7 +26,8 @@ from husk.engine.images.store import ImageStore
 from husk.engine.model.image import ImageConfig
 from husk.errors import InvalidParameter
 from husk.registry.manifest import OCI_LAYER, Descriptor
-from husk.storage.layer_packing import GZIP, PLAIN, ZSTD, Compression, LayerPacker
+from husk.storage.compressions import GZIP, PLAIN, ZSTD, Compression
+from husk.storage.layer_packing import LayerPacker
 from husk.storage.layers.store import Layer
 
 # Where an image's configuration has the cache that goes with it.

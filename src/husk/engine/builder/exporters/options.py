@@ -9,7 +9,7 @@ from husk.errors import InvalidParameter, NotImplementedYet
 from husk.patterns import pattern
 from husk.registry.manifest import Platform, parse_platform
 from husk.registry.reference import Reference
-from husk.storage.layer_packing import GZIP, PLAIN, ZSTD, Compression
+from husk.storage.compressions import GZIP, PLAIN, ZSTD, Compression
 
 IMAGE_NAME = "image.name"
 EPOCH = "source.date.epoch"

@@ -16,7 +16,8 @@ from husk.engine.model.image import RootFS
 from husk.errors import InvalidParameter, SystemFault
 from husk.registry.manifest import DOCKER_LAYER
 from husk.registry.reference import digest_of
-from husk.storage.layer_packing import Compression, PackedLayer
+from husk.storage.compressions import Compression
+from husk.storage.layer_packing import PackedLayer
 from husk.storage.layers.store import Layer
 from tests.unit.engine.builder.exporters.test_parts import config, platforms
 

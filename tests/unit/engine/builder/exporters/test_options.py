@@ -5,7 +5,7 @@ import pytest
 from husk.engine.builder.exporters.options import Annotations, epoch_of, names_of, read
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
-from husk.storage.layer_packing import Compression
+from husk.storage.compressions import Compression
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from husk.engine.builder.remote import config, write
 from husk.engine.builder.remote.chains import Chains
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import DOCKER_LIST, OCI_INDEX, OCI_MANIFEST, Descriptor
-from husk.storage.layer_packing import ZSTD
+from husk.storage.compressions import ZSTD
 
 LAYER = Descriptor(digest="sha256:a", size=1)
 ABOUT = Descriptor(media_type=config.MEDIA_TYPE, digest="sha256:c", size=2)
