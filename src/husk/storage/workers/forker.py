@@ -66,7 +66,9 @@ _MODULES: Mapping[type[Job], str] = {
     SendJob: "husk.storage.sync.send",
     StackTarJob: "husk.storage.workers.stack_tar",
 }
-# To start takes 70 ms, which a copy would have to wait for; to stay takes 5 to 8 MiB.
+# What such a worker needs it loads itself: it works for longer than that takes, and there are few of them.
+_SELDOM = (GitJob,)
+# To start takes 70 ms, which a copy would have to wait for; to stay takes 11 MiB.
 _LINGER_MS = 600_000
 # A worker that is in reserve has the time to make ready.
 _WORK_COMES_WITHIN = 0.01
@@ -74,7 +76,7 @@ _WORK_COMES_WITHIN = 0.01
 
 def main() -> None:
     keep_much()  # a worker lives for one job
-    mains = {job: importlib.import_module(module).main for job, module in _MODULES.items()}
+    mains = {job: _main_of(job) for job in _MODULES if job not in _SELDOM}
     # To decode the first one takes ten times as long as any other: not in every worker again.
     decode_job(encode(DiffJob("")))
     # What is here now is every worker's; looking for garbage in it would only make copies of its pages.
@@ -111,6 +113,11 @@ def main() -> None:
             poll.register(child, select.POLLIN)
 
 
+def _main_of(job: type[Job]) -> _Main:
+    main: _Main = importlib.import_module(_MODULES[job]).main
+    return main
+
+
 def _work(line: socket.socket, mains: Mapping[type[Job], _Main]) -> NoReturn:
     """A worker's whole life; never returns to the loop that the worker was forked out of."""
     status = 1
@@ -129,7 +136,8 @@ def _work(line: socket.socket, mains: Mapping[type[Job], _Main]) -> NoReturn:
             for number in (0, 1):
                 os.dup2(descriptors[number], number)
                 os.close(descriptors[number])
-            mains[type(job)](job, Caller(*descriptors[2:]))
+            main = mains.get(type(job)) or _main_of(type(job))
+            main(job, Caller(*descriptors[2:]))
         status = 0
     except BaseException:
         traceback.print_exc()
