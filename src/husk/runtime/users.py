@@ -1,19 +1,19 @@
 """Who does a container's process run as? The client's `user[:group]` looked up in the image's own passwd and group."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from husk.errors import InvalidParameter
 
 _MAX_ID = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     uid: int = 0
     gid: int = 0
     additional_gids: tuple[int, ...] = ()
-    listed: bool = field(default=True, compare=False)
+    listed: bool = True
     """Is it in the passwd file? The runtime looks for its home there."""
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.kernel.rooted import read_file
 from husk.storage.diffs import DiffStore
-from husk.storage.small import LARGEST_ARCHIVE, fill_small
 from husk.storage.space import room_left
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.messages import (
@@ -124,6 +123,8 @@ class Contexts:
 
 async def _beginning(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
     """The first bytes, and whether they are all: of a small archive they are."""
+    from husk.storage.small import LARGEST_ARCHIVE
+
     begun = b""
     async for chunk in chunks:
         begun += chunk
@@ -133,6 +134,8 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
 
 
 async def _fill(directory: Path, archive: bytes) -> int | None:
+    from husk.storage.small import fill_small
+
     try:
         return await asyncio.to_thread(fill_small, directory, archive)
     except OSError as error:

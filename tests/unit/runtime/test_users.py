@@ -36,8 +36,8 @@ broken
         ("app:44", User(1000, 44, (44,))),
         ("app:5000", User(1000, 5000, (5000,))),
         (":video", User(0, 44, (44,))),
-        ("4242", User(4242, 0, (0,))),
-        ("4242:4243", User(4242, 4243, (4243,))),
+        ("4242", User(4242, 0, (0,), listed=False)),
+        ("4242:4243", User(4242, 4243, (4243,), listed=False)),
     ],
 )
 def test_names_and_numbers_resolve_as_docker_resolves_them(text: str, expected: User) -> None:
@@ -64,8 +64,8 @@ def test_what_cannot_be_found_is_refused_in_dockers_words(text: str, message: st
 
 
 def test_an_image_without_passwd_and_group_runs_as_root_or_by_number() -> None:
-    assert resolve_user("", "", "") == User(0, 0, (0,))
-    assert resolve_user("7:8", "", "") == User(7, 8, (8,))
+    assert resolve_user("", "", "") == User(0, 0, (0,), listed=False)
+    assert resolve_user("7:8", "", "") == User(7, 8, (8,), listed=False)
 
 
 @given(st.text(), st.text(), st.text(), st.lists(st.text(), max_size=3))

@@ -37,7 +37,6 @@ from husk.runtime.assembly.step import StepFiles
 from husk.runtime.emulators import registered
 from husk.runtime.foreground import Foreground
 from husk.runtime.rest import Rest
-from husk.runtime.runtimes import Runtimes
 from husk.storage.build_records import BuildRecords
 from husk.storage.contexts import Contexts
 from husk.storage.diffs import DiffStore

@@ -20,7 +20,6 @@ from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.errors import InvalidParameter
-from husk.storage.tar.header import is_tar
 
 KEEP_GIT_DIR = "BUILDKIT_CONTEXT_KEEP_GIT_DIR"
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
@@ -88,4 +87,6 @@ def git_context(text: str, *, keep: bool = False, dated: bool = False) -> Source
 
 def is_archive(head: bytes) -> bool:
     """Is what begins so an archive, plain or compressed? If not, it is taken for a Dockerfile."""
+    from husk.storage.tar.header import is_tar
+
     return bool(compression_of(head)) or is_tar(head)

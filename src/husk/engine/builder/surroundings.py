@@ -9,7 +9,7 @@ from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
 from husk.registry.client import RegistryClient
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.oci import Runtimes
+from husk.runtime.runtimes import Runtimes
 from husk.storage.state.store import StateStore
 from husk.storage.workers.nursery import Nursery
 from husk.watch import Watch

@@ -5,7 +5,8 @@ from is a stage without instructions.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span, suggestion
@@ -17,15 +18,13 @@ from husk.registry.manifest import Platform, parse_platform
 SCRATCH = "scratch"
 
 
-@dataclass(eq=False)
-class Step:
+class Step(Struct, eq=False):
     instruction: types.Instruction
-    sources: list["StagePlan | None"] = field(default_factory=list)  # as COPY --from or the mounts of RUN name them
+    sources: list["StagePlan | None"] = []  # as COPY --from or the mounts of RUN name them
     from_trigger: bool = False
 
 
-@dataclass(eq=False)
-class StagePlan:
+class StagePlan(Struct, eq=False):
     name: str  # as it is shown
     base: str
     span: Span
@@ -33,7 +32,7 @@ class StagePlan:
     given_name: str = ""
     platform: Platform | None = None
     base_stage: "StagePlan | None" = None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step] = []
 
     @property
     def needs(self) -> Iterator["StagePlan"]:

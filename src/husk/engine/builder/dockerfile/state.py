@@ -3,9 +3,9 @@
 import contextlib
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from husk.engine.builder.dockerfile.checks import Checks
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
@@ -24,8 +24,7 @@ DEFAULT_SHELL = ["/bin/sh", "-c"]
 INLINE = "[internal] preparing inline document"
 
 
-@dataclass(eq=False)
-class StageState:
+class StageState(Struct, eq=False):
     plan: StagePlan
     root: Edge | None  # None: nothing is in it
     platform: Platform
@@ -34,8 +33,8 @@ class StageState:
     created: str = ""
     shows_platform: bool = False
     ignore_cache: bool = False
-    env: dict[str, str] = field(default_factory=dict)
-    args: list[tuple[str, str]] = field(default_factory=list)  # build arguments, for the history
+    env: dict[str, str] = {}
+    args: list[tuple[str, str]] = []  # build arguments, for the history
     checks: Checks = field(default_factory=Checks)
     origin: Origin | None = None  # of the instruction that is carried out
     directory_was_set: bool = False  # by this file

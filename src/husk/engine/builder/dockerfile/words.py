@@ -9,7 +9,8 @@ Which modifiers there are: `${x}`, `${x:-y}`, `${x-y}`, `${x:+y}`, `${x+y}`, `${
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.patterns import replaced, without_prefix, without_suffix
@@ -18,16 +19,14 @@ SPECIAL_PARAMETERS = "@*#?-$!0"  # of a shell; never set in a Dockerfile
 DEEPEST = 50  # ${a:-${b:-...}}
 
 
-@dataclass(frozen=True)
-class Expanded:
+class Expanded(Struct, frozen=True):
     text: str
     words: list[str]
     used: frozenset[str]  # variables that were set
     missing: frozenset[str]  # and those that were not
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What is done to a word; the default is what most instructions want."""
 
     escape: str = "\\"
@@ -55,12 +54,11 @@ def expand(source: str, variables: Mapping[str, str], rules: Rules = DEFAULT) ->
     return Expanded(text, words, frozenset(reader.used), frozenset(reader.missing))
 
 
-@dataclass
-class _Words:
+class _Words(Struct):
     """Collects words: blanks part them, unless they were quoted."""
 
-    done: list[str] = field(default_factory=list)
-    letters: list[str] = field(default_factory=list)
+    done: list[str] = []
+    letters: list[str] = []
 
     def add(self, text: str) -> None:
         for letter in text:
