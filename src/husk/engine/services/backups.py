@@ -126,7 +126,7 @@ class Backups:
         content = await asyncio.to_thread(backup_file.read, data, _secret(data, secret))
         async with self._enrolment.changing:
             self._cluster.check_alone()
-            if self._store.swarm is not None or await self._store.store.get(SWARM, KEY) is not None:
+            if await self._store.has_swarm():
                 raise Unavailable(HAS_ONE)
             membership, records = await self._planned(content, where)
             if membership.listen_address:

@@ -255,7 +255,7 @@ class Cluster:
         swarm = new_swarm(spec, pools, subnet_size, data_path_port, now)
         async with self._changing:
             self.check_alone()
-            if self._store.swarm is not None:
+            if await self._store.has_swarm():
                 raise Unavailable(refusals.HAS_ONE)
             await self._join(Membership(node_id=node.id, advertise_address=advertise, listen_address=listen))
             try:

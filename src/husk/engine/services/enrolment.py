@@ -27,7 +27,7 @@ from husk.engine.services.network_sharing import NetworkSharing
 from husk.engine.services.node import MANAGER_PORT, Node
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared import Shared
-from husk.engine.services.swarm import Membership, Standing
+from husk.engine.services.swarm import KEY, Membership, Standing
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError, Unavailable
 from husk.storage.secrets.sealing import Sealer
@@ -162,6 +162,8 @@ class Enrolment:
 
     async def _join(self, wish: Wish) -> None:
         if self.shared is not None:
+            # News may be on their way.
+            await self._store.refresh("swarm", KEY)
             self._cluster.check_token(wish.token)
         joined = await joining.join(wish, self._cluster.description())
         if joined.holder.role == "manager":

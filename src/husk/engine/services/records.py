@@ -136,12 +136,23 @@ class SwarmRecords:
             except Stale as stale:
                 if all(kind != GUARD for kind, _ in stale.names):
                     raise
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(HEARING):
-                    while self._guards == seen:
-                        self._heard.clear()
-                        await self._heard.wait()
+            await self._hear_until(lambda: self._guards != seen)  # noqa: B023
         raise InvalidParameter(OUT_OF_SEQUENCE)
+
+    async def has_swarm(self) -> bool:
+        """Does the store itself hold a swarm? Where it does not, what was known of a former one is gone from memory."""
+        if await self.store.get("swarm", KEY) is not None:
+            return True
+        await self._hear_until(lambda: self.swarm is None)
+        return self.swarm is not None
+
+    async def _hear_until(self, condition: Callable[[], bool]) -> None:
+        """Wait for news; not for ever, should they have broken off."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEARING):
+                while not condition():
+                    self._heard.clear()
+                    await self._heard.wait()
 
     async def settle(self, *records: SwarmRecord, checks: tuple[Step, ...] = ()) -> None:
         """The same for what has happened already, which a full disk cannot refuse."""

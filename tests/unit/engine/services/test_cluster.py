@@ -1,18 +1,22 @@
 """The swarm of this host: its records, those of an earlier release, and what a crash leaves of them."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from husk.cluster.records import News
 from husk.cluster.trust.tokens import read_token
 from husk.engine.services.cluster import KIND
 from husk.engine.services.settings import SwarmSpec
-from husk.engine.services.swarm import MEMBERSHIP
+from husk.engine.services.swarm import KEY, MEMBERSHIP
 from husk.errors import DiskFault, Unavailable
 from husk.storage.state.store import Change, StateStore
+from tests.support.waiting import soon
 from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_moving import swarm
 
 FORMER: dict[str, Any] = {
     "id": "s", "version": 12, "created_at": "then", "updated_at": "", "node_id": "n", "node_version": 10,
@@ -135,3 +139,17 @@ async def test_a_manager_that_is_about_to_leave_hears_what_that_means(tmp_path: 
     await room.store.save(msgspec.structs.replace(room.cluster.node, id="other", version=0))
     with pytest.raises(Unavailable, match=r"Removing this node leaves 1 managers out of 2\. Use `--force`"):
         await room.cluster.leave(False)
+
+
+async def test_a_swarm_that_has_just_gone_is_in_nobodys_way(tmp_path: Path, state: StateStore) -> None:
+    room = SwarmRoom(tmp_path, state)
+    room.store.swarms[KEY] = swarm("former")
+    making = soon(room.init())
+    await asyncio.sleep(0)
+    room.store.take_in(News(1, False, (), ((KIND, KEY),)))
+    await making
+    assert room.cluster.active and room.cluster.swarm.id != "former"
+    other = SwarmRoom(tmp_path, state, "beta")
+    await other.cluster.part()
+    with pytest.raises(Unavailable, match="holds a swarm already"):
+        await other.init()

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from husk.cluster.endpoints import Endpoint
@@ -11,6 +12,7 @@ from husk.cluster.port import enter as entering
 from husk.cluster.port.enter import Entered
 from husk.cluster.port.join import Joined
 from husk.cluster.port.messages import JoinRequest
+from husk.cluster.records import Put
 from husk.cluster.trust import authority
 from husk.cluster.trust.identity import Identity
 from husk.config import ClusterStoreConfig
@@ -21,12 +23,13 @@ from husk.engine.services.joining import Wish
 from husk.engine.services.node import ManagerStatus, Node, NodeDescription
 from husk.engine.services.office import SwarmOffice
 from husk.engine.services.settings import NodeSpec
-from husk.engine.services.swarm import MEMBERSHIP, SELF, Membership
-from husk.errors import Unavailable
+from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership
+from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_moving import swarm
 from tests.unit.engine.services.test_nodes import worker
 
 WISH = Wish(["127.0.0.1:9"], "token", "0.0.0.0:2377")
@@ -106,6 +109,17 @@ async def test_a_host_that_joins_is_pending_and_in_no_swarm_if_its_client_leaves
             await trying
         assert not other.cluster.pending and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
         await other.services.close()
+
+
+async def test_a_swarm_of_which_no_news_came_yet_can_be_joined(tmp_path: Path) -> None:
+    with closing(StateStore.open(tmp_path / "other.db")) as state:
+        other = SwarmRoom(tmp_path, state, "beta")
+        other.enrolment.shared = FakeShared()  # type: ignore[assignment]
+        with pytest.raises(Unavailable, match="holds no swarm yet"):
+            await other.enrolment.join(WISH)
+        await other.store.store.commit(Put("swarm", KEY, msgspec.json.encode(swarm())))
+        with pytest.raises(InvalidParameter, match="valid join token is necessary"):
+            await other.enrolment.join(WISH)
 
 
 async def test_a_worker_that_cannot_begin_has_not_joined(

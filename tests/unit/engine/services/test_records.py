@@ -9,15 +9,18 @@ import msgspec
 import pytest
 
 from husk.cluster.records import Check, Delete, News, Record, Stale, Step
+from husk.engine.services import records as records_module
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import ClusterObject, Service, ServiceSpec, Task
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords, in_sequence, resolve
+from husk.engine.services.swarm import KEY
 from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.storage.state.store import StateStore
-from tests.support.waiting import until_async
+from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import task
+from tests.unit.engine.services.test_moving import swarm
 
 
 @pytest.fixture
@@ -306,3 +309,20 @@ async def test_who_waits_for_the_end_of_a_service_hears_of_it_whoever_removed_it
     assert there == ["a"]
     other.alone(other.store)
     assert sorted(there) == ["a", "b", "c"], "it is no manager any more"
+
+
+async def test_whether_there_is_a_swarm_the_store_says(records: SwarmRecords, monkeypatch: pytest.MonkeyPatch):
+    """News that broke off tell of a former one for a while."""
+    assert not await records.has_swarm()
+    await records.save(swarm())
+    other = await other_of(records)
+    assert await other.has_swarm()
+    await records.delete(records.swarms[KEY])
+    asking = soon(other.has_swarm())
+    await asyncio.sleep(0)
+    assert other.swarm is not None
+    other.take_in(News(100, False, (), (("swarm", KEY),)))
+    assert not await asking and other.swarm is None
+    monkeypatch.setattr(records_module, "HEARING", 0.01)
+    other.swarms[KEY] = swarm()
+    assert await other.has_swarm(), "nothing is heard: nobody knows what else has changed"
