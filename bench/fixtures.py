@@ -32,10 +32,12 @@ Address = AbstractContextManager[tuple[str, int]]
 def husk_plugin(directory: str) -> Iterator[Callable[[], Address]]:
     from husk.client.client import Client
     from husk.embedded import Engine as Embedded
-    from husk.loop_thread import Kept
+    from husk.loop_thread import ThreadBound
     from husk.pytest_plugin import TestEngine
 
-    kept: Kept[Client] = Kept(Embedded.open(data_root=f"{directory}/data", exec_root=f"{directory}/run"), "bench")
+    kept: ThreadBound[Client] = ThreadBound(
+        Embedded.open(data_root=f"{directory}/data", exec_root=f"{directory}/run"), "bench"
+    )
     kept.start()
     engine = TestEngine(kept)
 

@@ -53,7 +53,7 @@ class Names(msgspec.Struct, frozen=True):
 DOCKERD = Names(Path("/etc/docker/daemon.json"), "unix:///var/run/docker.sock", Path("/var/run/docker.pid"))
 
 
-class Source(msgspec.Struct, frozen=True):
+class ConfigSource(msgspec.Struct, frozen=True):
     """Where a daemon's settings come from; kept so that SIGHUP can read the file again."""
 
     flags: Settings

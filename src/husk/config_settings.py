@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from husk.config_keys import BY_FLAG, BY_KEY, Kind, Option
+from husk.config_keys import BY_FLAG, BY_KEY, KeyKind, Option
 from husk.errors import InvalidParameter
 
 
@@ -311,17 +311,17 @@ def _invalid(option: Option, text: str, form: str) -> InvalidParameter:
     return InvalidParameter(f'invalid argument "{text}" for "--{option.flag}" flag: {form}')
 
 
-_FORMS: dict[Kind, Callable[[Option, Any], Any]] = {
-    Kind.TRUTH: truth,
-    Kind.TEXT: lambda option, text: text,
-    Kind.NUMBER: _number,
-    Kind.SIZE: lambda option, text: text,
-    Kind.LIST: lambda option, texts: list(texts),
-    Kind.ADDRESSES: _addresses,
-    Kind.MAP: _map,
-    Kind.FEATURES: _features,
-    Kind.DRIVER_OPTIONS: _driver_options,
-    Kind.ULIMIT: _ulimits,
-    Kind.RUNTIME: _runtimes,
-    Kind.POOL: _pools,
+_FORMS: dict[KeyKind, Callable[[Option, Any], Any]] = {
+    KeyKind.TRUTH: truth,
+    KeyKind.TEXT: lambda option, text: text,
+    KeyKind.NUMBER: _number,
+    KeyKind.SIZE: lambda option, text: text,
+    KeyKind.LIST: lambda option, texts: list(texts),
+    KeyKind.ADDRESSES: _addresses,
+    KeyKind.MAP: _map,
+    KeyKind.FEATURES: _features,
+    KeyKind.DRIVER_OPTIONS: _driver_options,
+    KeyKind.ULIMIT: _ulimits,
+    KeyKind.RUNTIME: _runtimes,
+    KeyKind.POOL: _pools,
 }

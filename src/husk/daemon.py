@@ -26,7 +26,7 @@ from husk import log_setup, threads
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
 from husk.config import Config, DashboardConfig
-from husk.config_load import Source, reloadable
+from husk.config_load import ConfigSource, reloadable
 from husk.engine.engine import Engine
 from husk.errors import Forbidden, HuskError
 from husk.kernel.limits import raise_open_files
@@ -48,7 +48,7 @@ _IMPATIENT = 3
 _TRACES_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
-def check(source: Source) -> None:
+def check(source: ConfigSource) -> None:
     """Whether the settings are sound, without starting anything; HuskError says what is wrong with them."""
     config = source.load()
     _minimum_version()
@@ -56,7 +56,7 @@ def check(source: Source) -> None:
     _check_dashboard(config)
 
 
-def run(source: Source) -> None:
+def run(source: ConfigSource) -> None:
     """Be the daemon until a signal ends it. HuskError when it cannot start."""
     from husk.kernel import needs
 
@@ -111,7 +111,7 @@ class Daemon:
     def __init__(
         self,
         config: Config,
-        source: Source,
+        source: ConfigSource,
         notify_socket: str = "",
         tls: ssl.SSLContext | None = None,
         minimum: Version = MINIMUM,

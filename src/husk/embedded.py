@@ -25,7 +25,7 @@ from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, AddressPool, Confi
 from husk.engine.engine import Engine as Core
 from husk.errors import Forbidden, InvalidParameter
 from husk.kernel import process, thread_files
-from husk.loop_thread import Kept
+from husk.loop_thread import ThreadBound
 
 _PIECE = 1 << 18
 
@@ -89,7 +89,7 @@ class Engine(Client):
     for another loop.
     """
 
-    def __init__(self, home: "Kept[Edge]") -> None:
+    def __init__(self, home: "ThreadBound[Edge]") -> None:
         super().__init__(self._dial)
         self._home = home
 
@@ -106,7 +106,7 @@ class Engine(Client):
         wanted = _config(config, settings).settings()
         if os.geteuid() != 0:
             raise Forbidden("an engine needs root: it mounts filesystems and makes namespaces")
-        home = Kept(_served(wanted), "husk-engine", thread_files.use_own)
+        home = ThreadBound(_served(wanted), "husk-engine", thread_files.use_own)
         home.start()
         await home.entered()
         async with AsyncExitStack() as parts:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Kept(Generic[T]):
+class ThreadBound(Generic[T]):
     """Something that is entered in a thread of its own, and stays entered until `leave`.
 
     `opened` is what it gave, or why it could not be entered; `ended` is done when nothing of the thread is left to do.

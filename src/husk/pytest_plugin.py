@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from husk.client.container import Container
     from husk.client.execs import Result
     from husk.client.spec import Command
-    from husk.loop_thread import Kept
+    from husk.loop_thread import ThreadBound
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class TestEngine:
 
     __test__ = False
 
-    def __init__(self, kept: "Kept[Client]") -> None:
+    def __init__(self, kept: "ThreadBound[Client]") -> None:
         self._kept = kept
         self._client = kept.opened.result()
 
@@ -161,9 +161,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def husk_engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
     """One engine for all tests of the run."""
-    from husk.loop_thread import Kept
+    from husk.loop_thread import ThreadBound
 
-    kept = Kept(_opening(request.config), "husk-pytest")
+    kept = ThreadBound(_opening(request.config), "husk-pytest")
     kept.start()
     engine = TestEngine(kept)
     try:

@@ -20,7 +20,7 @@ from husk.client.client import Client, connect
 from husk.client.execs import Result
 from husk.client.spec import Command, ContainerSpec
 from husk.embedded import Engine, EngineConfig
-from husk.loop_thread import Kept
+from husk.loop_thread import ThreadBound
 
 _SOCKET = "/run/husk.sock"
 # Where the engine is, when nothing is said: the first of these variables that is set tells.
@@ -56,10 +56,10 @@ class _Engines:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[object, Kept[Any]] = {}
+        self._open: dict[object, ThreadBound[Any]] = {}
         self._process = 0
 
-    def get(self, address: str | None, data_root: str | os.PathLike[str] | None) -> Kept[Client]:
+    def get(self, address: str | None, data_root: str | os.PathLike[str] | None) -> ThreadBound[Client]:
         key = address if address is not None else (None, data_root and os.path.abspath(data_root))
         with self._lock:
             if self._process != os.getpid():
@@ -69,7 +69,7 @@ class _Engines:
                 _at_exit(self.close)
             kept = self._open.get(key)
             if kept is None:
-                kept = Kept(_opening(address, data_root), "husk-run")
+                kept = ThreadBound(_opening(address, data_root), "husk-run")
                 kept.start()
                 try:
                     kept.opened.result()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from husk.cluster.door import listen
 from husk.cluster.endpoints import Endpoint
-from husk.cluster.port.certificates import CertificateHandlers, Tokens, Wanted
+from husk.cluster.port.certificates import CertificateHandlers, Tokens, WantedCertificate
 from husk.cluster.port.messages import CertificateReply, JoinRequest
 from husk.cluster.port.peers import Peer
 from husk.cluster.port.server import ClusterPort
@@ -55,9 +55,9 @@ class PortedSwarm:
     async def renew(self, node: str, request: bytes) -> CertificateReply:
         return self._issue(request, node, self.roles[node])
 
-    def wanted(self, peer: Peer) -> Wanted:
+    def wanted(self, peer: Peer) -> WantedCertificate:
         assert peer.certificate and peer.holder is not None
-        return Wanted(self.roots, peer.holder.role != self.roles[peer.node], (str(self.endpoint),))
+        return WantedCertificate(self.roots, peer.holder.role != self.roles[peer.node], (str(self.endpoint),))
 
     async def changed(self) -> None:
         await self._changed.wait()

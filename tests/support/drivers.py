@@ -21,7 +21,7 @@ from husk.engine.networks.connector import Connected
 from husk.errors import SystemFault
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
-from husk.runtime.assembly.staging import Part
+from husk.runtime.assembly.staging import StagedPart
 from husk.runtime.conmon import Apart, Bring, Bundle, Created
 from husk.runtime.console import Console
 from husk.runtime.exec import Started
@@ -132,7 +132,7 @@ class FakeAssembly:
     def root(self, container_id: str) -> FakeRoot:
         return self._roots.setdefault(container_id, FakeRoot(self._held, self.paths.directory(container_id)))
 
-    def stage(self, container_id: str, parts: Mapping[int, Part]) -> None:
+    def stage(self, container_id: str, parts: Mapping[int, StagedPart]) -> None:
         self._held.add(f"staging {container_id}")
 
     def unstage(self, container_id: str) -> None:

@@ -16,7 +16,7 @@ from husk.engine.builder.operations import CacheMount, Exec, Mount, Process
 from husk.engine.builder.progress import Status
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.stacks import elements
-from husk.engine.builder.steps.cache_mounts import CacheMounts, Kept
+from husk.engine.builder.steps.cache_mounts import CacheMountRecord, CacheMounts
 from husk.engine.builder.steps.mounts import Diffs, Mounts
 from husk.engine.builder.steps.run import Steps
 from husk.engine.host import Host
@@ -232,7 +232,7 @@ async def open_bench(config: Config, runtime: str = "") -> AsyncIterator[Bench]:
         if not stacks.root.exists():
             stacks.root.mkdir()
             make_busybox(stacks.add("busybox"))
-        kept = state.records(CACHE_MOUNT, Kept)
+        kept = state.records(CACHE_MOUNT, CacheMountRecord)
         directories = await asyncio.to_thread(CacheDirectories.open, config.data_root / "cache-mounts", set(kept))
         caches = await CacheMounts.open(directories, state, kept.values())
         stack.push_async_callback(caches.close)

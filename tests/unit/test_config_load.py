@@ -7,7 +7,7 @@ import pytest
 
 from husk import config_load
 from husk.config import AddressPool, Config, DashboardConfig, RuntimeConfig, TlsConfig
-from husk.config_load import Source, build, merge, reloadable
+from husk.config_load import ConfigSource, build, merge, reloadable
 from husk.config_settings import RuntimeSetting, Settings, UlimitSetting, parse_file, read_file
 from husk.errors import InvalidParameter
 
@@ -24,12 +24,12 @@ def daemon_json(tmp_path: Path):
 
 def test_without_flags_and_file_the_defaults_hold(monkeypatch, tmp_path):
     monkeypatch.setattr(config_load, "DEFAULT_CONFIG_FILE", tmp_path / "absent.json")
-    assert Source(Settings()).load() == Config()
+    assert ConfigSource(Settings()).load() == Config()
 
 
 def test_the_default_file_is_read_when_it_exists(monkeypatch, daemon_json):
     monkeypatch.setattr(config_load, "DEFAULT_CONFIG_FILE", daemon_json(labels=["a=b"]))
-    assert Source(Settings()).load().labels == ("a=b",)
+    assert ConfigSource(Settings()).load().labels == ("a=b",)
 
 
 def test_every_key_of_the_file_reaches_its_setting():
@@ -92,7 +92,7 @@ def test_a_faulty_file_is_refused_with_what_is_wrong(text, message):
 
 def test_a_named_file_must_exist(tmp_path):
     with pytest.raises(InvalidParameter, match=r"with file .*/absent: open .*/absent: No such file"):
-        Source(Settings(), tmp_path / "absent").load()
+        ConfigSource(Settings(), tmp_path / "absent").load()
 
 
 def test_a_key_given_as_flag_and_in_the_file_is_a_conflict():

@@ -14,7 +14,7 @@ import pytest
 
 from husk import daemon as module
 from husk.config import Config, TlsConfig
-from husk.config_load import Source
+from husk.config_load import ConfigSource
 from husk.daemon import Daemon, check
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
@@ -42,7 +42,9 @@ class Life:
         self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notified.bind(str(directory / "notify"))
         self.notified.settimeout(5)
-        self.daemon = Daemon(self.config, cast(Source, SimpleNamespace(load=self.load)), str(directory / "notify"))
+        self.daemon = Daemon(
+            self.config, cast(ConfigSource, SimpleNamespace(load=self.load)), str(directory / "notify")
+        )
         monkeypatch.setattr("husk.engine.engine.Engine.open", self.open)
         monkeypatch.setattr("husk.api.server.serve", self.serve)
         monkeypatch.setattr("husk.api.server.Edge", lambda *_: None)
@@ -140,8 +142,8 @@ async def test_systemd_that_does_not_listen_is_no_reason_to_end(life: Life, capl
 
 
 def test_settings_are_checked_before_anything_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def source(config: Config) -> Source:
-        return cast(Source, SimpleNamespace(load=lambda: config))
+    def source(config: Config) -> ConfigSource:
+        return cast(ConfigSource, SimpleNamespace(load=lambda: config))
 
     check(source(Config()))
     missing = TlsConfig(verify=True, ca=tmp_path / "ca", cert=tmp_path / "cert", key=tmp_path / "key")
@@ -156,5 +158,5 @@ def test_without_root_nothing_is_touched(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     config = Config(data_root=tmp_path / "data", exec_root=tmp_path / "run")
     with pytest.raises(Forbidden, match="the daemon needs root"):
-        module.run(cast(Source, SimpleNamespace(load=lambda: config)))
+        module.run(cast(ConfigSource, SimpleNamespace(load=lambda: config)))
     assert list(tmp_path.iterdir()) == []

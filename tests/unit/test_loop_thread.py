@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from husk.errors import Unavailable
-from husk.loop_thread import Kept
+from husk.loop_thread import ThreadBound
 
 
 class Room:
@@ -30,8 +30,8 @@ class Room:
         self.told.append("left")
 
 
-def kept(room: Room) -> Kept[str]:
-    kept = Kept(room.open(), "room", lambda: room.told.append("prepared"))
+def kept(room: Room) -> ThreadBound[str]:
+    kept = ThreadBound(room.open(), "room", lambda: room.told.append("prepared"))
     kept.start()
     return kept
 

@@ -10,7 +10,7 @@ import pytest
 
 from husk import pytest_plugin
 from husk.client.container import Container
-from husk.loop_thread import Kept
+from husk.loop_thread import ThreadBound
 from husk.pytest_plugin import Service, TestEngine
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -65,7 +65,7 @@ def engine(double):
     async def opened() -> AsyncIterator[Any]:
         yield double
 
-    kept: Kept[Any] = Kept(opened(), "test")
+    kept: ThreadBound[Any] = ThreadBound(opened(), "test")
     kept.start()
     yield TestEngine(kept)
     kept.close()

@@ -49,7 +49,7 @@ _STATUS = secrets.token_hex(16)
 _STATUS_ENCODED = encode(_STATUS)
 
 
-class Kept(Generic[T]):
+class KeptAnswers(Generic[T]):
     """Answers by what was asked, as many as fit; each with the stamp of what it was made of."""
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -102,9 +102,9 @@ class Answers:
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
-        self._bodies: Kept[bytes] = Kept()
-        self._listed: Kept[_Listed] = Kept()
-        self._lists: Kept[_List] = Kept()
+        self._bodies: KeptAnswers[bytes] = KeptAnswers()
+        self._listed: KeptAnswers[_Listed] = KeptAnswers()
+        self._lists: KeptAnswers[_List] = KeptAnswers()
 
     # --- containers
 

@@ -10,7 +10,7 @@ from itertools import repeat
 from operator import add
 from struct import Struct
 
-from husk.engine.logs.records import KINDS, Lines
+from husk.engine.logs.records import KINDS, Columns
 
 RAW_STREAM = "application/vnd.docker.raw-stream"
 MULTIPLEXED_STREAM = "application/vnd.docker.multiplexed-stream"
@@ -52,7 +52,7 @@ class LogEncoder:
         self._headers = {kind: _Headers(stream, not partial) for kind, (stream, partial) in KINDS.items()}
         self._continued = {1: False, 2: False}
 
-    def encode(self, lines: Lines) -> bytes:
+    def encode(self, lines: Columns) -> bytes:
         """Of millions of lines: what is done for each is done by functions of C, loops are for pieces of lines only."""
         if not lines.data:
             return b""
@@ -68,7 +68,7 @@ class LogEncoder:
         end = heads.pop()
         return _in_turn(heads, *columns) + end
 
-    def _heads(self, lines: Lines, columns: list[list[bytes]]) -> list[bytes]:
+    def _heads(self, lines: Columns, columns: list[list[bytes]]) -> list[bytes]:
         """What stands before each frame, which has something of each column."""
         headers = self._headers
         lengths: Iterable[int] = map(len, columns[0])
@@ -78,7 +78,7 @@ class LogEncoder:
             return list(map(headers[lines.kind].__getitem__, lengths))
         return [headers[kind][length] for kind, length in zip(lines.kinds, lengths, strict=True)]
 
-    def _prefixes(self, lines: Lines, partial: list[int]) -> list[bytes]:
+    def _prefixes(self, lines: Columns, partial: list[int]) -> list[bytes]:
         """What stands before the data of each record."""
         if self.needs_times:
             between = b" " + self._attributes

@@ -3,7 +3,7 @@
 import click
 
 from husk.cli.kit.group import LazyGroup
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.version import __version__
 
 # Where each command is, and what help says of it; those of which it says nothing are not shown there.
@@ -91,7 +91,7 @@ _OWN = {
 @click.pass_context
 def husk(context: click.Context, host: str, context_name: str) -> None:
     """Husk, a container engine that speaks the Docker Engine API, and a client for it."""
-    context.obj = Place(host, context_name)
+    context.obj = HostChoice(host, context_name)
 
 
 # docker's longer names for the same.

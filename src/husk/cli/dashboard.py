@@ -7,7 +7,7 @@ import click
 
 from husk.cli.kit.command import Command, flag, many
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 
 if TYPE_CHECKING:
     import ssl
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--tlskey", metavar="FILE", default="", help="Its key.")
 @click.pass_obj
 def dashboard(
-    place: Place,
+    place: HostChoice,
     /,
     host: str,
     address: str,
@@ -49,7 +49,7 @@ def dashboard(
     async def shown(engine: "Client") -> None:
         await _serve(engine, settings, no_open)
 
-    ask(Place(host, "") if host else place, shown)
+    ask(HostChoice(host, "") if host else place, shown)
 
 
 def _context(certificate: str, key: str) -> "ssl.SSLContext | None":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from husk.cli.kit.complete import containers
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 
 if TYPE_CHECKING:
     from husk.client.client import Client
@@ -38,7 +38,7 @@ class Line(Protocol):
 @click.option("--deep", is_flag=True, help="With --check-store: also unpack every layer again and compare its files.")
 @click.pass_obj
 def doctor(
-    place: Place, container: str | None, fix: bool, quiet: bool, data_root: str, check_store: bool, deep: bool
+    place: HostChoice, container: str | None, fix: bool, quiet: bool, data_root: str, check_store: bool, deep: bool
 ) -> None:
     """Tell what this host offers and lacks, one line each with the cure.
 
@@ -89,7 +89,7 @@ def _show(lines: Sequence[Line], quiet: bool) -> None:
         click.echo(f"{line}. Cure: {each.cure}" if each.cure else line)
 
 
-def _explain(place: Place, container: str, quiet: bool) -> None:
+def _explain(place: HostChoice, container: str, quiet: bool) -> None:
     from husk.cli.kit.engine import ask
     from husk.cli.system.why import why
 

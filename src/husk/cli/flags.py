@@ -6,7 +6,7 @@ itself, for loading click is a twentieth of a daemon's start; all else is left t
 
 from collections.abc import Iterator
 
-from husk.config_keys import BY_FLAG, BY_SHORT, OPTIONS, Kind
+from husk.config_keys import BY_FLAG, BY_SHORT, OPTIONS, KeyKind
 
 # A flag that may be given again and again has all its values, another one the last; None where it was not given.
 Given = dict[str, str | tuple[str, ...] | None]
@@ -39,7 +39,7 @@ def expanded(arguments: list[str]) -> Iterator[str]:
         elif argument.startswith("--"):
             name, equals, value = argument[2:].partition("=")
             option = BY_FLAG.get(name)
-            if option is not None and option.kind is Kind.TRUTH:
+            if option is not None and option.kind is KeyKind.TRUTH:
                 yield f"--{name}={value if equals else 'true'}"
             elif equals or option is None:
                 yield argument
@@ -60,7 +60,7 @@ def _letters(letters: str, left: Iterator[str]) -> Iterator[str]:
             yield f"-{letters}"
             return
         rest = letters[1:]
-        if option.kind is not Kind.TRUTH:
+        if option.kind is not KeyKind.TRUTH:
             yield f"--{option.flag}"
             yield from [rest.removeprefix("=")] if rest else _next(left)
             return

@@ -9,7 +9,7 @@ import click
 
 from husk.cli.flags import expanded
 from husk.cli.start import start
-from husk.config_keys import BY_FLAG, OPTIONS, Kind, Option
+from husk.config_keys import BY_FLAG, OPTIONS, KeyKind, Option
 from husk.version import __version__
 
 
@@ -43,7 +43,7 @@ def _option(option: Option) -> click.Option:
 
 def _shown(option: Option) -> str:
     short = f"-{option.short}, " if option.short else "    "
-    return f"{short}--{option.flag}" + ("" if option.kind is Kind.TRUTH else f" {option.kind.value.upper()}")
+    return f"{short}--{option.flag}" + ("" if option.kind is KeyKind.TRUTH else f" {option.kind.value.upper()}")
 
 
 def _tell(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:

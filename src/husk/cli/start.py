@@ -9,13 +9,13 @@ from typing import Any
 def start(as_dockerd: bool, flags: Mapping[str, Any]) -> None:
     """Be the daemon, or with --validate look at its settings alone."""
     from husk.config_keys import BY_FLAG
-    from husk.config_load import DOCKERD, Source
+    from husk.config_load import DOCKERD, ConfigSource
     from husk.config_settings import from_flags, truth
     from husk.daemon import check, run
 
     given = dict(flags)
     file, validate = given.pop("config-file"), given.pop("validate")
-    source = Source(from_flags(given), Path(file) if file else None, DOCKERD if as_dockerd else None)
+    source = ConfigSource(from_flags(given), Path(file) if file else None, DOCKERD if as_dockerd else None)
     if validate is not None and truth(BY_FLAG["validate"], validate):
         check(source)
         print("configuration OK", file=sys.stderr)

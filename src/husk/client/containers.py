@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from husk.client.ending import Ending
     from husk.client.execs import Result
     from husk.client.images import Images
-    from husk.client.runs import Kept
+    from husk.client.runs import CapturedOutput
     from husk.client.spec import Command, ContainerSpec
 
 T = TypeVar("T")
@@ -107,13 +107,13 @@ class Containers:
         import asyncio
 
         from husk.client.ending import ending
-        from husk.client.runs import MOST_INPUT, Kept, NoSuchOperation, Runs
+        from husk.client.runs import MOST_INPUT, CapturedOutput, NoSuchOperation, Runs
 
         wanted = _spec(image, command, spec, stdin=input is not None)
         # Where all there is to know is told with the end, it goes by itself: less to ask, and less to write down.
         goes = wanted.auto_remove or (not wanted.restart and await self._calls.asks_husk())
         wanted = _spec(wanted, None, {"log_driver": wanted.log_driver or "none", "auto_remove": goes})
-        kept = Kept(max_output)
+        kept = CapturedOutput(max_output)
         if goes and len(input or b"") <= MOST_INPUT and await self._calls.asks_husk():
             runs = Runs(self._calls, self._gone)
             with suppress(NoSuchOperation):
@@ -184,7 +184,7 @@ async def _asked_later(container: Container) -> AsyncIterator[Callable[[], Await
     yield ended
 
 
-async def _converse(console: Console, given: bytes | None, kept: Kept, leave_when_full: bool) -> bool:
+async def _converse(console: Console, given: bytes | None, kept: CapturedOutput, leave_when_full: bool) -> bool:
     """Write what is given and read what comes, both at once: a process may write before it has read all.
 
     False when it was left because it had written too much.

@@ -28,7 +28,7 @@ class NoSuchOperation(Exception):
     """The engine is one of ours, and older than this call."""
 
 
-class Kept:
+class CapturedOutput:
     """Output as it comes, up to so many bytes of each stream."""
 
     def __init__(self, most: int | None) -> None:
@@ -83,7 +83,9 @@ class Runs:
                 raise NoSuchOperation from None
             raise
 
-    async def followed(self, begun: Begun, kept: Kept, timeout: float | None, leave_when_full: bool) -> Result:
+    async def followed(
+        self, begun: Begun, kept: CapturedOutput, timeout: float | None, leave_when_full: bool
+    ) -> Result:
         """How it ended, and what was kept of its output. Who is cancelled meanwhile leaves no container behind."""
         end: Ending | None = None
         try:
@@ -97,7 +99,7 @@ class Runs:
             if killed:
                 with suppress(Conflict, NotFound):  # it has ended meanwhile, or is gone
                     await begun.container.kill()
-                end = await _read(begun, Kept(0), False)
+                end = await _read(begun, CapturedOutput(0), False)
             assert end is not None
             return kept.result(end, timed_out=timed_out)
         finally:
@@ -117,7 +119,7 @@ class Runs:
         await self._remove(begun.container)
 
 
-async def _read(begun: Begun, kept: Kept, leave_when_full: bool) -> Ending | None:
+async def _read(begun: Begun, kept: CapturedOutput, leave_when_full: bool) -> Ending | None:
     """Its end, when all has been read; None where it is left because it has written too much."""
     end: Ending | None = None
     while data := await begun.response.next():

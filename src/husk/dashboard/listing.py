@@ -19,7 +19,7 @@ COMMAND = ("/bin/sh", "-c", 'cd -- "$1" && stat -c "%f %s %Y %n" -- .* * 2>/dev/
 _LONGEST_PATH = 4096
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FileEntry(msgspec.Struct, frozen=True):
     """One file as a list shows it."""
 
     name: str
@@ -49,7 +49,7 @@ def parents(path: str) -> list[tuple[str, str]]:
     return found
 
 
-def told(output: bytes) -> list[Entry]:
+def told(output: bytes) -> list[FileEntry]:
     """The entries that `COMMAND` tells."""
     found = []
     for line in output.decode(errors="replace").splitlines():
@@ -64,9 +64,9 @@ def told(output: bytes) -> list[Entry]:
     return _sorted(found)
 
 
-def archived(archive: bytes) -> list[Entry]:
+def archived(archive: bytes) -> list[FileEntry]:
     """The entries at the first level of an archive of a directory, as far as it goes."""
-    found: dict[str, Entry] = {}
+    found: dict[str, FileEntry] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as entries:
             for each in entries:
@@ -97,11 +97,11 @@ _WORDS = {
 }
 
 
-def _entry(name: str, mode: int, size: int, modified: int) -> Entry:
-    return Entry(name, _WORDS.get(stat.S_IFMT(mode), "other"), size, stat.filemode(mode), modified)
+def _entry(name: str, mode: int, size: int, modified: int) -> FileEntry:
+    return FileEntry(name, _WORDS.get(stat.S_IFMT(mode), "other"), size, stat.filemode(mode), modified)
 
 
-def _sorted(entries: Iterable[Entry]) -> list[Entry]:
+def _sorted(entries: Iterable[FileEntry]) -> list[FileEntry]:
     return sorted(entries, key=lambda entry: (not entry.is_dir, entry.name.lower(), entry.name))
 
 

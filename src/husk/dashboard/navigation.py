@@ -3,21 +3,21 @@
 from typing import NamedTuple
 
 
-class Part(NamedTuple):
+class SitePart(NamedTuple):
     """`path` is its first page; pages below it belong to it."""
 
     path: str
     title: str
 
 
-NAVIGATION: tuple[Part, ...] = (
-    Part("/containers", "Containers"),
-    Part("/images", "Images"),
-    Part("/volumes", "Volumes"),
-    Part("/networks", "Networks"),
-    Part("/services", "Services"),
-    Part("/builds", "Builds"),
-    Part("/disk", "Disk use"),
-    Part("/events", "Events"),
-    Part("/health", "Health"),
+NAVIGATION: tuple[SitePart, ...] = (
+    SitePart("/containers", "Containers"),
+    SitePart("/images", "Images"),
+    SitePart("/volumes", "Volumes"),
+    SitePart("/networks", "Networks"),
+    SitePart("/services", "Services"),
+    SitePart("/builds", "Builds"),
+    SitePart("/disk", "Disk use"),
+    SitePart("/events", "Events"),
+    SitePart("/health", "Health"),
 )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 MOST = 15
 
 
-class Kind(NamedTuple):
+class UsageKind(NamedTuple):
     """All things of one kind."""
 
     name: str
@@ -23,16 +23,16 @@ class Thing(NamedTuple):
     path: str
 
 
-def kinds(df: Mapping[str, Any]) -> list[Kind]:
+def kinds(df: Mapping[str, Any]) -> list[UsageKind]:
     """How many things of each kind there are, and what they take. Layers that images share are counted once."""
     images, containers = df.get("Images") or [], df.get("Containers") or []
     volumes, cache = df.get("Volumes") or [], df.get("BuildCache") or []
     own = [each for each in cache if not each.get("Shared")]
     return [
-        Kind("Images", len(images), int(df.get("LayersSize") or 0)),
-        Kind("Containers", len(containers), total(containers, "SizeRw")),
-        Kind("Volumes", len(volumes), sum(map(_volume_size, volumes))),
-        Kind("Build cache", len(cache), total(own, "Size")),
+        UsageKind("Images", len(images), int(df.get("LayersSize") or 0)),
+        UsageKind("Containers", len(containers), total(containers, "SizeRw")),
+        UsageKind("Volumes", len(volumes), sum(map(_volume_size, volumes))),
+        UsageKind("Build cache", len(cache), total(own, "Size")),
     ]
 
 

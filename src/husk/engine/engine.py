@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from husk.config import Config
-from husk.engine.containers.late import LateParts
+from husk.engine.containers.parts import LateParts
 from husk.engine.model.image import CommitOptions
 from husk.engine.opening import OpenParts, open_parts
 

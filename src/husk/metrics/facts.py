@@ -57,7 +57,7 @@ def gather(engine: "Engine") -> Gathered:
     )
 
 
-class Facts(Collector):
+class FactCollector(Collector):
     """Gives what was looked up last as samples."""
 
     def __init__(self, engine: "Engine", limit: int) -> None:

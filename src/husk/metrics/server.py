@@ -12,7 +12,7 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, fields
 from husk.api.http.server import Server
 from husk.api.listen import listen
-from husk.metrics.facts import Facts, Gathered, gather
+from husk.metrics.facts import FactCollector, Gathered, gather
 from husk.metrics.families import Families
 from husk.metrics.loop_delay import LoopDelay
 from husk.metrics.observe import EngineMetrics
@@ -32,7 +32,7 @@ class Exporter:
     def __init__(self, engine: "Engine", families: Families, limit: int) -> None:
         self._engine = engine
         self._families = families
-        self._facts = Facts(engine, limit)
+        self._facts = FactCollector(engine, limit)
         families.registry.register(self._facts)
         self._turn = asyncio.Lock()
 

@@ -60,7 +60,7 @@ class Token(msgspec.Struct, frozen=True):
         return f"Token(life={self.life})"
 
 
-class Keeper(Protocol):
+class TokenKeeper(Protocol):
     """Somebody else who knows who the client is at one registry, and may get tokens in its place. Hashable."""
 
     async def token(self, realm: str, service: str, scopes: Sequence[str], /) -> Token | None:
@@ -73,7 +73,7 @@ class Keeper(Protocol):
 class KeptCredentials(Credentials, frozen=True):
     """Those that are with their keeper until they are needed: a token is better, for it says no password."""
 
-    keeper: Keeper | None = None
+    keeper: TokenKeeper | None = None
 
     def __bool__(self) -> bool:
         return True
@@ -186,7 +186,7 @@ class Authorizer:
         return "", 0, ""
 
     async def _kept_token(
-        self, base: str, challenge: Mapping[str, str], scope: str, keeper: Keeper, url: str
+        self, base: str, challenge: Mapping[str, str], scope: str, keeper: TokenKeeper, url: str
     ) -> Token | None:
         realm = await self._check_realm(base, challenge.get("realm", ""), url)
         return await keeper.token(realm, challenge.get("service", ""), _asked(scope, challenge).split())

@@ -36,7 +36,7 @@ OnProgress = Callable[[int], None]
 Pause = Callable[[int, Exception, OnRetry | None], Awaitable[None]]
 
 
-class Source(Protocol):
+class BlobSource(Protocol):
     """A blob to send. Size and digest may be unknown (-1, "") until it was read to its end for the first time."""
 
     size: int
@@ -69,7 +69,7 @@ class Target:
 
     async def upload(
         self,
-        source: Source,
+        source: BlobSource,
         *,
         mount_from: Sequence[str] = (),
         on_progress: OnProgress | None = None,
@@ -129,7 +129,7 @@ class Target:
         except (Refused, HuskError):
             return False  # not there, not allowed, or not offered: the blob is sent instead
 
-    async def _send(self, source: Source, location: str, on_progress: OnProgress | None) -> None:
+    async def _send(self, source: BlobSource, location: str, on_progress: OnProgress | None) -> None:
         """One try: begin or go on, send the rest, finish."""
         begun = location
         offset = await self._reached(location) if location else 0
@@ -156,12 +156,14 @@ class Target:
             return "whole"
         return "chunks" if status == _TOO_LARGE and self._way == "stream" else ""
 
-    async def _finish(self, source: Source, location: str, headers: dict[str, str], body: MakeBody | None) -> None:
+    async def _finish(self, source: BlobSource, location: str, headers: dict[str, str], body: MakeBody | None) -> None:
         """End an upload; the registry compares what it has with the digest."""
         target = location + ("&" if "?" in location else "?") + f"digest={quote(source.digest, safe='')}"
         await self._exchange("PUT", target, headers, body, (201, 202, 204))
 
-    async def _patch_chunks(self, source: Source, location: str, offset: int, on_progress: OnProgress | None) -> str:
+    async def _patch_chunks(
+        self, source: BlobSource, location: str, offset: int, on_progress: OnProgress | None
+    ) -> str:
         """Send in pieces of one size, each a request of its own."""
         buffer, sent = bytearray(), offset
 
@@ -186,7 +188,7 @@ class Target:
             raise _Stopped(location, error) from error
         return location
 
-    async def _patch(self, source: Source, location: str, offset: int, on_progress: OnProgress | None) -> str:
+    async def _patch(self, source: BlobSource, location: str, offset: int, on_progress: OnProgress | None) -> str:
         headers = dict(_OCTETS)
         if source.size >= 0:
             headers["Content-Length"] = str(source.size - offset)
@@ -229,14 +231,14 @@ class _Stopped(Exception):
         self.error = error
 
 
-async def _read_through(source: Source) -> None:
+async def _read_through(source: BlobSource) -> None:
     """Learn a blob's digest and size, which are told by its end."""
     async with aclosing(source.read(0)) as pieces:
         async for _ in pieces:
             pass
 
 
-def _body(source: Source, offset: int, on_progress: OnProgress | None) -> Body:
+def _body(source: BlobSource, offset: int, on_progress: OnProgress | None) -> Body:
     async def pieces() -> AsyncIterator[bytes]:
         sent = offset
         async with aclosing(source.read(offset)) as chunks:

@@ -93,7 +93,7 @@ class Apart(msgspec.Struct, frozen=True):
     """Lets the bundle name what is on the host instead, where it cannot be made so. Blocks."""
 
 
-class Report(msgspec.Struct):
+class SyncReport(msgspec.Struct):
     """What conmon writes to the sync pipe: the pid, or -1 and the runtime's message."""
 
     data: int
@@ -305,7 +305,7 @@ def _tell(bundle: Bundle, line: str) -> None:
         os.close(fd)
 
 
-async def read_report(fd: int) -> Report | None:
+async def read_report(fd: int) -> SyncReport | None:
     """The first line from a pipe of conmon's; None when conmon ended without one."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
@@ -324,9 +324,9 @@ async def read_report(fd: int) -> Report | None:
         loop.remove_reader(fd)
     try:
         # The exit status of an exec may follow at once.
-        return msgspec.json.decode(line.partition(b"\n")[0], type=Report)
+        return msgspec.json.decode(line.partition(b"\n")[0], type=SyncReport)
     except msgspec.MsgspecError:
-        return Report(-1, line.decode(errors="replace"))
+        return SyncReport(-1, line.decode(errors="replace"))
 
 
 def socket_directory(bundle: Bundle) -> str:

@@ -18,7 +18,7 @@ import msgspec
 
 from husk.storage.blobs import BlobStore
 from husk.storage.compressions import GZIP, ZSTD, Compression
-from husk.storage.sources import Packer, gzip_packer, read_pieces
+from husk.storage.sources import Compressor, gzip_packer, read_pieces
 from husk.storage.tar.inflate import inflate
 from husk.tasks import Tasks
 
@@ -103,7 +103,7 @@ class _Plain:
         return b""
 
 
-def packer_for(wanted: Compression) -> Packer:
+def packer_for(wanted: Compression) -> Compressor:
     if wanted.kind == GZIP:
         return gzip_packer(wanted.level)
     if wanted.kind == ZSTD:
@@ -113,7 +113,7 @@ def packer_for(wanted: Compression) -> Packer:
     return _Plain()
 
 
-async def _write(pieces: AsyncIterator[bytes], packer: Packer, path: Path) -> PackedLayer:
+async def _write(pieces: AsyncIterator[bytes], packer: Compressor, path: Path) -> PackedLayer:
     hashed = hashlib.sha256()
     size = 0
 

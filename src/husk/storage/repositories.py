@@ -38,7 +38,7 @@ class Repository(Struct, frozen=True, kw_only=True):
     agent: Serve | None = None
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WantedCommit(Struct, frozen=True, kw_only=True):
     """What is wanted of a repository; `reference` is what the commit was found by, if it was."""
 
     commit: str
@@ -64,7 +64,7 @@ class Repositories:
             raise _failure(answer)
         return answer.data.decode("utf-8", "replace")
 
-    async def check_out(self, repository: Repository, wanted: Wanted) -> str:
+    async def check_out(self, repository: Repository, wanted: WantedCommit) -> str:
         """Make a stack of the files of a commit. They are root's."""
         async with self._diffs.workspace("") as space:
             async with self._reached(repository, space.work) as access:

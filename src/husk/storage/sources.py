@@ -39,7 +39,7 @@ class FileSource:
         return read_pieces(self._path, offset)
 
 
-class Packer(Protocol):
+class Compressor(Protocol):
     """A compressor: what has come out so far, then the rest."""
 
     def compress(self, data: bytes, /) -> bytes: ...
@@ -47,12 +47,12 @@ class Packer(Protocol):
     def flush(self) -> bytes: ...
 
 
-def gzip_packer(level: int | None = None) -> Packer:
+def gzip_packer(level: int | None = None) -> Compressor:
     """The header carries no time and no name, so that the digest depends on the content alone."""
     if level is None:
         from isal import isal_zlib
 
-        packer: Packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
+        packer: Compressor = isal_zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
         return packer
     import zlib
 
@@ -63,7 +63,7 @@ class GzipSource:
     """A blob compressed on the way: the same bytes whenever it is read. Size and digest are known after that."""
 
     def __init__(
-        self, path: Path, digest: str = "", size: int = -1, make_packer: Callable[[], Packer] = gzip_packer
+        self, path: Path, digest: str = "", size: int = -1, make_packer: Callable[[], Compressor] = gzip_packer
     ) -> None:
         self._path = path
         self.digest = digest

@@ -8,7 +8,7 @@ from typing import Protocol
 from husk.storage.workers.messages import Blob
 
 
-class Keeper(Protocol):
+class DiffKeeper(Protocol):
     """Makes diffs of what was written: `husk.storage.diffs`."""
 
     def path(self, directory: str, /) -> Path: ...
@@ -27,7 +27,7 @@ class Workspace:
     `work` is made when it is first asked for.
     """
 
-    def __init__(self, store: Keeper, lower: list[str], directory: str) -> None:
+    def __init__(self, store: DiffKeeper, lower: list[str], directory: str) -> None:
         self._store = store
         self.lower = lower
         self.directory = directory

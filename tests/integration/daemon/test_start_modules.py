@@ -13,7 +13,7 @@ from pathlib import Path
 import husk.cli
 from husk.cli.flags import plain
 from husk.cli.start import start
-from husk.config_load import Source
+from husk.config_load import ConfigSource
 from husk.config_settings import from_flags
 import husk.daemon, husk.log_setup
 from husk.engine.engine import Engine
@@ -22,7 +22,7 @@ async def main(root):
     (root / "daemon.json").write_text('{"labels": ["a=b"]}')
     given = plain(["--data-root", str(root / "d"), "--exec-root", str(root / "r"), "--bridge", "none"])
     del given["config-file"], given["validate"]
-    config = Source(from_flags(given), root / "daemon.json").load()
+    config = ConfigSource(from_flags(given), root / "daemon.json").load()
     husk.log_setup.set_up(config.log_level, config.log_format)
     async with Engine.open(config, 0, husk.daemon._load_edge) as engine:
         from husk.api.server import Edge

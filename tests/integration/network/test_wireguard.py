@@ -16,7 +16,7 @@ from husk.kernel import tun
 from husk.kernel.nftables import Nftables
 from husk.network.host import has_left, sweep
 from husk.network.settings import TunnelSettings
-from husk.network.wireguard.parties import Mesh, Party, State, inner_address, key_of_text
+from husk.network.wireguard.parties import DeviceState, Mesh, Party, inner_address, key_of_text
 from husk.network.wireguard.program import running
 from husk.network.wireguard.tunnel import Tunnel, remove_left
 from tests.support.hosts import Host, Hosts
@@ -53,8 +53,8 @@ def know(host: Host, *others: tuple[Host, bytes]) -> None:
     on(host, lambda tunnel: tunnel.apply(Mesh(inner_address(host.name), parties), 1440))
 
 
-def state(host: Host) -> State:
-    async def read(tunnel: Tunnel) -> State:
+def state(host: Host) -> DeviceState:
+    async def read(tunnel: Tunnel) -> DeviceState:
         await tunnel.open()
         assert tunnel._device is not None
         return await asyncio.to_thread(tunnel._device.read)

@@ -11,7 +11,7 @@ import pytest
 
 from husk.config import Proxies
 from husk.errors import InvalidParameter
-from husk.storage.repositories import Repositories, Repository, Wanted, proxy_environment
+from husk.storage.repositories import Repositories, Repository, WantedCommit, proxy_environment
 from husk.tasks import Tasks
 from tests.support.repositories import Repository as Made
 from tests.support.repositories import git_daemon
@@ -58,12 +58,12 @@ async def test_names_and_files(store, repositories, made, server):
     assert commit == made.run("rev-parse", "HEAD")
     os.chmod(made.tree / "sub/file", 0o755)
     newer = made.commit({"later": "2"})
-    for wanted in (Wanted(commit=tag, reference="refs/tags/v1"), Wanted(commit=commit)):
+    for wanted in (WantedCommit(commit=tag, reference="refs/tags/v1"), WantedCommit(commit=commit)):
         found = files_of(store, await repositories.check_out(app, wanted))
         assert sorted(found) == ["Dockerfile", "sub", "sub/file"]
         assert stat.S_IMODE(found["sub/file"].stat().st_mode) == 0o644
         assert found["Dockerfile"].stat().st_uid == 0
-    part = await repositories.check_out(app, Wanted(commit=newer, directory="sub", time_of_commit=True))
+    part = await repositories.check_out(app, WantedCommit(commit=newer, directory="sub", time_of_commit=True))
     found = files_of(store, part)
     assert sorted(found) == ["file"]
     assert (stat.S_IMODE(found["file"].stat().st_mode), found["file"].stat().st_mtime) == (0o755, 981173106)
@@ -73,7 +73,7 @@ async def test_names_and_files(store, repositories, made, server):
 async def test_what_is_kept_of_the_repository(store, repositories, made, server):
     app = Repository(remote=f"{server}/app.git")
     commit = made.run("rev-parse", "HEAD")
-    stack = await repositories.check_out(app, Wanted(commit=commit, reference="refs/heads/main", keep=True))
+    stack = await repositories.check_out(app, WantedCommit(commit=commit, reference="refs/heads/main", keep=True))
     git = files_of(store, stack)["Dockerfile"].parent / ".git"
     assert (git / "HEAD").read_text().strip() == commit
     assert f"url = {server}/app.git" in (git / "config").read_text()
@@ -89,10 +89,10 @@ async def test_submodules(store, repositories, made, server):
     made.run("config", "-f", ".gitmodules", "submodule.lib.url", "../library.git")
     commit = made.commit({})
     app = Repository(remote=f"{server}/app.git")
-    found = files_of(store, await repositories.check_out(app, Wanted(commit=commit)))
+    found = files_of(store, await repositories.check_out(app, WantedCommit(commit=commit)))
     assert "lib/lib" in found
     assert "lib/.git" not in found
-    found = files_of(store, await repositories.check_out(app, Wanted(commit=commit, submodules=False)))
+    found = files_of(store, await repositories.check_out(app, WantedCommit(commit=commit, submodules=False)))
     assert "lib" in found
     assert "lib/lib" not in found
 
@@ -103,7 +103,7 @@ async def test_submodules_that_lead_elsewhere_are_not_followed(repositories, mad
     made.run("submodule", "add", "--quiet", f"file://{secret.bare}", "lib")
     commit = made.commit({})
     with pytest.raises(InvalidParameter, match="transport 'file' not allowed"):
-        await repositories.check_out(Repository(remote=f"{server}/app.git"), Wanted(commit=commit))
+        await repositories.check_out(Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit))
 
 
 async def test_addresses_that_lead_nowhere(repositories, made, server, tmp_path):
@@ -117,7 +117,10 @@ async def test_addresses_that_lead_nowhere(repositories, made, server, tmp_path)
             await repositories.names(Repository(remote=remote), ["HEAD"])
         assert why in refused.value.message
         assert "hidden" not in refused.value.message
-    for wanted in (Wanted(commit="0" * 40), Wanted(commit=made.run("rev-parse", "HEAD"), directory="nowhere")):
+    for wanted in (
+        WantedCommit(commit="0" * 40),
+        WantedCommit(commit=made.run("rev-parse", "HEAD"), directory="nowhere"),
+    ):
         with pytest.raises(InvalidParameter):
             await repositories.check_out(Repository(remote=f"{server}/app.git"), wanted)
 
@@ -133,7 +136,7 @@ async def test_hooks_and_filters_of_a_repository_are_not_run(store, repositories
     (made.tree / "link").unlink()
     (made.tree / "link").symlink_to("/etc/passwd")
     commit = made.commit({})
-    stack = await repositories.check_out(Repository(remote=f"{server}/app.git"), Wanted(commit=commit))
+    stack = await repositories.check_out(Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit))
     assert files_of(store, stack)["link"].is_symlink()
     assert not evidence.exists()
 
@@ -148,7 +151,7 @@ async def test_a_private_repository_on_plain_files(store, repositories, made):
         known = Repository(remote=remote, header="basic c2VjcmV0", scope=remote)
         assert "refs/heads/main" in await repositories.names(known, ["refs/heads/main"])
         commit = made.run("rev-parse", "HEAD")
-        stack = await repositories.check_out(known, Wanted(commit=commit, reference="refs/heads/main"))
+        stack = await repositories.check_out(known, WantedCommit(commit=commit, reference="refs/heads/main"))
         assert "Dockerfile" in files_of(store, stack)
 
 

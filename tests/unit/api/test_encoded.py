@@ -7,7 +7,7 @@ import pytest
 from msgspec import inspect
 
 from husk.api import encoded
-from husk.api.encoded import Answers, Kept
+from husk.api.encoded import Answers, KeptAnswers
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.container import Container, Endpoint, Health, HealthResult, MountPoint, State
 from husk.engine.model.container_config import (
@@ -280,7 +280,7 @@ def test_no_label_is_taken_for_the_status(desk: Desk) -> None:
 
 
 def test_what_was_used_last_stays() -> None:
-    kept: Kept[str] = Kept(limit=10 * (encoded._OVERHEAD + 100))
+    kept: KeptAnswers[str] = KeptAnswers(limit=10 * (encoded._OVERHEAD + 100))
     for number in range(10):
         kept.put(number, "stamp", str(number), 100)
     assert kept.get(0, "stamp") == "0"
@@ -290,21 +290,21 @@ def test_what_was_used_last_stays() -> None:
 
 
 def test_another_stamp_means_gone() -> None:
-    kept: Kept[str] = Kept()
+    kept: KeptAnswers[str] = KeptAnswers()
     kept.put("key", 1, "one", 3)
     assert kept.get("key", 2) is None
     assert (kept.get("key", 1), kept.size) == (None, 0)
 
 
 def test_what_would_push_all_others_out_is_not_kept() -> None:
-    kept: Kept[str] = Kept(limit=10_000)
+    kept: KeptAnswers[str] = KeptAnswers(limit=10_000)
     kept.put("small", 1, "one", 3)
     assert kept.put("large", 1, "answer", 5000) == "answer"
     assert (kept.get("large", 1), kept.get("small", 1)) == (None, "one")
 
 
 def test_putting_again_counts_once() -> None:
-    kept: Kept[str] = Kept()
+    kept: KeptAnswers[str] = KeptAnswers()
     for _ in range(3):
         kept.put("key", 1, "one", 3)
     assert kept.size == encoded._OVERHEAD + 3

@@ -5,12 +5,12 @@ from click.testing import CliRunner
 
 from husk.cli import dashboard as module
 from husk.cli.dashboard import dashboard
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.errors import InvalidParameter
 
 
 def run(*arguments: str) -> object:
-    return CliRunner().invoke(dashboard, arguments, obj=Place("unix:///nowhere"), catch_exceptions=True).exception
+    return CliRunner().invoke(dashboard, arguments, obj=HostChoice("unix:///nowhere"), catch_exceptions=True).exception
 
 
 def test_an_address_that_others_reach_needs_tls() -> None:

@@ -5,7 +5,7 @@ import pytest
 from husk.api.framing import frame
 from husk.api.http.response import Response, StreamedResponse, fields
 from husk.client.ending import Ending
-from husk.client.runs import MOST_INPUT, Kept
+from husk.client.runs import MOST_INPUT, CapturedOutput
 from husk.errors import Conflict
 from tests.support.fake_engine import JSON, failed
 
@@ -117,7 +117,7 @@ async def test_much_input_goes_while_it_is_read(client, engine):
 
 
 def test_so_much_is_kept_of_each_stream():
-    kept = Kept(3)
+    kept = CapturedOutput(3)
     kept.add("stdout", b"ab")
     assert not kept.truncated
     kept.add("stdout", b"cd")

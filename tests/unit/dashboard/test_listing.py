@@ -4,7 +4,7 @@ import tarfile
 import pytest
 
 from husk.dashboard.listing import (
-    Entry,
+    FileEntry,
     OneFile,
     archived,
     clean,
@@ -52,9 +52,9 @@ def test_what_stat_tells_is_read() -> None:
         b"a1ff 3 1700000002 Alink\nnonsense\n"
     )
     assert told(output) == [
-        Entry("sub dir", "directory", 4096, "drwxr-xr-x", 1700000000),
-        Entry("Alink", "link", 3, "lrwxrwxrwx", 1700000002),
-        Entry("b", "file", 12, "-rw-r--r--", 1700000001),
+        FileEntry("sub dir", "directory", 4096, "drwxr-xr-x", 1700000000),
+        FileEntry("Alink", "link", 3, "lrwxrwxrwx", 1700000002),
+        FileEntry("b", "file", 12, "-rw-r--r--", 1700000001),
     ]
     assert told(b"zz 1 2 x\n41ed 1 2 a/b\n\xff") == []
 

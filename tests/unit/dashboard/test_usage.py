@@ -1,6 +1,6 @@
 from typing import Any
 
-from husk.dashboard.usage import Kind, Thing, kinds, largest, unused_volumes, volumes_size
+from husk.dashboard.usage import Thing, UsageKind, kinds, largest, unused_volumes, volumes_size
 
 DF: dict[str, Any] = {
     "LayersSize": 100,
@@ -17,10 +17,10 @@ DF: dict[str, Any] = {
 
 def test_each_kind_is_summed_and_what_is_shared_counted_once() -> None:
     assert kinds(DF) == [
-        Kind("Images", 2, 100),
-        Kind("Containers", 2, 7),
-        Kind("Volumes", 3, 94),
-        Kind("Build cache", 2, 5),
+        UsageKind("Images", 2, 100),
+        UsageKind("Containers", 2, 7),
+        UsageKind("Volumes", 3, 94),
+        UsageKind("Build cache", 2, 5),
     ]
     assert [kind.size for kind in kinds({})] == [0, 0, 0, 0]
 

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from husk.engine.containers.stats import Runner
 from husk.metrics import facts
-from husk.metrics.facts import Facts, gather
+from husk.metrics.facts import FactCollector, gather
 from husk.runtime.assembly import usage as usages
 from husk.runtime.assembly.usage import BriefUsage
 from tests.unit.metrics.played_engine import played
@@ -22,7 +22,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def scrape(data_root: Path, limit: int) -> str:
     engine = played(data_root, RUNNERS)
-    collector, registry = Facts(engine, limit), CollectorRegistry()
+    collector, registry = FactCollector(engine, limit), CollectorRegistry()
     registry.register(collector)
     collector.look(gather(engine))
     return generate_latest(registry).decode()

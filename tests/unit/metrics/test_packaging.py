@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client import generate_latest
 
-from husk.metrics.facts import Facts, gather
+from husk.metrics.facts import FactCollector, gather
 from husk.metrics.families import Families
 from husk.metrics.requests import RequestCounts
 from tests.unit.metrics.played_engine import played
@@ -24,7 +24,7 @@ def told(tmp_path: Path) -> set[str]:
     """Every name of a series that there can be."""
     families, engine = Families(), played(tmp_path, [])
     RequestCounts(families)
-    facts = Facts(engine, 10)
+    facts = FactCollector(engine, 10)
     families.registry.register(facts)
     facts.look(gather(engine))
     names = set()

@@ -36,7 +36,7 @@ PREDICATE_TYPE = "in-toto.io/predicate-type"
 _LENGTH = struct.Struct("<I")
 
 
-class Kept(Protocol):
+class KeptBuilds(Protocol):
     """Where builds are kept: `husk.engine.builder.kept_builds`."""
 
     async def load(self) -> list[bytes]: ...
@@ -55,7 +55,7 @@ class _Build(Struct):
 
 
 class History:
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: KeptBuilds) -> None:
         self._kept = kept
         self._builds: dict[str, _Build] = {}
         self._listeners: set[asyncio.Queue[control.BuildHistoryEvent]] = set()

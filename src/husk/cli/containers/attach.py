@@ -8,7 +8,7 @@ import click
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import containers, running
 from husk.cli.kit.engine import ask, each
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.errors import Conflict
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PROXY = flag("--sig-proxy", default=True, help="Proxy received signals to the p
 @_PROXY
 @click.argument("container", shell_complete=running)
 @click.pass_obj
-def attach(place: Place, /, container: str, no_stdin: bool, **options: Any) -> None:
+def attach(place: HostChoice, /, container: str, no_stdin: bool, **options: Any) -> None:
     """Attach local standard input, output, and error streams to a running container."""
 
     async def attached(engine: "Client") -> int:
@@ -47,7 +47,9 @@ def attach(place: Place, /, container: str, no_stdin: bool, **options: Any) -> N
 @as_json
 @click.argument("names", nargs=-1, required=True, metavar="CONTAINER...", shell_complete=containers)
 @click.pass_obj
-def start(place: Place, /, names: tuple[str, ...], attach: bool, stdin: bool, as_json: bool, **options: Any) -> None:
+def start(
+    place: HostChoice, /, names: tuple[str, ...], attach: bool, stdin: bool, as_json: bool, **options: Any
+) -> None:
     """Start one or more stopped containers."""
     if (attach or stdin) and len(names) > 1:
         raise click.UsageError("you cannot start and attach multiple containers at once")

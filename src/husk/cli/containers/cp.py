@@ -9,7 +9,7 @@ from husk.cli.containers.archives import packed, unpacked
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import containers
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.words import size
 from husk.cli.kit.writing import at_terminal, complain, document, write
 from husk.errors import InvalidParameter, NotFound
@@ -38,7 +38,7 @@ class Where(NamedTuple):
 @click.argument("source", metavar="SRC", shell_complete=containers)
 @click.argument("target", metavar="DEST", shell_complete=containers)
 @click.pass_obj
-def cp(place: Place, /, source: str, target: str, archive: bool, follow: bool, quiet: bool, as_json: bool) -> None:
+def cp(place: HostChoice, /, source: str, target: str, archive: bool, follow: bool, quiet: bool, as_json: bool) -> None:
     """Copy files between a container and the local filesystem.
 
     One of both is CONTAINER:PATH. A hyphen is a tar archive on stdin or stdout.

@@ -10,7 +10,7 @@ from husk.cli.containers.flags import container_flags
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import image_then_files
 from husk.cli.kit.engine import NOT_RUN, ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
 from husk.errors import InvalidParameter, NotFound
 
@@ -31,7 +31,7 @@ def image_and_command(function: Any) -> Any:
 @as_json
 @image_and_command
 @click.pass_obj
-def create(place: Place, /, image: str, command: Sequence[str], as_json: bool, **flags: Any) -> None:
+def create(place: HostChoice, /, image: str, command: Sequence[str], as_json: bool, **flags: Any) -> None:
     """Create a new container."""
     spec = read(image, command, flags, detached=False)
 

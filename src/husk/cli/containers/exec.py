@@ -7,8 +7,8 @@ import click
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.complete import running
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
-from husk.cli.kit.streams import Lines
+from husk.cli.kit.place import HostChoice
+from husk.cli.kit.streams import StreamLines
 from husk.cli.kit.writing import line
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.argument("container", shell_complete=running)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_obj
-def exec_(place: Place, /, env: tuple[str, ...], env_file: tuple[str, ...], **options: Any) -> None:
+def exec_(place: HostChoice, /, env: tuple[str, ...], env_file: tuple[str, ...], **options: Any) -> None:
     """Execute a command in a running container."""
     from husk.cli.containers.environment import environment
 
@@ -64,7 +64,7 @@ async def _exec(
         return 0
 
     async def attached() -> int:
-        lines = Lines()
+        lines = StreamLines()
         async with await process.open() as console:
             talk = Talk(console, stdin=stdin, tty=tty, keys=keys, take=lines.add if as_json else passed_on)
             await talk.resize()

@@ -7,8 +7,8 @@ import click
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import containers
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
-from husk.cli.kit.streams import Lines, descriptor
+from husk.cli.kit.place import HostChoice
+from husk.cli.kit.streams import StreamLines, descriptor
 from husk.cli.kit.writing import write
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @as_json
 @click.argument("container", shell_complete=containers)
 @click.pass_obj
-def logs(place: Place, /, container: str, as_json: bool, since: str, until: str, **options: Any) -> None:
+def logs(place: HostChoice, /, container: str, as_json: bool, since: str, until: str, **options: Any) -> None:
     """Fetch the logs of a container."""
     from husk.client.moments import moment
 
@@ -38,7 +38,7 @@ async def _logs(engine: "Client", name: str, as_json: bool, **options: Any) -> N
         async for stream, data in container.logs(**options):
             write(descriptor(stream), data)
         return
-    lines = Lines(timed=True)
+    lines = StreamLines(timed=True)
     async for stream, data in container.logs(**{**options, "timestamps": True}):
         lines.add(stream, data)
     lines.end()

@@ -9,7 +9,7 @@ import click
 from husk.cli.kit import words
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.tables import show
 from husk.cli.kit.writing import document, say
@@ -47,7 +47,7 @@ _FIELDS = ("ID", "Image", "Command", "RunningFor", "Status", "Ports", "Names")
 @flag("-s", "--size", help="Display total file sizes.")
 @as_json
 @click.pass_obj
-def ps(place: Place, /, last: int, latest: bool, **options: Any) -> None:
+def ps(place: HostChoice, /, last: int, latest: bool, **options: Any) -> None:
     """List containers."""
     ask_plainly(place, lambda engine: _ps(engine, limit=1 if latest and last < 0 else last, **options))
 

@@ -10,7 +10,7 @@ from husk.cli.containers.create import image_and_command, made, read
 from husk.cli.containers.flags import container_flags
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.engine import NO_SUCH_COMMAND, NOT_EXECUTABLE, NOT_RUN, ask, told
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, line, say
 from husk.errors import HuskError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @as_json
 @image_and_command
 @click.pass_obj
-def run(place: Place, /, image: str, command: Sequence[str], detach: bool, detach_keys: str, **flags: Any) -> None:
+def run(place: HostChoice, /, image: str, command: Sequence[str], detach: bool, detach_keys: str, **flags: Any) -> None:
     """Create and run a new container from an image."""
     from husk.cli.containers.terminal import check_terminal
 
@@ -74,11 +74,11 @@ async def _attached(engine: "Client", spec: "ContainerSpec", flags: Mapping[str,
     from husk.cli.containers.settings import detach_keys_or
     from husk.cli.containers.spec import attached
     from husk.cli.containers.terminal import Talk, forwarded, passed_on
-    from husk.cli.kit.streams import Lines
+    from husk.cli.kit.streams import StreamLines
 
     keys = sequence(detach_keys_or(detach_keys))
     container = await made(engine, spec, flags)
-    streams, lines = attached(flags, False), Lines()
+    streams, lines = attached(flags, False), StreamLines()
     signals = forwarded(container.kill) if flags["sig_proxy"] and not spec.tty else nullcontext()
     with signals:
         async with (

@@ -9,7 +9,7 @@ import click
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import running
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.tables import show
 from husk.cli.kit.words import binary_size, size
 from husk.cli.kit.writing import at_terminal, line
@@ -50,7 +50,7 @@ class Sample(NamedTuple):
 @click.argument("names", nargs=-1, metavar="[CONTAINER...]", shell_complete=running)
 @click.pass_obj
 def stats(
-    place: Place,
+    place: HostChoice,
     /,
     names: tuple[str, ...],
     everything: bool,

@@ -8,7 +8,7 @@ from husk.cli.containers.stats import FIELDS, HEADINGS, fields, rounds, row
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import running
 from husk.cli.kit.engine import ask, ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.tables import print_plain, show
 from husk.cli.kit.writing import at_terminal, document
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("container", required=False, shell_complete=running)
 @click.argument("ps_options", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def top(place: Place, /, container: str | None, ps_options: tuple[str, ...], as_json: bool) -> None:
+def top(place: HostChoice, /, container: str | None, ps_options: tuple[str, ...], as_json: bool) -> None:
     """Display a live screen of all containers, or the processes of one.
 
     On the screen: q or ctrl-C leaves it.

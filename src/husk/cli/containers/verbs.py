@@ -8,7 +8,7 @@ import click
 from husk.cli.kit.command import AnyFunction, Command, as_json, flag
 from husk.cli.kit.complete import containers, running
 from husk.cli.kit.engine import ask_plainly, each
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import document
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def names(complete: Callable[..., Any]) -> Callable[[AnyFunction], AnyFunction]:
 
 
 def _to_each(
-    place: Place,
+    place: HostChoice,
     /,
     wanted: tuple[str, ...],
     as_json: bool,
@@ -43,7 +43,7 @@ def _to_each(
 @as_json
 @names(running)
 @click.pass_obj
-def stop(place: Place, /, names: tuple[str, ...], signal: str | None, timeout: int | None, as_json: bool) -> None:
+def stop(place: HostChoice, /, names: tuple[str, ...], signal: str | None, timeout: int | None, as_json: bool) -> None:
     """Stop one or more running containers."""
     _to_each(place, names, as_json, lambda container: container.stop(timeout, signal))
 
@@ -53,7 +53,7 @@ def stop(place: Place, /, names: tuple[str, ...], signal: str | None, timeout: i
 @as_json
 @names(containers)
 @click.pass_obj
-def restart(place: Place, /, names: tuple[str, ...], timeout: int | None, as_json: bool) -> None:
+def restart(place: HostChoice, /, names: tuple[str, ...], timeout: int | None, as_json: bool) -> None:
     """Restart one or more containers."""
     _to_each(place, names, as_json, lambda container: container.restart(timeout))
 
@@ -63,7 +63,7 @@ def restart(place: Place, /, names: tuple[str, ...], timeout: int | None, as_jso
 @as_json
 @names(running)
 @click.pass_obj
-def kill(place: Place, /, names: tuple[str, ...], signal: str, as_json: bool) -> None:
+def kill(place: HostChoice, /, names: tuple[str, ...], signal: str, as_json: bool) -> None:
     """Kill one or more running containers."""
     _to_each(place, names, as_json, lambda container: container.kill(signal))
 
@@ -72,7 +72,7 @@ def kill(place: Place, /, names: tuple[str, ...], signal: str, as_json: bool) ->
 @as_json
 @names(running)
 @click.pass_obj
-def pause(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
+def pause(place: HostChoice, /, names: tuple[str, ...], as_json: bool) -> None:
     """Pause all processes within one or more containers."""
     _to_each(place, names, as_json, lambda container: container.pause())
 
@@ -81,7 +81,7 @@ def pause(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
 @as_json
 @names(running)
 @click.pass_obj
-def unpause(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
+def unpause(place: HostChoice, /, names: tuple[str, ...], as_json: bool) -> None:
     """Unpause all processes within one or more containers."""
     _to_each(place, names, as_json, lambda container: container.unpause())
 
@@ -93,7 +93,7 @@ def unpause(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
 @as_json
 @names(containers)
 @click.pass_obj
-def rm(place: Place, /, names: tuple[str, ...], force: bool, link: bool, volumes: bool, as_json: bool) -> None:
+def rm(place: HostChoice, /, names: tuple[str, ...], force: bool, link: bool, volumes: bool, as_json: bool) -> None:
     """Remove one or more containers."""
 
     def remove(container: "Container") -> Awaitable[None]:
@@ -107,7 +107,7 @@ def rm(place: Place, /, names: tuple[str, ...], force: bool, link: bool, volumes
 @click.argument("container", shell_complete=containers)
 @click.argument("new_name")
 @click.pass_obj
-def rename(place: Place, /, container: str, new_name: str, as_json: bool) -> None:
+def rename(place: HostChoice, /, container: str, new_name: str, as_json: bool) -> None:
     """Rename a container."""
 
     async def renamed(engine: "Client") -> None:
@@ -123,7 +123,7 @@ def rename(place: Place, /, container: str, new_name: str, as_json: bool) -> Non
 @as_json
 @names(running)
 @click.pass_obj
-def wait(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
+def wait(place: HostChoice, /, names: tuple[str, ...], as_json: bool) -> None:
     """Block until one or more containers stop, then print their exit codes."""
     codes: dict[str, int] = {}
 

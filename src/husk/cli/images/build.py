@@ -10,7 +10,7 @@ import click
 
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import build_teller
 from husk.cli.kit.writing import complain, line, say
 from husk.compression import compression_of
@@ -42,7 +42,7 @@ _TEXT: dict[str, Any] = {"metavar": "STRING", "default": ""}
 @as_json
 @click.argument("path", metavar="PATH | URL | -")
 @click.pass_obj
-def build(place: Place, /, quiet: bool, iidfile: str, as_json: bool, **flags: Any) -> None:
+def build(place: HostChoice, /, quiet: bool, iidfile: str, as_json: bool, **flags: Any) -> None:
     """Build an image from a Dockerfile."""
     options = options_of(flags)
 
@@ -64,7 +64,7 @@ def build(place: Place, /, quiet: bool, iidfile: str, as_json: bool, **flags: An
     ask(place, built)
 
 
-async def _check_place(engine: "Client", place: Place, options: "BuildOptions") -> None:
+async def _check_place(engine: "Client", place: HostChoice, options: "BuildOptions") -> None:
     """An engine on this machine writes what it is sent into its data root: that must not be a part of it."""
     from husk.client.address import resolve
 

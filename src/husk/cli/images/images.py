@@ -10,7 +10,7 @@ from husk.cli.kit import words
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.complete import images as complete
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.tables import show
 from husk.cli.kit.writing import document, say
@@ -43,7 +43,7 @@ _NONE = "<none>"
 @as_json
 @click.argument("repository", required=False, metavar="[REPOSITORY[:TAG]]", shell_complete=complete)
 @click.pass_obj
-def images(place: Place, /, **options: Any) -> None:
+def images(place: HostChoice, /, **options: Any) -> None:
     """List images."""
     ask_plainly(place, lambda engine: _images(engine, **options))
 

@@ -8,7 +8,7 @@ from husk.cli.images.names import whole
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import images
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import line, say
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @as_json
 @click.argument("name", metavar="NAME[:TAG|@DIGEST]", shell_complete=images)
 @click.pass_obj
-def pull(place: Place, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
+def pull(place: HostChoice, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
     """Download an image from a registry."""
 
     async def pulled(engine: "Client") -> None:

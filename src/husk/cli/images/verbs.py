@@ -8,7 +8,7 @@ from husk.cli.images.names import whole
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import images
 from husk.cli.kit.engine import ask, ask_plainly, told
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import complain, document, line, say
 from husk.errors import HuskError, NotFound
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @as_json
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...", shell_complete=images)
 @click.pass_obj
-def rmi(place: Place, /, names: tuple[str, ...], force: bool, no_prune: bool, as_json: bool) -> None:
+def rmi(place: HostChoice, /, names: tuple[str, ...], force: bool, no_prune: bool, as_json: bool) -> None:
     """Remove one or more images."""
 
     async def removed(engine: "Client") -> int:
@@ -53,7 +53,7 @@ def rmi(place: Place, /, names: tuple[str, ...], force: bool, no_prune: bool, as
 @click.argument("source", metavar="SOURCE_IMAGE[:TAG]", shell_complete=images)
 @click.argument("target", metavar="TARGET_IMAGE[:TAG]", shell_complete=images)
 @click.pass_obj
-def tag(place: Place, /, source: str, target: str, as_json: bool) -> None:
+def tag(place: HostChoice, /, source: str, target: str, as_json: bool) -> None:
     """Create a tag TARGET_IMAGE that refers to SOURCE_IMAGE."""
 
     async def tagged(engine: "Client") -> None:
@@ -70,7 +70,7 @@ def tag(place: Place, /, source: str, target: str, as_json: bool) -> None:
 @as_json
 @click.argument("name", metavar="NAME[:TAG]", shell_complete=images)
 @click.pass_obj
-def push(place: Place, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
+def push(place: HostChoice, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
     """Upload an image to a registry."""
 
     async def pushed(engine: "Client") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.errors import HuskError
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def _completed(
     return [CompletionItem(name) for name in sorted(found) if name.startswith(begun)]
 
 
-def _place(context: click.Context) -> Place:
+def _place(context: click.Context) -> HostChoice:
     """Commands are not run while a line is completed: what -H and --context say is in the root's parameters."""
     root = context.find_root().params
-    return Place(root.get("host") or "", root.get("context_name") or "")
+    return HostChoice(root.get("host") or "", root.get("context_name") or "")
 
 
-def _asked(place: Place, names: Callable[["Client"], Awaitable[list[str]]]) -> list[str]:
+def _asked(place: HostChoice, names: Callable[["Client"], Awaitable[list[str]]]) -> list[str]:
     from husk.client import blocking
     from husk.client.address import resolve
     from husk.client.client import Client, connect, connected

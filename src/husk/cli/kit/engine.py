@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
 from husk.errors import CommandFailed, HuskError, NotFound, SystemFault
 
@@ -18,14 +18,14 @@ ENDED_BY_USER = 130
 Work = Callable[["Client"], Awaitable[int | None]]
 
 
-def ask(place: Place, work: Work, failed: int = 1) -> None:
+def ask(place: HostChoice, work: Work, failed: int = 1) -> None:
     """Do something with the engine, and leave with its exit code; with `failed` where the engine cannot be reached."""
     from husk.client.client import connect
 
     _leave(run(_asked(lambda: connect(place.host, context=place.context), work, failed)))
 
 
-def ask_plainly(place: Place, work: Work, failed: int = 1) -> None:
+def ask_plainly(place: HostChoice, work: Work, failed: int = 1) -> None:
     """The same for work that asks and is answered, one after the other: without an event loop, where the engine is
     on this machine. That halves the time of a command."""
     from husk.client import blocking

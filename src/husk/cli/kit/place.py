@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class HostChoice(NamedTuple):
     """What was given with -H and --context."""
 
     host: str = ""

@@ -67,7 +67,7 @@ class BuildDocuments(Documents):
             self.tell(told.pull)
 
 
-class Lines(Silence):
+class PlainLines(Silence):
     """Plain lines, without those that only tell how far something is."""
 
     def __init__(self, descriptor: int) -> None:
@@ -79,7 +79,7 @@ class Lines(Silence):
             write(self._descriptor, f"{told}\n".encode())
 
 
-class BuildLines(Lines):
+class BuildLines(PlainLines):
     """What a build writes, as it is, and what is told of its base images."""
 
     def step(self, told: "BuildProgress") -> None:
@@ -107,7 +107,7 @@ def teller(descriptor: int, as_json: bool = False) -> Teller:
     if as_json:
         return Documents()
     if not at_terminal(descriptor):
-        return Lines(descriptor)
+        return PlainLines(descriptor)
     from husk.cli.kit.bars import Bars
 
     return Bars(descriptor)

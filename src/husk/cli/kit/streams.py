@@ -9,7 +9,7 @@ def descriptor(stream: str) -> int:
     return _DESCRIPTORS[stream]
 
 
-class Lines:
+class StreamLines:
     """Pieces in, documents out: `{"Stream": "stdout", "Line": "hello"}`; `timed` lines begin with their time."""
 
     def __init__(self, timed: bool = False) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from husk.cli.kit.command import Command, as_json, many
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
 from husk.cli.lab.layout import MOST, USUAL_NAME, USUAL_SUBNET, Host, Lab, planned, read, written
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
@@ -42,7 +42,7 @@ _name = click.option("--name", metavar="NAME", default=USUAL_NAME, help=f"Of a l
 @as_json
 @click.argument("count", type=int, default=3)
 @click.pass_obj
-def up(place: Place, /, count: int, subnet: str, images: Sequence[str], name: str, as_json: bool) -> None:
+def up(place: HostChoice, /, count: int, subnet: str, images: Sequence[str], name: str, as_json: bool) -> None:
     """Make several hosts on this machine, each with a daemon of its own.
 
     They reach one another and this machine, and nothing else: bring images along."""
@@ -236,7 +236,7 @@ def _last_words(lab: Lab, host: Host) -> str:
     return "it said nothing"
 
 
-def _bring(place: Place, lab: Lab, images: Sequence[str]) -> None:
+def _bring(place: HostChoice, lab: Lab, images: Sequence[str]) -> None:
     from husk.cli.kit.engine import ask
     from husk.client.client import connect
 

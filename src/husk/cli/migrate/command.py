@@ -10,12 +10,12 @@ import click
 
 from husk.cli.kit.command import Command, flag
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import say
 from husk.errors import CommandFailed, HuskError, NotFound, SystemFault
 
 if TYPE_CHECKING:
-    from husk.cli.migrate.report import Report
+    from husk.cli.migrate.report import MigrationReport
     from husk.client.client import Client
 
 _SOCKETS = {"docker": "unix:///var/run/docker.sock", "podman": "unix:///run/podman/podman.sock"}
@@ -31,7 +31,7 @@ _SOCKETS = {"docker": "unix:///var/run/docker.sock", "podman": "unix:///run/podm
 @flag("--containers", default=True, help="Containers, as a Compose file.")
 @click.pass_obj
 def migrate(
-    place: Place,
+    place: HostChoice,
     origin: str,
     from_host: str,
     compose: str,
@@ -50,14 +50,14 @@ def migrate(
     async def work(target: "Client") -> int:
         from husk.cli.migrate.images import bring_images
         from husk.cli.migrate.networks import bring_networks
-        from husk.cli.migrate.report import Report
+        from husk.cli.migrate.report import MigrationReport
         from husk.cli.migrate.volumes import bring_volumes
 
         async with _reached(origin, from_host) as source:
             if (await source.info()).get("ID") == (await target.info()).get("ID"):
                 raise CommandFailed("husk: both are the same engine: -H or HUSK_HOST names the other", 1)
             boxes = [await source.containers.get(each.id) for each in await source.containers.list(all=True)]
-            with Report() as report:
+            with MigrationReport() as report:
                 if images:
                     await bring_images(source, target, {str(each.attrs.get("Image")) for each in boxes}, report)
                 if volumes:
@@ -95,7 +95,7 @@ async def _reached(origin: str, address: str) -> "AsyncIterator[Client]":
 
 
 async def _write(
-    source: "Client", target: "Client", boxes: list[dict[str, object]], file: Path, report: "Report"
+    source: "Client", target: "Client", boxes: list[dict[str, object]], file: Path, report: "MigrationReport"
 ) -> None:
     from husk.cli.migrate.compose import compose, written
 
@@ -109,7 +109,7 @@ async def _write(
     _save(written(compose(boxes, known, names)), file, len(boxes), report)
 
 
-def _save(text: str, file: Path, count: int, report: "Report") -> None:
+def _save(text: str, file: Path, count: int, report: "MigrationReport") -> None:
     if file.exists() and file.read_text(errors="replace") != text:
         report.failed(f"containers in {file}", "the file is there with something else in it: --compose names another")
         return

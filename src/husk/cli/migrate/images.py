@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection
 from typing import TYPE_CHECKING, Any
 
-from husk.cli.migrate.report import Report
+from husk.cli.migrate.report import MigrationReport
 from husk.errors import HuskError, NotFound
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _NONE = "<none>"
 
 
-async def bring_images(source: "Client", target: "Client", used: Collection[str], report: Report) -> None:
+async def bring_images(source: "Client", target: "Client", used: Collection[str], report: MigrationReport) -> None:
     """All that have a name, and those without that a container in `used` is of."""
     for image in sorted(await source.images.list(), key=lambda each: each.attrs.get("Size") or 0):
         tags = [tag for tag in image.attrs.get("RepoTags") or () if _NONE not in tag]
@@ -31,7 +31,7 @@ async def bring_images(source: "Client", target: "Client", used: Collection[str]
             report.failed(what, error.message)
 
 
-async def _counted(source: "Client", names: list[str], report: Report) -> AsyncIterator[bytes]:
+async def _counted(source: "Client", names: list[str], report: MigrationReport) -> AsyncIterator[bytes]:
     async for piece in source.images.save(*names):
         report.advance(len(piece))
         yield piece

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from husk.cli.migrate.report import Report
+from husk.cli.migrate.report import MigrationReport
 from husk.errors import HuskError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ OWN = ("bridge", "host", "none", "podman", "ingress", "docker_gwbridge")
 _INTERFACES = ("com.docker.network.bridge.name", "com.docker.network.container_iface_prefix")
 
 
-async def bring_networks(source: "Client", target: "Client", report: Report) -> None:
+async def bring_networks(source: "Client", target: "Client", report: MigrationReport) -> None:
     here = {network.name for network in await target.networks.list()}
     for network in await source.networks.list():
         what = f"network {network.name}"
@@ -32,7 +32,7 @@ async def bring_networks(source: "Client", target: "Client", report: Report) -> 
             report.failed(what, error.message)
 
 
-async def _make(target: "Client", attrs: dict[str, Any], report: Report, what: str) -> None:
+async def _make(target: "Client", attrs: dict[str, Any], report: MigrationReport, what: str) -> None:
     pools = [
         {name: value for name, value in pool.items() if value} for pool in (attrs.get("IPAM") or {}).get("Config") or ()
     ]

@@ -17,7 +17,7 @@ def _bar() -> "Progress":
     return Progress(*columns, console=Console(highlight=False))
 
 
-class Report:
+class MigrationReport:
     """`begin` a thing, `advance` it by bytes, then it is `done`, `skipped` or `failed`, which is counted."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from husk.cli.migrate.report import Report
+from husk.cli.migrate.report import MigrationReport
 from husk.errors import HuskError, NotFound, SystemFault
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _MARK = "trusted.husk-migrated"
 
 
 async def bring_volumes(
-    source: "Client", target: "Client", origin: str, running: Mapping[str, str], report: Report
+    source: "Client", target: "Client", origin: str, running: Mapping[str, str], report: MigrationReport
 ) -> None:
     """`running` names for a volume the container that may write into it meanwhile."""
     for volume in await source.volumes.list():

@@ -10,7 +10,7 @@ import click
 
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
 from husk.errors import SystemFault
 
@@ -30,7 +30,7 @@ _passphrase_file = click.option(
 @as_json
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.pass_obj
-def backup(place: Place, /, file: Path, passphrase_file: str, as_json: bool) -> None:
+def backup(place: HostChoice, /, file: Path, passphrase_file: str, as_json: bool) -> None:
     """Write all of the swarm into one file, while it runs.
 
     Ask any manager. The file holds services, secrets, configs, networks, nodes, tokens and keys of the swarm, sealed
@@ -62,7 +62,7 @@ def backup(place: Place, /, file: Path, passphrase_file: str, as_json: bool) -> 
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.pass_obj
 def restore(
-    place: Place,
+    place: HostChoice,
     /,
     file: Path,
     passphrase_file: str,

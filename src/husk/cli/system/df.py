@@ -10,7 +10,7 @@ from husk.cli.containers import ps
 from husk.cli.images import images
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.tables import show
 from husk.cli.kit.words import short_id, size
 from husk.cli.kit.writing import document, say
@@ -29,7 +29,7 @@ _CACHE = {"ID": "CACHE ID", "CacheType": "CACHE TYPE", "Size": "SIZE", "UsageCou
 @flag("-v", "--verbose", help="Show detailed information on space usage.")
 @as_json
 @click.pass_obj
-def df(place: Place, /, template: str | None, verbose: bool, as_json: bool) -> None:
+def df(place: HostChoice, /, template: str | None, verbose: bool, as_json: bool) -> None:
     """Show disk usage."""
 
     async def shown(engine: "Client") -> None:

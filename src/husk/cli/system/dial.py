@@ -7,7 +7,7 @@ import click
 
 from husk.cli.kit.command import Command
 from husk.cli.kit.engine import run
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import write
 from husk.client.address import resolve
 from husk.client.dial import dialer_to
@@ -18,12 +18,12 @@ _PIECE = 1 << 16
 
 @click.command("dial-stdio", cls=Command, hidden=True)
 @click.pass_obj
-def dial_stdio(place: Place) -> None:
+def dial_stdio(place: HostChoice) -> None:
     """Proxy the stdio stream to the daemon connection."""
     run(_dialled(place))
 
 
-async def _dialled(place: Place) -> None:
+async def _dialled(place: HostChoice) -> None:
     import threading
 
     connection = await dialer_to(resolve(*place))()

@@ -8,7 +8,7 @@ import click
 
 from husk.cli.kit.command import Command, as_json, many
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.writing import line, say
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--until", default="", metavar="STRING", help="Stream events until this timestamp.")
 @as_json
 @click.pass_obj
-def events(place: Place, /, filters: Sequence[str], template: str, since: str, until: str, as_json: bool) -> None:
+def events(place: HostChoice, /, filters: Sequence[str], template: str, since: str, until: str, as_json: bool) -> None:
     """Get real time events from the server."""
     from husk.cli.kit.templates import Template
 

@@ -7,7 +7,7 @@ import click
 
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.words import binary_size
 from husk.cli.kit.writing import complain, document, say
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("-f", "--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
 @as_json
 @click.pass_obj
-def info(place: Place, /, template: str, as_json: bool) -> None:
+def info(place: HostChoice, /, template: str, as_json: bool) -> None:
     """Display system-wide information."""
     from husk.cli.kit.templates import Template
 

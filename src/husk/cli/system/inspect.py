@@ -7,7 +7,7 @@ import click
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import either
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, encoded, say
 from husk.errors import HuskError, InvalidParameter, NotFound
 
@@ -23,7 +23,7 @@ _KINDS = ("container", "image", "network", "volume", "service", "task", "node", 
 @as_json
 @click.argument("names", nargs=-1, required=True, metavar="NAME|ID...", shell_complete=either)
 @click.pass_obj
-def inspect(place: Place, /, names: tuple[str, ...], template: str, kind: str | None, as_json: bool) -> None:
+def inspect(place: HostChoice, /, names: tuple[str, ...], template: str, kind: str | None, as_json: bool) -> None:
     """Return low-level information on containers, images, networks, volumes and services."""
     from husk.cli.kit.templates import Template
 

@@ -11,7 +11,7 @@ import msgspec
 
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.engine import ask
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
 from husk.errors import HuskError, InvalidParameter
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @as_json
 @click.argument("server", default="")
 @click.pass_obj
-def login(place: Place, /, username: str, password: str, password_stdin: bool, server: str, as_json: bool) -> None:
+def login(place: HostChoice, /, username: str, password: str, password_stdin: bool, server: str, as_json: bool) -> None:
     """Authenticate to a registry."""
     if password_stdin:
         if password or not username:

@@ -8,7 +8,7 @@ import click
 
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.engine import ask_plainly
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.words import size
 from husk.cli.kit.writing import document, say
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @flag("--volumes", help="Prune anonymous volumes.")
 @as_json
 @click.pass_obj
-def prune(place: Place, /, everything: bool, filters: Sequence[str], force: bool, volumes: bool, as_json: bool) -> None:
+def prune(
+    place: HostChoice, /, everything: bool, filters: Sequence[str], force: bool, volumes: bool, as_json: bool
+) -> None:
     """Remove unused data."""
     wanted = filters_of(filters)
     if not force and not _agreed(warning(everything, volumes)):

@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.system.diagnosis import Facts, Reason, explain
 from husk.errors import HuskError, NotFound
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LINES = 10
 
 
-async def why(engine: "Client", name: str, place: Place) -> tuple[list[Reason], list[str]]:
+async def why(engine: "Client", name: str, place: HostChoice) -> tuple[list[Reason], list[str]]:
     """The reasons, and the container's last lines; NotFound where there is no such container."""
     container = await engine.containers.get(name)
     try:
@@ -31,7 +31,7 @@ async def why(engine: "Client", name: str, place: Place) -> tuple[list[Reason], 
     return explain(facts), await _last_lines(container)
 
 
-def gone(container: "Container", place: Place) -> list[str]:
+def gone(container: "Container", place: HostChoice) -> list[str]:
     """Sources of bind mounts that are not there; nothing where the engine may be on another host."""
     from husk.client.address import resolve
 

@@ -45,7 +45,7 @@ class Tokens(NamedTuple):
     manager: str
 
 
-class Wanted(NamedTuple):
+class WantedCertificate(NamedTuple):
     """What a node should have: the roots that it believes in, and whether its certificate is to be another."""
 
     roots: bytes
@@ -70,7 +70,7 @@ class Office(Protocol):
         """The next certificate of a node, with the role that it has now."""
         ...
 
-    def wanted(self, peer: Peer) -> Wanted: ...
+    def wanted(self, peer: Peer) -> WantedCertificate: ...
 
     async def changed(self) -> None:
         """Until something of what is wanted may have changed."""

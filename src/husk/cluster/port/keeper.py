@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 
 
-class Keeper:
+class CertificateKeeper:
     def __init__(
         self,
         managers: Managers,

@@ -13,7 +13,7 @@ from husk.client.container import Container
 from husk.client.path_stat import PathStat
 from husk.dashboard.listing import (
     COMMAND,
-    Entry,
+    FileEntry,
     OneFile,
     archived,
     clean,
@@ -78,7 +78,7 @@ async def _followed(container: Container, path: str) -> tuple[str, PathStat]:
     return path, about
 
 
-async def _listed(container: Container, path: str) -> tuple[list[Entry], bool]:
+async def _listed(container: Container, path: str) -> tuple[list[FileEntry], bool]:
     """(the entries, whether they are all)"""
     if container.status == "running":
         try:

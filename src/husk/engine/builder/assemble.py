@@ -24,8 +24,8 @@ from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Solves
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps import platforms
+from husk.engine.builder.steps.cache_mounts import CacheMountRecord as KeptCacheMount
 from husk.engine.builder.steps.cache_mounts import CacheMounts
-from husk.engine.builder.steps.cache_mounts import Kept as KeptCacheMount
 from husk.engine.builder.steps.mounts import Mounts
 from husk.engine.builder.steps.run import Steps
 from husk.engine.builder.surroundings import Surroundings

@@ -49,7 +49,7 @@ class Layers(Protocol):
     async def release(self, chain_ids: Iterable[str], /) -> None: ...
 
 
-class Kept(Struct, kw_only=True):
+class StoredResult(Struct, kw_only=True):
     """A record as the store has it."""
 
     record: Record
@@ -69,7 +69,7 @@ class BuildCache:
         self._diffs = diffs
         self._pins = pins
         self._layers = layers
-        self._records: dict[str, Kept] = {}
+        self._records: dict[str, StoredResult] = {}
         self._by_key: dict[str, str] = {}
         self._makers: dict[str, str] = {}  # the records that diffs and layers were made for
         self._held: Counter[str] = Counter()
@@ -79,7 +79,7 @@ class BuildCache:
         """Forget records whose diffs are gone, and remove diffs and layers that no record names."""
         cache = cls(state, diffs, pins, layers)
         lost = []
-        for kept in state.records(RECORD, Kept).values():
+        for kept in state.records(RECORD, StoredResult).values():
             if all(diffs.has(diff) for output in kept.record.outputs for diff in stacks.diffs_in(output)):
                 cache._add(kept)
             else:
@@ -89,7 +89,7 @@ class BuildCache:
         await cache._remove_nobodys([*diffs.all(), *stacks.elements(stacks.of_layers(layers.all))])
         return cache
 
-    def __iter__(self) -> Iterator[Kept]:
+    def __iter__(self) -> Iterator[StoredResult]:
         return iter(list(self._records.values()))
 
     # --- for the solver ----------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class BuildCache:
     async def remember(self, keys: Sequence[str], record: Record) -> None:
         kept = self._records.get(record.id)
         if kept is None:
-            kept = Kept(record=record, keys=[], created=now_ns(), last_used=now_ns())
+            kept = StoredResult(record=record, keys=[], created=now_ns(), last_used=now_ns())
         elif record.outputs != kept.record.outputs:
             # It was not here, and was made again.
             kept.record, kept.created = record, now_ns()
@@ -141,14 +141,14 @@ class BuildCache:
 
     # --- what there is -----------------------------------------------------------------------------------------------
 
-    def in_use(self, kept: Kept) -> bool:
+    def in_use(self, kept: StoredResult) -> bool:
         return bool(self._held[kept.id])
 
-    def size(self, kept: Kept) -> int:
+    def size(self, kept: StoredResult) -> int:
         own = [element for element in kept.record.made if self._makers.get(element) == kept.id]
         return sum(self._diffs.size(element) for element in own if self._diffs.has(element))
 
-    def parents(self, kept: Kept) -> list[str]:
+    def parents(self, kept: StoredResult) -> list[str]:
         """The records whose diffs and layers it lies on."""
         makers = [self._makers.get(element, "") for element in _elements_of(kept.record)]
         return [maker for maker in dict.fromkeys(makers) if maker and maker != kept.id]
@@ -170,7 +170,7 @@ class BuildCache:
 
     # --- removal -----------------------------------------------------------------------------------------------------
 
-    def leaves(self) -> list[Kept]:
+    def leaves(self) -> list[StoredResult]:
         """Those that nobody uses and nothing lies on."""
         below = {parent for kept in self._records.values() for parent in self.parents(kept)}
         return [kept for kept in self._records.values() if not self._held[kept.id] and kept.id not in below]
@@ -207,7 +207,7 @@ class BuildCache:
         if kept:
             self._state.settle_soon(*(_change(each) for each in kept.values()))
 
-    async def _forget(self, kept: Kept) -> None:
+    async def _forget(self, kept: StoredResult) -> None:
         del self._records[kept.id]
         for key in kept.keys:
             if self._by_key.get(key) == kept.id:
@@ -225,7 +225,7 @@ class BuildCache:
         if layers := stacks.layers_in(nobodys):
             await self._layers.release(layers)
 
-    def _add(self, kept: Kept) -> None:
+    def _add(self, kept: StoredResult) -> None:
         self._records[kept.id] = kept
         self._by_key.update(dict.fromkeys(kept.keys, kept.id))
         for element in kept.record.made:
@@ -240,5 +240,5 @@ def _elements_of(record: Record) -> list[str]:
     return [*record.made, *(element for output in record.outputs for element in stacks.elements(output))]
 
 
-def _change(kept: Kept) -> Change:
+def _change(kept: StoredResult) -> Change:
     return Change(RECORD, kept.id, msgspec.json.encode(kept))

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from husk import ignore
 from husk.engine.builder import given
 from husk.engine.builder.classic_progress import ClassicProgress
-from husk.engine.builder.dockerfile.convert import Result, convert
+from husk.engine.builder.dockerfile.convert import Converted, convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
 from husk.engine.builder.export import ImageExporter
@@ -95,7 +95,7 @@ class ClassicBuilder:
 
     async def _make(
         self,
-        result: Result,
+        result: Converted,
         request: ClassicRequest,
         epoch: int | None,
         report: Report,
@@ -129,7 +129,7 @@ class ClassicBuilder:
         finally:
             await build.close()
 
-    def _from_images(self, result: Result, known: Sequence[ImageConfig]) -> HistoryCache | None:
+    def _from_images(self, result: Converted, known: Sequence[ImageConfig]) -> HistoryCache | None:
         if not known or result.root is None:
             return None
         cache = HistoryCache(self._solver.executor, self._solver.cache.is_whole)

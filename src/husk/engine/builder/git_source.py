@@ -25,7 +25,7 @@ from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
-from husk.storage.repositories import Repository, Wanted
+from husk.storage.repositories import Repository, WantedCommit
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHECKSUM = re.compile(r"[0-9a-fA-F]{1,64}")
@@ -56,10 +56,10 @@ class Repositories(Protocol):
 
     async def names(self, repository: Repository, names: Sequence[str]) -> str: ...
 
-    async def check_out(self, repository: Repository, wanted: Wanted) -> str: ...
+    async def check_out(self, repository: Repository, wanted: WantedCommit) -> str: ...
 
 
-class Kept(Protocol):
+class BuildCache(Protocol):
     """The cache of builds."""
 
     async def find(self, key: str, /) -> Record | None: ...
@@ -68,7 +68,7 @@ class Kept(Protocol):
 
 
 class GitSource:
-    def __init__(self, repositories: Repositories, cache: Kept) -> None:
+    def __init__(self, repositories: Repositories, cache: BuildCache) -> None:
         self._repositories = repositories
         self._cache = cache
         self._once: PerBuild[Resolved] = PerBuild()
@@ -109,7 +109,7 @@ class GitSource:
         watcher.log(f"fetching {found.id} of {_shown(wanted.remote)}\n".encode(), stderr=True)
         element = await self._repositories.check_out(
             repository,
-            Wanted(
+            WantedCommit(
                 commit=found.id,
                 reference=found.reference,
                 directory=wanted.directory,

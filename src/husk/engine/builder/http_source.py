@@ -76,7 +76,7 @@ class FetchedFile(Struct, frozen=True):
     type: str = "regular"
 
 
-class Kept(Protocol):
+class BuildCache(Protocol):
     """The cache of builds."""
 
     async def find(self, key: str, /) -> Record | None: ...
@@ -91,7 +91,7 @@ class HttpSource:
         self,
         open: Open,
         files: Files,
-        cache: Kept,
+        cache: BuildCache,
         bodies: RequestBodies | None = None,
         seen: SeenFiles | None = None,
     ) -> None:

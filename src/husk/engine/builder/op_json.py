@@ -32,7 +32,7 @@ SHARING = {"shared": 0, "private": 1, "locked": 2}
 KINDS = {BindMount: 0, SecretMount: 1, SshMount: 2, CacheMount: 3, TmpfsMount: 4}
 
 
-class Kept(Struct, frozen=True):
+class NeverOmitted(Struct, frozen=True):
     """A structure that is written though it is empty."""
 
     value: Json
@@ -41,9 +41,9 @@ class Kept(Struct, frozen=True):
 def filled(document: Json) -> Json:
     """Without what is empty, which Go leaves out."""
     return {
-        name: value.value if isinstance(value, Kept) else value
+        name: value.value if isinstance(value, NeverOmitted) else value
         for name, value in document.items()
-        if isinstance(value, Kept) or value
+        if isinstance(value, NeverOmitted) or value
     }
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from husk.config import CacheRule
-from husk.engine.builder.cache import BuildCache, Kept
+from husk.engine.builder.cache import BuildCache, StoredResult
 from husk.engine.model.clock import now_ns, parse_moment
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, InvalidParameter, NotFound
@@ -141,7 +141,7 @@ class CachePruner:
         except (Conflict, NotFound):
             return None
 
-    def _item(self, kept: Kept, shared: Collection[str]) -> Item:
+    def _item(self, kept: StoredResult, shared: Collection[str]) -> Item:
         return Item(
             id=kept.id,
             parents=self._cache.parents(kept),

@@ -27,7 +27,7 @@ def login_at(reference: Reference, session: Session | None) -> Credentials | Non
 
 
 class SessionKeeper(Struct, frozen=True):
-    """`husk.registry.auth.Keeper`. The same for one session and host, so that what it was told serves again."""
+    """`husk.registry.auth.TokenKeeper`. The same for one session and host, so that what it was told serves again."""
 
     session: Session
     host: str

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from husk.engine.builder.attest import wanted as attestations
 from husk.engine.builder.attest.attester import Attester
-from husk.engine.builder.attest.wanted import Wanted
+from husk.engine.builder.attest.wanted import WantedAttestations
 from husk.engine.builder.exporters import options as exporter_options
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.jobs import Job, Jobs
@@ -78,7 +78,7 @@ class Solves:
         finally:
             await self._jobs.end(job)
 
-    def _check(self, request: SolveRequest) -> Wanted:
+    def _check(self, request: SolveRequest) -> WantedAttestations:
         """What is wrong with a request is said before anything is built; whoever follows the job hears its end."""
         for export in request.exports:
             if export.kind not in self._exporters:
@@ -88,7 +88,9 @@ class Solves:
             self._caches().check(request.cache_exports)
         return attestations.read(request.attributes)
 
-    async def _finish(self, job: Job, result: Result, request: SolveRequest, wanted: Wanted) -> dict[str, str]:
+    async def _finish(
+        self, job: Job, result: Result, request: SolveRequest, wanted: WantedAttestations
+    ) -> dict[str, str]:
         for ref in result.all:
             ref.to_layers = any(_makes_layers(export, result) for export in request.exports)
         await asyncio.gather(*(ref.stack() for ref in result.all))

@@ -22,7 +22,7 @@ of all; `drivers` says what is needed of them, so that tests run on doubles (`te
     life without a client       lifecycle (ends and next runs), health, oom, restore
     what is held while it runs  mounts, release, clearing (what waits until a crowd has gone)
     for the edge                service
-    how they are put together   parts, late (what is loaded with its first use)
+    how they are put together   parts
 
 The import contract in `pyproject.toml` says which of these builds on which; docs/architecture.md names the files that
 `docker run` goes through.

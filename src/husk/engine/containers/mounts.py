@@ -23,7 +23,7 @@ from husk.engine.model.container_config import ContainerConfig, HostConfig, Moun
 from husk.engine.volumes.service import Taking, Volumes
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.runtime.assembly.root import OpenDirectory, has_directory
-from husk.runtime.assembly.staging import Part
+from husk.runtime.assembly.staging import StagedPart
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class Stager:
             await asyncio.to_thread(self._assembly.unstage, record.id)
         await self._volumes.unmount(record)
 
-    def _part(self, point: MountPoint) -> Part:
+    def _part(self, point: MountPoint) -> StagedPart:
         if point.type == "image":
-            return Part(layers=tuple(self._layers.lower(point.layers)), subpath=point.subpath)
-        return Part(tree=point.source.removesuffix("/" + point.subpath), subpath=point.subpath)
+            return StagedPart(layers=tuple(self._layers.lower(point.layers)), subpath=point.subpath)
+        return StagedPart(tree=point.source.removesuffix("/" + point.subpath), subpath=point.subpath)
 
 
 class Roots:

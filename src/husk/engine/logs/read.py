@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from husk.engine.logs.readers import Readers
-from husk.engine.logs.records import HEAD, Lines, LogQuery, LogRecord, Selection, take_apart
+from husk.engine.logs.records import HEAD, Columns, LogQuery, LogRecord, Selection, take_apart
 from husk.engine.model.clock import now_ns
 from husk.runtime.log_files import FileWatch, LogFiles, OpenFile, read_at, size_of
 
@@ -36,13 +36,13 @@ class Form(Protocol[Made_co]):
     @property
     def needs_times(self) -> bool: ...
 
-    def encode(self, lines: Lines) -> Made_co: ...
+    def encode(self, lines: Columns) -> Made_co: ...
 
 
 class AsRecords:
     needs_times = True
 
-    def encode(self, lines: Lines) -> list[LogRecord]:
+    def encode(self, lines: Columns) -> list[LogRecord]:
         return lines.records()
 
 
@@ -150,7 +150,7 @@ def _start(opened: list[OpenFile], query: LogQuery) -> _StartPoint:
     return tail([file.plain for file in opened], query.tail)
 
 
-class Part(NamedTuple, Generic[Made]):
+class ReadPart(NamedTuple, Generic[Made]):
     """What was made of some records, and where in the log they end: the number of the file and the offset in it."""
 
     number: int
@@ -201,8 +201,8 @@ async def resume_log(
     offset: int,
     ended: Callable[[], bool],
     exit: asyncio.Future[T],
-) -> AsyncGenerator[Part[list[LogRecord]], None]:
-    """All records behind a place that a `Part` told, or behind what is left of the log; then as `read_log` follows."""
+) -> AsyncGenerator[ReadPart[list[LogRecord]], None]:
+    """All records behind a place that a `ReadPart` told, or what is left of them; then as `read_log` follows."""
     try:
         first = next((n for n, file in enumerate(opened) if file.number >= number), len(opened))
         position = offset if first < len(opened) and opened[first].number == number else 0
@@ -278,7 +278,7 @@ class _Reader(Generic[Made]):
         ended: Callable[[], bool] | None,
         exit: asyncio.Future[T] | None,
         end: int | None = None,
-    ) -> AsyncGenerator[Part[Made], None]:
+    ) -> AsyncGenerator[ReadPart[Made], None]:
         """From a file and a position in it to the end; where there is an `ended`, until that holds.
 
         `end` is where the last file ends for a reader who does not follow.
@@ -307,7 +307,7 @@ class _Reader(Generic[Made]):
             file.close()
             self._position = 0
 
-    async def _read_file(self, file: OpenFile, limit: int | None = None) -> AsyncGenerator[Part[Made], None]:
+    async def _read_file(self, file: OpenFile, limit: int | None = None) -> AsyncGenerator[ReadPart[Made], None]:
         """From the present position to what is now the end: a container that writes faster than its client reads must
         not keep a reader for ever."""
         if self._past:
@@ -325,7 +325,7 @@ class _Reader(Generic[Made]):
                 batch = batches.pop()
                 self._position += batch.size
                 self._past = batch.past
-                part = Part(file.number, self._position, batch.made)
+                part = ReadPart(file.number, self._position, batch.made)
                 # Whoever takes it may stand still for long: nothing is kept beside it.
                 del batch
                 yield part

@@ -5,8 +5,8 @@ line goes on in the next record of that stream, `F` the end of a line. Bytes are
 conmon ends a record where its buffer ends, often in the middle of a short line: such pieces are put together again.
 
 A log of 200 MB has millions of records, and whatever Python does once for each of them takes seconds. So records stay
-columns (`Lines`): one call of the regular expression engine takes a whole piece of a log apart, and who writes them out
-again works on columns too. Loops of Python are only for pieces of lines.
+columns (`Columns`): one call of the regular expression engine takes a whole piece of a log apart, and who writes them
+out again works on columns too. Loops of Python are only for pieces of lines.
 """
 
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ class LogQuery(Struct, kw_only=True, frozen=True):
     until_ns: int | None = None
 
 
-class Lines(NamedTuple):
+class Columns(NamedTuple):
     """Records in columns: of each its kind (see `KINDS`), its bytes without the newline, and its time if asked for."""
 
     kinds: list[bytes]
@@ -90,12 +90,12 @@ class Lines(NamedTuple):
         return found
 
 
-def take_apart(text: bytes, *, times: bool = True) -> Lines:
+def take_apart(text: bytes, *, times: bool = True) -> Columns:
     """Whole lines of a log; a line that is none of conmon's (a torn write) is left out."""
     if (lines := _of_one_kind(text, times)) is not None:
         return lines
     parts = _RECORDS.split(b"\n" + text[:-1])
-    lines = Lines(parts[2::3], parts[3::3], _utc(parts[1::3]) if times else None)
+    lines = Columns(parts[2::3], parts[3::3], _utc(parts[1::3]) if times else None)
     if len(lines.data) != text.count(b"\n"):
         # What is no record was taken for the end of the one before it.
         lines.data[:] = [data.partition(b"\n")[0] for data in lines.data]
@@ -104,7 +104,7 @@ def take_apart(text: bytes, *, times: bool = True) -> Lines:
     return lines
 
 
-def _of_one_kind(text: bytes, times: bool) -> Lines | None:
+def _of_one_kind(text: bytes, times: bool) -> Columns | None:
     """What most logs are, whole lines of one stream, with as few objects as can be; None where it is something else."""
     if (head := HEAD.match(text)) is None:
         return None
@@ -133,11 +133,11 @@ def _of_one_kind(text: bytes, times: bool) -> Lines | None:
             moments[place] = moments[place].removesuffix(_UTC) if utc else moments[place]
     del data[0]  # what stands before the first
     if utc:
-        return Lines([kind] * len(data), data, list(map(add, moments, repeat(b"Z"))))
-    return Lines([kind] * len(data), data, _utc(moments) if times else None)
+        return Columns([kind] * len(data), data, list(map(add, moments, repeat(b"Z"))))
+    return Columns([kind] * len(data), data, _utc(moments) if times else None)
 
 
-def _join(lines: Lines, partial: list[int]) -> None:
+def _join(lines: Columns, partial: list[int]) -> None:
     """Make one of pieces of a line that follow one another, as long as it does not become longer than Docker's."""
     kinds, data, times = lines
     joined: set[int] = set()
@@ -178,7 +178,7 @@ class Selection:
     def needs_times(self) -> bool:
         return bool(self._since) or self._until is not None
 
-    def select(self, lines: Lines) -> Lines:
+    def select(self, lines: Columns) -> Columns:
         """Of the records behind those that it was given last."""
         if lines.times:
             self._go_on(lines, lines.times)
@@ -191,7 +191,7 @@ class Selection:
             lines = _chosen(lines, [time <= until for time in lines.times or ()])
         return lines
 
-    def _go_on(self, lines: Lines, times: list[bytes]) -> None:
+    def _go_on(self, lines: Columns, times: list[bytes]) -> None:
         """What would be put together with the piece before it (`_join`), had both been read at once, has its time: so
         a line is of the same time wherever the log was cut."""
         stream, size = KINDS[lines.kinds[0]][0], len(lines.data[0])
@@ -201,13 +201,13 @@ class Selection:
         size = size if len(times) == 1 else len(lines.data[-1])
         self._piece = (stream, times[-1], size) if partial else None
 
-    def past(self, lines: Lines) -> bool:
+    def past(self, lines: Columns) -> bool:
         return self._until is not None and lines.times is not None and lines.times[-1:] > [self._until]
 
 
-def _chosen(lines: Lines, chosen: Iterable[bool]) -> Lines:
+def _chosen(lines: Columns, chosen: Iterable[bool]) -> Columns:
     wanted = list(chosen)
     if all(wanted):
         return lines
     times = None if lines.times is None else list(compress(lines.times, wanted))
-    return Lines(list(compress(lines.kinds, wanted)), list(compress(lines.data, wanted)), times)
+    return Columns(list(compress(lines.kinds, wanted)), list(compress(lines.data, wanted)), times)

@@ -48,7 +48,7 @@ class _AnyHead(Struct, rename="pascal"):
     version: int
 
 
-class Kept(Struct, array_like=True):
+class SavedRecord(Struct, array_like=True):
     """A record: its kind, its key, its body."""
 
     kind: str
@@ -68,7 +68,7 @@ class Content(Struct, kw_only=True):
     # What secrets and keys are sealed with, and what opens a manager after a start; empty without autolock.
     key: bytes
     unlock_key: bytes
-    records: list[Kept]
+    records: list[SavedRecord]
 
 
 def write(content: Content, secret: bytes, made: str) -> bytes:

@@ -89,7 +89,7 @@ class Backups:
         locks |= {_lock(read_swarm(record.body)) for record in taken.records if record.name == (SWARM, KEY)}
         if len(locks | {_lock(self._cluster.swarm)}) > 1 or bool(unlock_key) != swarm.autolock:
             raise Conflict("autolock of the swarm, or its unlock key, was changed while the backup was made")
-        kept = [backup_file.Kept(record.kind, record.key, msgspec.Raw(record.body)) for record in taken.records]
+        kept = [backup_file.SavedRecord(record.kind, record.key, msgspec.Raw(record.body)) for record in taken.records]
         membership = self._cluster.membership
         content = backup_file.Content(
             swarm=swarm.id,
@@ -103,7 +103,7 @@ class Backups:
         secret = unlock_key if swarm.autolock else passphrase.encode()
         return await asyncio.to_thread(backup_file.write, content, secret, rfc3339(now_ns()))
 
-    def _own_networks(self, kept: list[backup_file.Kept]) -> list[backup_file.Kept]:
+    def _own_networks(self, kept: list[backup_file.SavedRecord]) -> list[backup_file.SavedRecord]:
         """The swarm's networks that are this host's alone, as they are where hosts share them."""
         known = {record.key for record in kept if record.kind == OVERLAY}
         numbers = {_vni(record) for record in kept if record.kind == OVERLAY}
@@ -113,7 +113,7 @@ class Backups:
                 network = self._networks.presence.numbered(live, numbers)
                 numbers.add(network.vni)
                 known.add(network.id)
-                found.append(backup_file.Kept(OVERLAY, network.id, msgspec.Raw(msgspec.json.encode(network))))
+                found.append(backup_file.SavedRecord(OVERLAY, network.id, msgspec.Raw(msgspec.json.encode(network))))
         for network in self._networks.listing():
             if network.scope == "swarm" and network.id not in known:
                 raise SystemFault(f"a backup cannot hold network {network.name}: it could not be made on this host")
@@ -255,7 +255,7 @@ def _secret(data: bytes, secret: str) -> bytes:
     return read_key(secret)
 
 
-def _vni(record: backup_file.Kept) -> int:
+def _vni(record: backup_file.SavedRecord) -> int:
     return msgspec.json.decode(record.body, type=_Numbered).vni
 
 

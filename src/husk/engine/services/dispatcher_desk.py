@@ -78,7 +78,7 @@ class DispatcherDesk:
             raise Unavailable(f"this manager is cut off from the swarm: {reason}")
 
 
-class Calls(Protocol):
+class DispatchCalls(Protocol):
     """Calls to a manager (`husk.cluster.port.dispatch.DispatchCalls`)."""
 
     def assignments(self) -> AsyncGenerator[bytes]: ...
@@ -93,7 +93,7 @@ class Calls(Protocol):
 class ManagerChannel:
     """A worker's way to whichever manager answers (`remote_assignments.Channel`)."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: DispatchCalls) -> None:
         self._calls = calls
         self._reader = MixedReader()
 
@@ -110,7 +110,10 @@ class Pulse:
     """Says to a manager, every few seconds, that this node lives; first of all, what it is."""
 
     def __init__(
-        self, calls: Calls, description: NodeDescription | None = None, removed: Callable[[], None] = lambda: None
+        self,
+        calls: DispatchCalls,
+        description: NodeDescription | None = None,
+        removed: Callable[[], None] = lambda: None,
     ) -> None:
         """`removed` hears, once, that the swarm does not know this node any more."""
         self._calls = calls

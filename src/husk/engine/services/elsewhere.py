@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
 from husk.engine.logs.read import Form
-from husk.engine.logs.records import Lines, LogQuery
+from husk.engine.logs.records import Columns, LogQuery
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services.model import Task
 
@@ -21,4 +21,4 @@ async def note(tasks: Sequence[Task], host: str, reason: str, query: LogQuery, f
     """As a line of the first task's own, on its standard error."""
     if query.stderr:
         times = [rfc3339(now_ns()).encode()] if form.needs_times else None
-        yield form.encode(Lines([b"stderr F"], [told(tasks, host, reason).encode()], times))
+        yield form.encode(Columns([b"stderr F"], [told(tasks, host, reason).encode()], times))

@@ -10,7 +10,7 @@ from itertools import compress
 import msgspec
 from msgspec import Struct
 
-from husk.engine.logs.records import KINDS, Lines, LogQuery
+from husk.engine.logs.records import KINDS, Columns, LogQuery
 from husk.errors import InvalidParameter
 
 
@@ -53,7 +53,7 @@ class AsPieces:
         self._task = task
         self.needs_times = times
 
-    def encode(self, lines: Lines) -> bytes:
+    def encode(self, lines: Columns) -> bytes:
         if not lines.data:
             return b""
         return _encode(Piece(self._task, lines.kinds, lines.data, lines.times if self.needs_times else None))
@@ -63,7 +63,7 @@ def begun(task: int, time: bytes) -> bytes:
     return _encode(Piece(task, [], [], [time]))
 
 
-def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int, Lines]:
+def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int, Columns]:
     """The task's place, and its records; InvalidParameter for what is none. The other node may be anybody's."""
     try:
         piece = _decode_piece(body)
@@ -76,11 +76,11 @@ def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int
         raise InvalidParameter("this is no piece of a log that was asked for")
     if not KINDS.keys() >= set(piece.kinds):
         return piece.task, _known(piece)
-    return piece.task, Lines(piece.kinds, piece.data, piece.times)
+    return piece.task, Columns(piece.kinds, piece.data, piece.times)
 
 
-def _known(piece: Piece) -> Lines:
+def _known(piece: Piece) -> Columns:
     """Without records of kinds that only a newer release knows."""
     known = [kind in KINDS for kind in piece.kinds]
     times = list(compress(piece.times, known)) if piece.times is not None else None
-    return Lines(list(compress(piece.kinds, known)), list(compress(piece.data, known)), times)
+    return Columns(list(compress(piece.kinds, known)), list(compress(piece.data, known)), times)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.engine.logs.records import KINDS, Lines, LogQuery
+from husk.engine.logs.records import KINDS, Columns, LogQuery
 from husk.engine.model.clock import parse_rfc3339
 
 # Times that are remembered of lines that do not end: a line is put together of fewer records.
@@ -55,7 +55,7 @@ class Progress:
                 if at.time >= self._since:
                     self._left[at.stream] += size
 
-    def take(self, lines: Lines) -> Lines:
+    def take(self, lines: Columns) -> Columns:
         """What has not come before of records with their times. A time without a record says when the reading began:
         what was before is not wanted."""
         assert lines.times is not None
@@ -69,7 +69,7 @@ class Progress:
             self._note(lines, lines.times)
         return lines
 
-    def _note(self, lines: Lines, times: list[bytes]) -> None:
+    def _note(self, lines: Columns, times: list[bytes]) -> None:
         last, plain = max(self._last, max(times)), not self._open and not lines.partial()
         if plain and last > self._last:
             self._came = {}
@@ -92,7 +92,7 @@ class Progress:
         if len(self._came) > 2 * _MOST:  # times that go backwards: a node may tell anything
             self._came = dict(list(self._came.items())[-_MOST:])
 
-    def _rest(self, lines: Lines, left: Counter[int]) -> Lines:
+    def _rest(self, lines: Columns, left: Counter[int]) -> Columns:
         kinds, kept, times = list[bytes](), list[bytes](), list[bytes]()
         for kind, data, time in zip(lines.kinds, lines.data, lines.times or (), strict=True):
             if time < self._since:
@@ -110,4 +110,4 @@ class Progress:
                 kinds.append(kind)
                 kept.append(data[before:])
                 times.append(time)
-        return Lines(kinds, kept, times)
+        return Columns(kinds, kept, times)

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from husk.cluster.port.certificates import Tokens, Wanted
+from husk.cluster.port.certificates import Tokens, WantedCertificate
 from husk.cluster.port.crowding import peer_address
 from husk.cluster.port.messages import CertificateReply, JoinRequest
 from husk.cluster.port.peers import Peer
@@ -93,14 +93,14 @@ class SwarmOffice:
         certificate = await self._certificates.issue(node, cast("Role", record.spec.role), request)
         return self._reply(certificate)
 
-    def wanted(self, peer: Peer) -> Wanted:
+    def wanted(self, peer: Peer) -> WantedCertificate:
         """By the certificate that it shows: one that it was given may have been lost on the way to it."""
         trust, node, issuer = self._roots(), self._store.nodes.get(peer.node), issuer_of(peer.certificate)
         self._certificates.note(peer.node, issuer)
         renew = node is not None and (
             issuer != trust.signing.key_id or (peer.holder is not None and node.spec.role != peer.holder.role)
         )
-        return Wanted(trust.roots.encode(), renew, self._managers())
+        return WantedCertificate(trust.roots.encode(), renew, self._managers())
 
     async def changed(self) -> None:
         await self._certificates.changed(_LOOK)

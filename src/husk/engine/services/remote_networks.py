@@ -27,7 +27,7 @@ from husk.network.endpoint import DEFAULTS, EndpointOptions
 PATIENCE = 5.0
 
 
-class Calls(Protocol):
+class AddressCalls(Protocol):
     """Calls to a manager (`husk.cluster.port.addresses.AddressCalls`)."""
 
     async def take(self, body: bytes) -> bytes: ...
@@ -40,7 +40,7 @@ class Calls(Protocol):
 
 
 class RemoteNetworks(SharedNetworks):
-    def __init__(self, records: SwarmRecords, here: Here, woken: Callable[[], None], calls: Calls) -> None:
+    def __init__(self, records: SwarmRecords, here: Here, woken: Callable[[], None], calls: AddressCalls) -> None:
         super().__init__(records, here, woken)
         self._calls = calls
         self._number = 0

@@ -15,7 +15,7 @@ from husk.cluster.records import NEW, Put
 from husk.engine.migrations import STEPS
 from husk.engine.model.clock import rfc3339
 from husk.engine.networks.sharing import Place, key_of
-from husk.engine.services.backup_file import Content, Kept
+from husk.engine.services.backup_file import Content, SavedRecord
 from husk.engine.services.model import Service, Task
 from husk.engine.services.node import Node, NodeStatus, manager_at
 from husk.engine.services.swarm import Swarm, read_swarm
@@ -80,7 +80,7 @@ def of_today(content: Content) -> Content:
         return content
     try:
         records = [
-            Kept(kept.kind, kept.key, msgspec.Raw(migrated(kept.kind, bytes(kept.body), content.schema, STEPS)))
+            SavedRecord(kept.kind, kept.key, msgspec.Raw(migrated(kept.kind, bytes(kept.body), content.schema, STEPS)))
             for kept in content.records
         ]
     except Unreadable as error:
@@ -140,11 +140,11 @@ def _virtual(services: list[Service], places: set[str], node: str) -> Iterator[P
                 yield Put(ADDRESS, key, msgspec.json.encode(place), NEW)
 
 
-def _put(kept: Kept, record: Swarm | Node | Task | Service | Place) -> Put:
+def _put(kept: SavedRecord, record: Swarm | Node | Task | Service | Place) -> Put:
     return Put(kept.kind, kept.key, msgspec.json.encode(record), NEW)
 
 
-def _read(kept: Kept, read: Callable[[bytes], T]) -> T:
+def _read(kept: SavedRecord, read: Callable[[bytes], T]) -> T:
     try:
         return read(bytes(kept.body))
     except (msgspec.MsgspecError, HuskError, UnicodeDecodeError) as error:

@@ -14,7 +14,7 @@ import msgspec
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.port.addresses import AddressCalls
 from husk.cluster.port.dispatch import DispatchCalls
-from husk.cluster.port.keeper import Keeper
+from husk.cluster.port.keeper import CertificateKeeper
 from husk.cluster.port.logs import LogCalls
 from husk.cluster.port.managers import Managers
 from husk.cluster.trust.identity import Identity
@@ -67,7 +67,7 @@ class Worker:
         self._containers = containers
         self._managers = Managers([read_endpoint(text, MANAGER_PORT) for text in membership.managers], identity)
         self._calls = DispatchCalls(self._managers)
-        self._keeper = Keeper(self._managers, save, identity, used=self._look_at)
+        self._keeper = CertificateKeeper(self._managers, save, identity, used=self._look_at)
         self._pulse = Pulse(self._calls, description, self._forget_tasks)
         self._assignments = RemoteAssignments(
             ManagerChannel(self._calls),

@@ -11,7 +11,7 @@ from husk.errors import HuskError
 from husk.tasks import Tasks
 
 
-class Calls(Protocol):
+class LogCalls(Protocol):
     """Calls to a manager (`husk.cluster.port.logs.LogCalls`)."""
 
     def wanted(self) -> AsyncGenerator[bytes]: ...
@@ -20,7 +20,7 @@ class Calls(Protocol):
 
 
 class WorkerLogs:
-    def __init__(self, calls: Calls, read: Callable[[Asked], AsyncGenerator[bytes]]) -> None:
+    def __init__(self, calls: LogCalls, read: Callable[[Asked], AsyncGenerator[bytes]]) -> None:
         """`read` gives pieces of this node's logs."""
         self._calls = calls
         self._read = read

@@ -17,7 +17,7 @@ from husk.engine.services.model import Task
 from husk.engine.services.no_store import NoStore
 from husk.engine.services.overlay_feed import OverlayFeed
 from husk.engine.services.records import SwarmRecords
-from husk.engine.services.remote_networks import Calls, RemoteNetworks
+from husk.engine.services.remote_networks import AddressCalls, RemoteNetworks
 from husk.engine.services.settings import DATA_PATH_PORT
 
 
@@ -25,7 +25,7 @@ class WorkerNetworks:
     def __init__(
         self,
         node_id: str,
-        calls: Calls,
+        calls: AddressCalls,
         *,
         networks: Networks,
         containers: Containers,

@@ -2,17 +2,17 @@
 
 from typing import Protocol
 
-from husk.network.wireguard.parties import Change, State
+from husk.network.wireguard.parties import DeviceChange, DeviceState
 
 
 class Device(Protocol):
     """All methods block: they are called from a thread."""
 
-    def read(self) -> State:
+    def read(self) -> DeviceState:
         """What it knows now."""
         ...
 
-    def write(self, change: Change) -> None:
+    def write(self, change: DeviceChange) -> None:
         """OSError with EADDRINUSE where its port is another's."""
         ...
 

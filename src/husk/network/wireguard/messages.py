@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
 from husk.kernel.netlink import Message, attribute, attributes, nested, number, repeated, text
-from husk.network.wireguard.parties import Change, Party, State
+from husk.network.wireguard.parties import DeviceChange, DeviceState, Party
 from husk.network.wireguard.uapi import KEEPALIVE
 
 PROTOCOL = 16  # NETLINK_GENERIC
@@ -42,7 +42,7 @@ def get(family: int, interface: str) -> Message:
     return Message(family, 0, _HEAD.pack(_GET, 1, 0) + text(_NAME, interface), f"look at {interface}")
 
 
-def change(family: int, interface: str, wanted: Change) -> list[Message]:
+def change(family: int, interface: str, wanted: DeviceChange) -> list[Message]:
     """What is gone goes first: an address belongs to one party."""
     head = _HEAD.pack(_SET, 1, 0) + text(_NAME, interface)
     own = attribute(_PRIVATE_KEY, wanted.key) if wanted.key else b""
@@ -81,7 +81,7 @@ def _endpoint(address: str, port: int) -> bytes:
     return _HALF.pack(socket.AF_INET6) + struct.pack("!HI", port, 0) + parsed.packed + bytes(4)
 
 
-def parse(payloads: Iterable[bytes]) -> State:
+def parse(payloads: Iterable[bytes]) -> DeviceState:
     """What the answers to `get` say; a device with many parties has several."""
     key, port = b"", 0
     parties: dict[bytes, Party] = {}
@@ -90,7 +90,7 @@ def parse(payloads: Iterable[bytes]) -> State:
         key = found.get(_PRIVATE_KEY, key)
         port = int(_HALF.unpack(found[_PORT])[0]) if _PORT in found else port
         parties |= {party.key: party for party in _parties(found.get(_PEERS, b""))}
-    return State(key if any(key) else b"", port, parties)
+    return DeviceState(key if any(key) else b"", port, parties)
 
 
 def _parties(data: bytes) -> Iterator[Party]:

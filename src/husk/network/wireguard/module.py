@@ -5,7 +5,7 @@ import errno
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.network.wireguard import messages
-from husk.network.wireguard.parties import Change, State
+from husk.network.wireguard.parties import DeviceChange, DeviceState
 
 _LACKING = (errno.EOPNOTSUPP, errno.ENODEV, errno.ENOENT)
 
@@ -28,11 +28,11 @@ class Module:
             raise error
         return True
 
-    def read(self) -> State:
+    def read(self) -> DeviceState:
         with NetlinkSocket(messages.PROTOCOL) as netlink:
             return messages.parse(netlink.dump(messages.get(_family(netlink), self._interface)))
 
-    def write(self, change: Change) -> None:
+    def write(self, change: DeviceChange) -> None:
         with NetlinkSocket(messages.PROTOCOL) as netlink:
             netlink.execute(*messages.change(_family(netlink), self._interface, change))
 

@@ -32,7 +32,7 @@ class Mesh(Struct, frozen=True):
     vxlan_port: int = 4789
 
 
-class State(Struct, frozen=True):
+class DeviceState(Struct, frozen=True):
     """What a device knows: its private key, its port, and others by their keys. `port` is 0 where it has none."""
 
     key: bytes = b""
@@ -40,7 +40,7 @@ class State(Struct, frozen=True):
     parties: Mapping[bytes, Party] = {}
 
 
-class Change(Struct, frozen=True):
+class DeviceChange(Struct, frozen=True):
     """What a device is told: its own key and port where they are others, new parties, and keys that are gone."""
 
     key: bytes = b""
@@ -57,10 +57,10 @@ def inner_address(node: str) -> str:
     return str(IPv6Address(_LINK_LOCAL + hashlib.sha256(b"husk wireguard " + node.encode()).digest()[:8]))
 
 
-def difference(state: State, key: bytes, port: int, parties: Iterable[Party]) -> Change:
+def difference(state: DeviceState, key: bytes, port: int, parties: Iterable[Party]) -> DeviceChange:
     """What brings a device to exactly that."""
     wanted = {party.key: party for party in parties}
-    return Change(
+    return DeviceChange(
         key=key if state.key != key else b"",
         port=port if state.port != port else 0,
         parties=tuple(party for one, party in sorted(wanted.items()) if state.parties.get(one) != party),

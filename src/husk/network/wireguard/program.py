@@ -17,7 +17,7 @@ from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import process, tun
 from husk.network.settings import WIREGUARD_SOCKETS
 from husk.network.wireguard import uapi
-from husk.network.wireguard.parties import Change, State
+from husk.network.wireguard.parties import DeviceChange, DeviceState
 
 _SOCKETS = WIREGUARD_SOCKETS
 # How long it may take to answer, and to end, in seconds.
@@ -113,10 +113,10 @@ class Program:
                     raise
             time.sleep(0.005)
 
-    def read(self) -> State:
+    def read(self) -> DeviceState:
         return uapi.parse(self._ask(uapi.GET))
 
-    def write(self, change: Change) -> None:
+    def write(self, change: DeviceChange) -> None:
         if number := uapi.failure(self._ask(uapi.request(change))):
             raise OSError(number, f"wireguard-go: {os.strerror(number)}")
 

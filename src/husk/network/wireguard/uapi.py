@@ -4,14 +4,14 @@ The form is that of WireGuard's "cross-platform userspace implementation".
 """
 
 from husk.errors import SystemFault
-from husk.network.wireguard.parties import Change, Party, State, normal
+from husk.network.wireguard.parties import DeviceChange, DeviceState, Party, normal
 
 # So often a host is heard from, in seconds: who has lost its place in a conversation begins a new one at once.
 KEEPALIVE = 25
 GET = b"get=1\n\n"
 
 
-def request(change: Change) -> bytes:
+def request(change: DeviceChange) -> bytes:
     """What makes the change, in one step. InvalidParameter where an address is none: it would be read as lines."""
     lines = ["set=1"]
     if change.key:
@@ -42,7 +42,7 @@ def failure(answer: bytes) -> int:
     raise SystemFault("wireguard-go gave no answer")
 
 
-def parse(answer: bytes) -> State:
+def parse(answer: bytes) -> DeviceState:
     """What the answer to `GET` says."""
     key, port = b"", 0
     parties: dict[bytes, Party] = {}
@@ -70,4 +70,4 @@ def parse(answer: bytes) -> State:
             # Of several addresses none is what we have told.
             current[name] = "" if name == "allowed_ip" and name in current else value
     keep()
-    return State(key, port, parties)
+    return DeviceState(key, port, parties)

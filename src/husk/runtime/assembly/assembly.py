@@ -11,7 +11,7 @@ from husk.runtime.assembly import cgroup, staging
 from husk.runtime.assembly.leftovers import PutAside
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot, make_mount_points
-from husk.runtime.assembly.staging import Part
+from husk.runtime.assembly.staging import StagedPart
 from husk.runtime.conmon import Bring, Bundle
 
 _REMEMBERED = 100
@@ -41,7 +41,7 @@ class Assembly:
 
     # --- mounts beside the root
 
-    def stage(self, container_id: str, parts: Mapping[int, Part]) -> None:
+    def stage(self, container_id: str, parts: Mapping[int, StagedPart]) -> None:
         staging.stage(self.paths.staging(container_id), parts)
 
     def unstage(self, container_id: str) -> None:

@@ -16,7 +16,7 @@ from husk.kernel.mount import bind, mount_overlay, mounts_below, unmount
 from husk.kernel.rooted import open_in_root
 
 
-class Part(msgspec.Struct, frozen=True):
+class StagedPart(msgspec.Struct, frozen=True):
     """What is mounted in one place: layers of an image, or a tree of the host; all of it, or what is at `subpath`."""
 
     layers: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Part(msgspec.Struct, frozen=True):
     subpath: str = ""
 
 
-def stage(directory: Path, parts: Mapping[int, Part]) -> None:
+def stage(directory: Path, parts: Mapping[int, StagedPart]) -> None:
     """Mount each part below the directory, at its number. Safe to repeat."""
     if _is_staged(directory, parts):
         return  # for a copy that is under way
@@ -52,12 +52,12 @@ def unstage(directory: Path) -> None:
     directory.rmdir()
 
 
-def _is_staged(directory: Path, parts: Mapping[int, Part]) -> bool:
+def _is_staged(directory: Path, parts: Mapping[int, StagedPart]) -> bool:
     there = set(mounts_below(str(directory.resolve())))
     return all(str((directory / str(number)).resolve()) in there for number in parts)
 
 
-def _stage_image(target: Path, part: Part) -> None:
+def _stage_image(target: Path, part: StagedPart) -> None:
     whole = target.with_name(f"{target.name}.whole") if part.subpath else target
     empty = target.with_name(f"{target.name}.empty")
     for directory in (whole, empty):

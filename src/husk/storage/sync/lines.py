@@ -10,7 +10,7 @@ from husk.storage.workers.messages import Failed, Invalid
 _READ_SIZE = 1 << 20
 
 
-class Lines:
+class ClientLines:
     """What goes to the client. It is never waited for: a client that first wants to be read from would wait too."""
 
     def __init__(self, source: int, outlet: int) -> None:

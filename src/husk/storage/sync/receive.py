@@ -7,7 +7,7 @@ import gc
 import os
 
 from husk.storage.own_place import doubled
-from husk.storage.sync.lines import Lines
+from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.receiver import Receiver
@@ -23,7 +23,7 @@ def main(job: ReceiveJob, caller: Caller) -> None:
     # All that is made here stays until the end: there is no garbage to look for.
     gc.disable()
     with PackAhead(job.ahead) as ahead:
-        received = receive(job, Lines(0, 1), ahead)
+        received = receive(job, ClientLines(0, 1), ahead)
         caller.answer(received)
         if isinstance(received, Received) and received.packing:
             # The client is not kept waiting for this.
@@ -32,7 +32,7 @@ def main(job: ReceiveJob, caller: Caller) -> None:
             caller.answer(ahead.finish())
 
 
-def receive(job: ReceiveJob, lines: Lines, ahead: PackAhead) -> Received | Invalid | Failed:
+def receive(job: ReceiveJob, lines: ClientLines, ahead: PackAhead) -> Received | Invalid | Failed:
     """Do the work and tell how it went."""
     try:
         old = _take(job.old)

@@ -6,7 +6,7 @@ Standard input is what the client sends, standard output what is to be sent to i
 import gc
 import os
 
-from husk.storage.sync.lines import Lines
+from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.reader import TreeReader
 from husk.storage.sync.sender import Sender
@@ -20,10 +20,10 @@ _BATCH = 1 << 18
 
 def main(job: SendJob, caller: Caller) -> None:
     gc.disable()
-    caller.answer(send(job, Lines(0, 1)))
+    caller.answer(send(job, ClientLines(0, 1)))
 
 
-def send(job: SendJob, lines: Lines) -> Sent | Invalid | Failed:
+def send(job: SendJob, lines: ClientLines) -> Sent | Invalid | Failed:
     """Do the work and tell how it went."""
     try:
         _enter(job)
@@ -50,7 +50,7 @@ def _enter(job: SendJob) -> None:
     os.chdir("/0" if "" in job.stacks else "/")
 
 
-def _has_come(sender: Sender, lines: Lines) -> bool:
+def _has_come(sender: Sender, lines: ClientLines) -> bool:
     """Is there something to read? Waits where there is nothing else to do."""
     if lines.behind:
         return lines.wait()

@@ -10,7 +10,7 @@ from husk.storage.workers.handle import WorkerDied
 from husk.storage.workers.messages import Answer, Job
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, write_all
-from husk.storage.workers.report import Report
+from husk.storage.workers.report import AnswerPipe
 
 
 class Dialogue:
@@ -20,7 +20,7 @@ class Dialogue:
         self._child: Child | None = child
         self._writer: int | None = writer
         self._reader = reader
-        self._report = Report(report)
+        self._report = AnswerPipe(report)
 
     @classmethod
     async def start(cls, nursery: Nursery, job: Job) -> Self:

@@ -16,7 +16,7 @@ from husk.storage.workers.body import Upload
 from husk.storage.workers.messages import Answer, DiffJob, Job, PackJob, PutJob, UnpackJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, nothing, read_some, write_all
-from husk.storage.workers.report import Report
+from husk.storage.workers.report import AnswerPipe
 
 
 class WorkerDied(Exception):
@@ -29,7 +29,7 @@ class Worker:
     def __init__(self, child: Child, writer: int | None, report: int) -> None:
         self._child: Child | None = child
         self._writer = writer
-        self._report = Report(report)
+        self._report = AnswerPipe(report)
         self._outcome: Answer | None = None
 
     @classmethod
@@ -119,7 +119,7 @@ class Producer:
 
     def __init__(self, child: Child, report: int, data: int | None = None, command: int | None = None) -> None:
         self._child: Child | None = child
-        self._report = Report(report)
+        self._report = AnswerPipe(report)
         self._data = data
         self._command = command
 

@@ -13,7 +13,7 @@ BUFFER_SIZE = 1 << 20
 _WRITE_BEHIND = 4 << 20
 
 
-class Source(threading.Thread):
+class BlobIntake(threading.Thread):
     """Standard input on its way into the blob file, and out of it to the decompressor, which may be far behind.
 
     Whoever sends (a registry, an archive with more layers behind this one) waits for the disk at most, never for files

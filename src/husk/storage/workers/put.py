@@ -23,7 +23,7 @@ from husk.storage.workers.unpack import describe, is_fault_of_host
 _BUFFER_SIZE = 1 << 20
 
 
-class Source(Protocol):
+class ArchiveSource(Protocol):
     """Where an archive comes from; `hand_over` moves bytes past this process, or with fewer copies, if it can."""
 
     def readinto(self, buffer: memoryview, /) -> int: ...
@@ -51,7 +51,7 @@ class Pipe:
 class Input:
     """What is to be unpacked, with its first block to look at."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ArchiveSource) -> None:
         self._source = source
         self.head = b""
         first = memoryview(bytearray(BLOCK))
@@ -136,7 +136,7 @@ def main(job: PutJob, caller: Caller) -> None:
     caller.answer(put(job, source))
 
 
-def put(job: PutJob, source: Source) -> Answer:
+def put(job: PutJob, source: ArchiveSource) -> Answer:
     """Do the work and tell how it went. The place is looked at before the first byte is read."""
     try:
         # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those

@@ -24,7 +24,7 @@ class Answers:
         return decode_answer(line)
 
 
-class Report:
+class AnswerPipe:
     """`fd` is its own from now on."""
 
     def __init__(self, fd: int) -> None:

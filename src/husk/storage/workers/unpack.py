@@ -18,7 +18,7 @@ from husk.storage.tar.stream import LARGE, TarStream
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
 from husk.storage.workers.extract import Extractor
-from husk.storage.workers.intake import Source
+from husk.storage.workers.intake import BlobIntake
 from husk.storage.workers.messages import Answer, Failed, Invalid, UnpackedLayer, UnpackJob
 
 # So many pieces of at most this size are decompressed before they are needed.
@@ -38,7 +38,7 @@ class TooLarge(TarError):
 class Decompression(threading.Thread):
     """Takes the archive out of its source piece by piece, ahead of the thread that makes the files."""
 
-    def __init__(self, source: Source, reader: Reader, verify: bool, limit: int = 0) -> None:
+    def __init__(self, source: BlobIntake, reader: Reader, verify: bool, limit: int = 0) -> None:
         super().__init__(name="decompression", daemon=True)
         self._limit = limit
         self._size = 0
@@ -103,7 +103,7 @@ class Decompression(threading.Thread):
 class PlainStream(TarStream):
     """An archive that is not compressed: its large files are copied out of the blob file, which has them already."""
 
-    def __init__(self, source: Source, decompression: Decompression) -> None:
+    def __init__(self, source: BlobIntake, decompression: Decompression) -> None:
         super().__init__(decompression.next_buffer)
         self._source = source
         self._before = 0
@@ -146,7 +146,7 @@ def unpack(fd: int, job: UnpackJob) -> Answer:
     """Do the work, with what comes out of `fd`, and tell how it went."""
     expected, limit = job.digest, job.limit
     try:
-        source = Source(fd, os.open(job.blob, os.O_RDWR | os.O_CLOEXEC))
+        source = BlobIntake(fd, os.open(job.blob, os.O_RDWR | os.O_CLOEXEC))
         reader, needs_end = choose_reader(source)
         enter(job.directory)
     except OSError as error:

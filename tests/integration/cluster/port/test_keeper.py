@@ -8,7 +8,7 @@ import time
 import pytest
 
 from husk.cluster.port import certificates, keeper
-from husk.cluster.port.keeper import Keeper
+from husk.cluster.port.keeper import CertificateKeeper
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust import authority, renewal
@@ -26,7 +26,7 @@ class Node:
         self.late = 0.0
         first = swarm.identity("w", "worker")
         self.managers = Managers([swarm.endpoint], first)
-        self.keeper = Keeper(self.managers, self.saved.append, first, lambda: time.time() + self.late)
+        self.keeper = CertificateKeeper(self.managers, self.saved.append, first, lambda: time.time() + self.late)
 
 
 @pytest.fixture(autouse=True)

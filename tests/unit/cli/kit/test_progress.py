@@ -5,7 +5,7 @@ from rich.console import Console
 
 from husk.cli.kit import progress
 from husk.cli.kit.bars import Bars
-from husk.cli.kit.progress import Documents, Lines, teller
+from husk.cli.kit.progress import Documents, PlainLines, teller
 from husk.client.progress import PullProgress
 
 STEPS = [
@@ -18,7 +18,7 @@ STEPS = [
 
 
 def test_lines_without_how_far_it_is(capfd):
-    with Lines(1) as told:
+    with PlainLines(1) as told:
         for step in STEPS:
             told.tell(step)
     assert capfd.readouterr().out.splitlines() == [

@@ -1,6 +1,6 @@
 import json
 
-from husk.cli.kit.streams import Lines
+from husk.cli.kit.streams import StreamLines
 
 
 def told(capfd) -> list[dict]:
@@ -8,7 +8,7 @@ def told(capfd) -> list[dict]:
 
 
 def test_lines_of_both_streams(capfd):
-    lines = Lines()
+    lines = StreamLines()
     lines.add("stdout", b"one\ntw")
     lines.add("stderr", b"bad\xff\r\n")
     lines.add("stdout", b"o")
@@ -22,6 +22,6 @@ def test_lines_of_both_streams(capfd):
 
 
 def test_lines_with_their_time(capfd):
-    lines = Lines(timed=True)
+    lines = StreamLines(timed=True)
     lines.add("stdout", b"2026-01-01T00:00:00Z hello you\n")
     assert told(capfd) == [{"Stream": "stdout", "Time": "2026-01-01T00:00:00Z", "Line": "hello you"}]

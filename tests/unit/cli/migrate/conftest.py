@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from husk.cli.migrate.report import Report
+from husk.cli.migrate.report import MigrationReport
 from husk.client.client import Client
 from tests.support.fake_engine import FakeEngine
 
@@ -13,7 +13,7 @@ class Engines:
     def __init__(self) -> None:
         self.there, self.here = FakeEngine(), FakeEngine()
         self.source, self.target = Client(self.there.dial), Client(self.here.dial)
-        self.report = Report()
+        self.report = MigrationReport()
 
 
 @pytest.fixture

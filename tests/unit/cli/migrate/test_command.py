@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from husk.cli.migrate.command import _save
-from husk.cli.migrate.report import Report
+from husk.cli.migrate.report import MigrationReport
 from husk.errors import SystemFault
 
 
@@ -37,7 +37,7 @@ def test_whose_things_has_to_be_said(typed, engine):
 
 def test_a_file_with_something_else_stays(tmp_path: Path):
     file = tmp_path / "compose.yaml"
-    report = Report()
+    report = MigrationReport()
     _save("new", file, 1, report)
     _save("new", file, 1, report)
     assert report.failures == 0 and file.stat().st_mode & 0o777 == 0o600

@@ -3,10 +3,10 @@
 import pytest
 
 from husk.cli.migrate import report
-from husk.cli.migrate.report import Report
+from husk.cli.migrate.report import MigrationReport
 
 
-def work(told: Report) -> None:
+def work(told: MigrationReport) -> None:
     with told:
         told.begin("image a", 10)
         told.advance(5)
@@ -17,12 +17,12 @@ def work(told: Report) -> None:
 
 
 def test_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
-    told = Report()
+    told = MigrationReport()
     work(told)
     assert capfd.readouterr().out == "image a\nimage b: is here\nimage c: FAILED: no\n" and told.failures == 1
 
 
 def test_at_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "at_terminal", lambda: True)
-    work(Report())
+    work(MigrationReport())
     assert "image b: is here" in capsys.readouterr().out

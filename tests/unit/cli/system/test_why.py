@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.cli.kit.place import Place
+from husk.cli.kit.place import HostChoice
 from husk.cli.system.why import gone
 from husk.client.container import Container
 
@@ -51,5 +51,5 @@ def test_mounts_that_are_gone_are_only_known_on_this_host(tmp_path: Path, monkey
     ]
     box = Container.__new__(Container)
     box.attrs = {"Mounts": mounts}
-    assert gone(box, Place("unix:///run/husk.sock")) == [str(tmp_path / "gone")]
-    assert gone(box, Place("tcp://far.example:2376")) == []
+    assert gone(box, HostChoice("unix:///run/husk.sock")) == [str(tmp_path / "gone")]
+    assert gone(box, HostChoice("tcp://far.example:2376")) == []

@@ -18,7 +18,10 @@ from husk.engine.builder.operations import (
 
 def test_what_is_empty_is_left_out_unless_it_is_kept():
     assert op_json.filled({"a": 0, "b": "", "c": [], "d": None, "e": 1}) == {"e": 1}
-    assert op_json.filled({"a": op_json.Kept({}), "b": op_json.Kept({"c": 1})}) == {"a": {}, "b": {"c": 1}}
+    assert op_json.filled({"a": op_json.NeverOmitted({}), "b": op_json.NeverOmitted({"c": 1})}) == {
+        "a": {},
+        "b": {"c": 1},
+    }
 
 
 @pytest.mark.parametrize(

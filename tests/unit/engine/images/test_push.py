@@ -18,7 +18,7 @@ from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemF
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor, Platform
 from husk.registry.reference import Reference, parse
-from husk.registry.upload import OnProgress, OnRetry, Source
+from husk.registry.upload import BlobSource, OnProgress, OnRetry
 from tests.support.registry import digest_of, make_image, tar_of
 from tests.support.shelf import Shelf
 
@@ -42,7 +42,7 @@ class FakeTarget:
 
     async def upload(
         self,
-        source: Source,
+        source: BlobSource,
         *,
         mount_from: Sequence[str] = (),
         on_progress: OnProgress | None = None,

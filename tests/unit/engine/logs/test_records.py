@@ -9,7 +9,7 @@ from husk.engine.logs.records import (
     LONGEST,
     STDERR,
     STDOUT,
-    Lines,
+    Columns,
     LogQuery,
     LogRecord,
     Selection,
@@ -29,12 +29,12 @@ LOG = text((1, b"stdout F", b"a"), (2, b"stderr P", b"b"), (3, b"stdout F", b"")
 
 
 def test_columns_tell_kind_bytes_and_time() -> None:
-    assert take_apart(LOG) == Lines(
+    assert take_apart(LOG) == Columns(
         [b"stdout F", b"stderr P", b"stdout F", b"stderr F"], [b"a", b"b", b"", b"d"], [T[1], T[2], T[3], T[4]]
     )
     assert take_apart(LOG, times=False) == take_apart(LOG)._replace(times=None)
-    assert take_apart(b"") == Lines([], [], [])
-    assert take_apart(b"", times=False) == Lines([], [])
+    assert take_apart(b"") == Columns([], [], [])
+    assert take_apart(b"", times=False) == Columns([], [])
 
 
 def test_records_have_their_newline_back() -> None:

@@ -5,12 +5,12 @@ import json
 import msgspec
 import pytest
 
-from husk.engine.services.backup_file import Content, Kept, read, read_head, write
+from husk.engine.services.backup_file import Content, SavedRecord, read, read_head, write
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
 
 
 def content(unlock_key: bytes = b"") -> Content:
-    records = [Kept("service", "a", msgspec.Raw(b'{"name":"web"}'))]
+    records = [SavedRecord("service", "a", msgspec.Raw(b'{"name":"web"}'))]
     return Content(
         swarm="s", node="n", schema=2, listen_address="", key=b"k" * 32, unlock_key=unlock_key, records=records
     )

@@ -15,7 +15,7 @@ from husk.cluster.door import listen
 from husk.cluster.endpoints import Endpoint
 from husk.cluster.port import certificates
 from husk.cluster.port.join import join
-from husk.cluster.port.keeper import Keeper
+from husk.cluster.port.keeper import CertificateKeeper
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.messages import FOLLOW, RENEW, FollowReply, FollowRequest, JoinRequest
 from husk.cluster.trust import authority, renewal
@@ -178,7 +178,7 @@ async def test_an_old_root_is_not_believed_any_more(room: PortedRoom, monkeypatc
     monkeypatch.setattr(certificates, "PATIENCE", 0.2)
     joined = await join([room.endpoint], room.asking())
     managers = Lost(joined.managers, joined.identity)
-    keeper = Keeper(managers, lambda identity: None, joined.identity)
+    keeper = CertificateKeeper(managers, lambda identity: None, joined.identity)
     await rotate(room)
     room.port.open()
     await until_async(lambda: room.cluster.node.issuer == trust_of(room).signing.key_id, "the manager has a new one")

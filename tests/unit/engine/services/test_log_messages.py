@@ -1,17 +1,17 @@
 import msgspec
 import pytest
 
-from husk.engine.logs.records import Lines, LogQuery
+from husk.engine.logs.records import Columns, LogQuery
 from husk.engine.services.log_messages import Asked, AsPieces, Piece, begun, read_piece
 from husk.errors import InvalidParameter
 
-LINES = Lines([b"stdout F", b"stderr P"], [b"one", b"\xff"], [b"1", b"2"])
+LINES = Columns([b"stdout F", b"stderr P"], [b"one", b"\xff"], [b"1", b"2"])
 
 
 def test_lines_go_there_and_back() -> None:
     assert read_piece(AsPieces(1, True).encode(LINES), "ab", True) == (1, LINES)
     assert read_piece(AsPieces(0, False).encode(LINES), "ab", False) == (0, LINES._replace(times=None))
-    assert AsPieces(0, False).encode(Lines([], [])) == b""
+    assert AsPieces(0, False).encode(Columns([], [])) == b""
 
 
 def test_each_task_may_have_a_query_of_its_own() -> None:
@@ -22,7 +22,7 @@ def test_each_task_may_have_a_query_of_its_own() -> None:
 
 
 def test_when_a_reading_began() -> None:
-    assert read_piece(begun(1, b"now"), "ab", True) == (1, Lines([], [], [b"now"]))
+    assert read_piece(begun(1, b"now"), "ab", True) == (1, Columns([], [], [b"now"]))
 
 
 def test_records_of_kinds_that_only_a_newer_release_knows_are_left_out() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from husk.engine.logs.records import Lines, LogQuery, Selection, take_apart
+from husk.engine.logs.records import Columns, LogQuery, Selection, take_apart
 from husk.engine.model.clock import rfc3339
 from husk.engine.services import log_progress
 from husk.engine.services.log_progress import Progress
@@ -15,8 +15,8 @@ def at(moment: int) -> bytes:
     return rfc3339(moment).encode()
 
 
-def lines(*records: tuple[int, str, str]) -> Lines:
-    return Lines([kind.encode() for _, kind, _ in records], [data.encode() for *_, data in records],
+def lines(*records: tuple[int, str, str]) -> Columns:
+    return Columns([kind.encode() for _, kind, _ in records], [data.encode() for *_, data in records],
                  [at(moment) for moment, *_ in records])  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_what_the_log_has_no_more_is_not_taken_from_what_is_new() -> None:
 
 def test_who_wants_nothing_of_before_gets_what_comes_since_the_reading_began() -> None:
     progress = Progress(LogQuery(follow=True, tail=0))
-    assert progress.take(Lines([], [], [at(7)])).data == []
+    assert progress.take(Columns([], [], [at(7)])).data == []
     assert progress.query == LogQuery(follow=True, since_ns=7)
     progress.break_off()
     assert progress.take(lines((8, "stdout F", "a"))).data == [b"a"]
@@ -103,7 +103,7 @@ def test_times_that_go_backwards_are_not_remembered_without_end(monkeypatch: pyt
 
 def test_a_time_that_is_none_is_refused() -> None:
     progress = Progress(LogQuery(follow=True))
-    progress.take(Lines([b"stdout F"], [b"x"], [b"now"]))
+    progress.take(Columns([b"stdout F"], [b"x"], [b"now"]))
     with pytest.raises(InvalidParameter, match="invalid time"):
         _ = progress.query
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from husk.engine.containers.service import Containers
 from husk.engine.logs.read import Form
-from husk.engine.logs.records import Lines, LogQuery
+from husk.engine.logs.records import Columns, LogQuery
 from husk.engine.services.log_messages import Asked, read_piece
 from husk.engine.services.log_source import LogSource
 from husk.errors import NotFound
@@ -28,7 +28,7 @@ class FakeContainers:
     async def _log(self, reference: str, form: Form[bytes]) -> AsyncGenerator[bytes]:
         self.open += 1
         try:
-            yield form.encode(Lines([b"stdout F"], [reference.encode()]))
+            yield form.encode(Columns([b"stdout F"], [reference.encode()]))
             if self.endless:
                 await asyncio.Event().wait()
         finally:

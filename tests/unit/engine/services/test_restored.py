@@ -7,7 +7,7 @@ import pytest
 
 from husk.cluster.records import Put
 from husk.engine.networks.sharing import Place
-from husk.engine.services.backup_file import Content, Kept
+from husk.engine.services.backup_file import Content, SavedRecord
 from husk.engine.services.model import Service, ServiceSpec, Task, VirtualIP
 from husk.engine.services.node import Node, NodeStatus, manager_at
 from husk.engine.services.restored import of_today, own_node, restored
@@ -36,7 +36,7 @@ def swarm() -> Swarm:
 
 
 def content(*records: tuple[str, str, Any]) -> Content:
-    kept = [Kept(kind, key, msgspec.Raw(msgspec.json.encode(body))) for kind, key, body in records]
+    kept = [SavedRecord(kind, key, msgspec.Raw(msgspec.json.encode(body))) for kind, key, body in records]
     return Content(swarm="s", node="me", schema=SCHEMA, listen_address="", key=b"", unlock_key=b"", records=kept)
 
 

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from husk.engine.logs.read import AsRecords
-from husk.engine.logs.records import Lines, LogQuery
+from husk.engine.logs.records import Columns, LogQuery
 from husk.engine.model.clock import rfc3339
 from husk.engine.services import task_logs
 from husk.engine.services.log_broker import LogBroker
@@ -45,7 +45,7 @@ async def test_logs_of_another_node_come_together(room: SwarmRoom) -> None:
     there = [task(web, slot=slot, container_id=f"0{slot}", node_id="w") for slot in (2, 3)]
     broker = cast(FakeBroker, room.broker)
     form = AsPieces(1, True)
-    broker.gives = [form.encode(Lines([b"stdout F"], [b"hello"], [b"now"]))]
+    broker.gives = [form.encode(Columns([b"stdout F"], [b"hello"], [b"now"]))]
     query = LogQuery(follow=True)
     own, other = room.services.logs.of([here, *there], query, lambda task: AsRecords())
     assert own[0] == [here] and other[0] == there
@@ -95,7 +95,7 @@ class Breaking:
 
 
 def line(place: int, moment: int, text: str) -> bytes:
-    return AsPieces(place, True).encode(Lines([b"stdout F"], [text.encode()], [rfc3339(moment).encode()]))
+    return AsPieces(place, True).encode(Columns([b"stdout F"], [text.encode()], [rfc3339(moment).encode()]))
 
 
 async def followed(room: SwarmRoom, tasks: list[Task], tail: int | None = None) -> list[str]:
@@ -158,7 +158,7 @@ async def test_it_ends_when_the_node_is_gone_or_the_task(room: SwarmRoom, there:
 
 
 async def test_a_node_that_says_nonsense_is_not_asked_again(room: SwarmRoom, there: list[Task]) -> None:
-    wrong = AsPieces(0, True).encode(Lines([b"stdout F"], [b"a"], [b"now"]))
+    wrong = AsPieces(0, True).encode(Columns([b"stdout F"], [b"a"], [b"now"]))
     broker = Breaking(room, [wrong], [])
     data, told = await followed(room, there[:1])
     assert data == "a\n" and "invalid time" in told and len(broker.asked) == 1
@@ -170,7 +170,7 @@ async def test_pieces_are_taken_apart_beside_the_event_loop(
     """A node may send large ones."""
     threads = list[int]()
 
-    def noted(progress: Progress, lines: Lines) -> Lines:
+    def noted(progress: Progress, lines: Columns) -> Columns:
         threads.append(threading.get_ident())
         return lines
 

@@ -13,7 +13,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.assignment_messages import Known, NetworkNews
 from husk.engine.services.model import Task
 from husk.engine.services.node import Node, NodeStatus
-from husk.engine.services.remote_networks import Calls
+from husk.engine.services.remote_networks import AddressCalls
 from husk.engine.services.worker_networks import WorkerNetworks
 
 from .test_planner import make_service, make_task
@@ -40,7 +40,7 @@ class Room:
         self.containers = Mock()
         self.real = WorkerNetworks(
             "w",
-            cast(Calls, Mock()),
+            cast(AddressCalls, Mock()),
             networks=cast(Networks, self.networks),
             containers=self.containers,
             events=self.events,

@@ -4,7 +4,7 @@ import struct
 
 from husk.kernel.netlink import attribute, nested, text
 from husk.network.wireguard import messages
-from husk.network.wireguard.parties import Change, Party, State
+from husk.network.wireguard.parties import DeviceChange, DeviceState, Party
 
 ONE, TWO, OWN = b"1" * 32, b"2" * 32, b"0" * 32
 FOUR = Party(ONE, "fe80::1", "192.0.2.1", 51820)
@@ -13,27 +13,27 @@ SIX = Party(TWO, "fe80::2", "2001:db8::2", 51821)
 
 def test_what_it_was_told_is_what_it_tells():
     """A change and a listing have the same form."""
-    own, parties = messages.change(30, "wg", Change(OWN, 51820, (FOUR, SIX)))
+    own, parties = messages.change(30, "wg", DeviceChange(OWN, 51820, (FOUR, SIX)))
     assert own.type == parties.type == 30
-    assert messages.parse([own.payload, parties.payload]) == State(OWN, 51820, {ONE: FOUR, TWO: SIX})
+    assert messages.parse([own.payload, parties.payload]) == DeviceState(OWN, 51820, {ONE: FOUR, TWO: SIX})
 
 
 def test_who_is_gone_is_told_first():
-    [told] = messages.change(30, "wg", Change(parties=(FOUR,), gone=(TWO,)))
+    [told] = messages.change(30, "wg", DeviceChange(parties=(FOUR,), gone=(TWO,)))
     assert told.payload.index(TWO) < told.payload.index(ONE)
     assert list(messages.parse([told.payload]).parties) == [TWO, ONE]
 
 
 def test_many_take_several_messages():
     many = tuple(Party(n.to_bytes(32), "fe80::1", "192.0.2.1", 1) for n in range(1, 302))
-    told = messages.change(30, "wg", Change(parties=many))
+    told = messages.change(30, "wg", DeviceChange(parties=many))
     assert len(told) == 2 and len(messages.parse(one.payload for one in told).parties) == 301
 
 
 def test_a_new_device_knows_nothing():
     head = struct.pack("=BBH", 0, 1, 0)
     listed = head + text(2, "wg") + attribute(3, bytes(32)) + attribute(6, bytes(2)) + nested(8)
-    assert messages.parse([listed]) == State()
+    assert messages.parse([listed]) == DeviceState()
 
 
 def test_wireguard_is_found_among_others():

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from husk.errors import InvalidParameter
 from husk.network.wireguard.parties import (
-    Change,
+    DeviceChange,
+    DeviceState,
     Party,
-    State,
     difference,
     inner_address,
     key_of_text,
@@ -26,23 +26,23 @@ def test_a_node_has_one_address_of_the_link():
 
 
 def test_what_is_so_is_not_told_again():
-    state = State(OWN, 51820, {ONE: KNOWN})
+    state = DeviceState(OWN, 51820, {ONE: KNOWN})
     assert not difference(state, OWN, 51820, [KNOWN])
 
 
 def test_a_new_device_is_told_all():
-    assert difference(State(), OWN, 51820, [KNOWN]) == Change(OWN, 51820, (KNOWN,))
+    assert difference(DeviceState(), OWN, 51820, [KNOWN]) == DeviceChange(OWN, 51820, (KNOWN,))
 
 
 def test_another_key_takes_the_place_of_the_old_one():
     renewed = Party(TWO, KNOWN.inner, KNOWN.address, KNOWN.port)
-    change = difference(State(OWN, 51820, {ONE: KNOWN}), OWN, 51820, [renewed])
-    assert change == Change(parties=(renewed,), gone=(ONE,))
+    change = difference(DeviceState(OWN, 51820, {ONE: KNOWN}), OWN, 51820, [renewed])
+    assert change == DeviceChange(parties=(renewed,), gone=(ONE,))
 
 
 def test_another_address_is_told():
     moved = Party(ONE, KNOWN.inner, "192.0.2.9", KNOWN.port)
-    assert difference(State(OWN, 1, {ONE: KNOWN}), OWN, 2, [moved]) == Change(port=2, parties=(moved,))
+    assert difference(DeviceState(OWN, 1, {ONE: KNOWN}), OWN, 2, [moved]) == DeviceChange(port=2, parties=(moved,))
 
 
 @given(st.binary(min_size=32, max_size=32).filter(any))

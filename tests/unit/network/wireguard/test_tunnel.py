@@ -15,7 +15,7 @@ from husk.network import host
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard import fence, program, rules
 from husk.network.wireguard import tunnel as module
-from husk.network.wireguard.parties import Change, Mesh, Party, State
+from husk.network.wireguard.parties import DeviceChange, DeviceState, Mesh, Party
 from husk.network.wireguard.tunnel import Tunnel, remove_left
 from husk.tasks import Tasks
 
@@ -26,22 +26,22 @@ ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)
 class FakeDevice:
     pidfd = -1
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: DeviceState) -> None:
         self.state = state
-        self.told: list[Change] = []
+        self.told: list[DeviceChange] = []
         self.fails: OSError | None = None
         self.ended = False
 
-    def read(self) -> State:
+    def read(self) -> DeviceState:
         return self.state
 
-    def write(self, change: Change) -> None:
+    def write(self, change: DeviceChange) -> None:
         if self.fails is not None:
             raise self.fails
         self.told.append(change)
         gone = {key: party for key, party in self.state.parties.items() if key not in change.gone}
         parties = gone | {party.key: party for party in change.parties}
-        self.state = State(change.key or self.state.key, change.port or self.state.port, parties)
+        self.state = DeviceState(change.key or self.state.key, change.port or self.state.port, parties)
 
     def let_go(self) -> None: ...
 
@@ -51,7 +51,7 @@ class FakeDevice:
 
 class Room:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.device = FakeDevice(State())
+        self.device = FakeDevice(DeviceState())
         self.there = True
         self.removed: list[str] = []
         self.ran: list[str] = []
@@ -104,7 +104,7 @@ async def test_a_program_that_ended_gets_the_same_key_again(room):
     tunnel = Tunnel(SETTINGS)
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     public = tunnel.public
-    room.device, room.there = FakeDevice(State()), False
+    room.device, room.there = FakeDevice(DeviceState()), False
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     assert tunnel.public == public and list(room.device.state.parties) == [ONE.key]
 
@@ -113,7 +113,7 @@ async def test_what_is_known_is_told_once(room):
     tunnel = Tunnel(SETTINGS)
     for parties in ((ONE,), (ONE,), ()):
         await tunnel.apply(Mesh("fe80::9", parties), 1440)
-    assert room.device.told[1:] == [Change(parties=(ONE,)), Change(gone=(ONE.key,))]
+    assert room.device.told[1:] == [DeviceChange(parties=(ONE,)), DeviceChange(gone=(ONE.key,))]
 
 
 async def test_what_could_not_be_told_is_not_taken_for_told(room):
@@ -126,7 +126,7 @@ async def test_what_could_not_be_told_is_not_taken_for_told(room):
     # It was done by half.
     room.device.fails, room.device.state = (
         None,
-        State(room.device.state.key, 51820, {party.key: party for party in both}),
+        DeviceState(room.device.state.key, 51820, {party.key: party for party in both}),
     )
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     assert list(room.device.state.parties) == [ONE.key]
@@ -171,7 +171,7 @@ async def test_one_that_is_removed_forgets_its_key(room):
     before, old = tunnel.public, room.device
     await tunnel.remove()
     assert old.ended and room.removed == ["wg-test"] and tunnel.public is None
-    room.device = FakeDevice(State())
+    room.device = FakeDevice(DeviceState())
     await tunnel.open()
     assert tunnel.public != before
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from husk.errors import InvalidParameter, SystemFault
-from husk.network.wireguard.parties import Change, Party, State
+from husk.network.wireguard.parties import DeviceChange, DeviceState, Party
 from husk.network.wireguard.uapi import failure, parse, request
 
 ONE, TWO, OWN = b"1" * 32, b"2" * 32, b"0" * 32
@@ -13,7 +13,7 @@ SIX = Party(TWO, "fe80::2", "2001:db8::2", 51821)
 
 
 def test_a_change_is_one_request():
-    told = request(Change(OWN, 51820, (FOUR, SIX), (b"3" * 32,))).decode()
+    told = request(DeviceChange(OWN, 51820, (FOUR, SIX), (b"3" * 32,))).decode()
     assert told.startswith("set=1\nprivate_key=3030") and told.endswith("\n\n")
     lines = told.splitlines()
     assert lines.index("remove=true") < lines.index(f"public_key={ONE.hex()}"), "an address belongs to one party"
@@ -35,15 +35,15 @@ allowed_ip=fe80::2/128
 errno=0
 
 """
-    assert parse(told.encode()) == State(OWN, 51820, {ONE: FOUR, TWO: SIX})
-    assert parse(b"listen_port=7\nerrno=0\n\n") == State(port=7)
+    assert parse(told.encode()) == DeviceState(OWN, 51820, {ONE: FOUR, TWO: SIX})
+    assert parse(b"listen_port=7\nerrno=0\n\n") == DeviceState(port=7)
 
 
 @pytest.mark.parametrize("field", ["address", "inner"])
 def test_an_address_brings_no_lines_of_its_own(field: str) -> None:
     forged = msgspec.structs.replace(SIX, **{field: "fe80::1%lo]:1\nremove=true\nendpoint=[fe80::2"})
     with pytest.raises(InvalidParameter, match="no address of a host"):
-        request(Change(parties=(forged,)))
+        request(DeviceChange(parties=(forged,)))
 
 
 def test_a_host_that_was_heard_over_a_link_is_read_without_the_link():

@@ -8,7 +8,7 @@ import pytest
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.runtime.assembly import staging
-from husk.runtime.assembly.staging import Part, stage, unstage
+from husk.runtime.assembly.staging import StagedPart, stage, unstage
 
 
 class Mounts:
@@ -43,7 +43,14 @@ def test_parts_are_mounted_at_their_numbers_and_released(mounts: Mounts, tmp_pat
     (tmp_path / "volume/file").write_text("")
     place = tmp_path / "staging"
     tree = str(tmp_path / "volume")
-    stage(place, {0: Part(layers=("/a", "/b")), 2: Part(tree=tree, subpath="in"), 5: Part(tree=tree, subpath="file")})
+    stage(
+        place,
+        {
+            0: StagedPart(layers=("/a", "/b")),
+            2: StagedPart(tree=tree, subpath="in"),
+            5: StagedPart(tree=tree, subpath="file"),
+        },
+    )
     assert mounts.layers == [["/a", "/b", str(place / "0.empty")]]
     assert mounts.bound == [f"{tree}/in", f"{tree}/file"]
     assert (place / "2").is_dir() and (place / "5").is_file()
@@ -59,13 +66,13 @@ def test_a_part_of_an_image_is_bound_out_of_the_whole(
         Path(merged, "etc").mkdir()
 
     monkeypatch.setattr(staging, "mount_overlay", overlay)
-    stage(tmp_path / "staging", {1: Part(layers=("/a",), subpath="etc")})
+    stage(tmp_path / "staging", {1: StagedPart(layers=("/a",), subpath="etc")})
     assert mounts.bound == [str(tmp_path / "staging/1.whole/etc")]
 
 
 def test_what_is_staged_for_a_copy_stays_for_the_start(mounts: Mounts, tmp_path: Path) -> None:
     (tmp_path / "volume").mkdir()
-    parts = {0: Part(tree=str(tmp_path / "volume"))}
+    parts = {0: StagedPart(tree=str(tmp_path / "volume"))}
     stage(tmp_path / "staging", parts)
     stage(tmp_path / "staging", parts)
     assert len(mounts.bound) == 1
@@ -79,7 +86,7 @@ def test_a_link_in_a_volume_leads_nowhere_but_inside(mounts: Mounts, tmp_path: P
     (tmp_path / "volume/link").symlink_to("/etc")
     (tmp_path / "volume/up").symlink_to("../../..")
     place, tree = tmp_path / "staging", str(tmp_path / "volume")
-    stage(place, {0: Part(tree=tree, subpath="link"), 1: Part(tree=tree, subpath="up")})
+    stage(place, {0: StagedPart(tree=tree, subpath="link"), 1: StagedPart(tree=tree, subpath="up")})
     assert mounts.bound == [f"{tree}/etc", tree]
 
 
@@ -87,9 +94,9 @@ def test_a_part_that_is_not_there_or_cannot_be_mounted(mounts: Mounts, tmp_path:
     (tmp_path / "volume").mkdir()
     tree = str(tmp_path / "volume")
     with pytest.raises(InvalidParameter, match=r"cannot access path .*/volume/nowhere: no such file or directory"):
-        stage(tmp_path / "staging", {0: Part(tree=tree, subpath="nowhere")})
+        stage(tmp_path / "staging", {0: StagedPart(tree=tree, subpath="nowhere")})
     mounts.fails = OSError(1, "Operation not permitted")
     with pytest.raises(SystemFault, match=r"cannot mount .*: Operation not permitted"):
-        stage(tmp_path / "staging", {0: Part(tree=tree)})
+        stage(tmp_path / "staging", {0: StagedPart(tree=tree)})
     unstage(tmp_path / "staging")
     assert not (tmp_path / "staging").exists()

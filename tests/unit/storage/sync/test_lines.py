@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from husk.storage.sync.lines import Lines
+from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.packets import SyncError
 from husk.storage.workers.messages import Failed, Invalid
 
@@ -14,7 +14,7 @@ def pipes():
     source, writer = os.pipe()
     reader, outlet = os.pipe()
     os.set_blocking(reader, False)
-    yield Lines(source, outlet), writer, reader
+    yield ClientLines(source, outlet), writer, reader
     for end in (source, writer, reader, outlet):
         os.close(end)
 
@@ -46,7 +46,7 @@ def test_nobody_who_reads_is_no_error(pipes):
     lines, _, _ = pipes
     source, gone = os.pipe()
     os.close(source)
-    lines = Lines(0, gone)
+    lines = ClientLines(0, gone)
     lines.write(bytearray(b"x"))
     assert not lines.behind
     os.close(gone)

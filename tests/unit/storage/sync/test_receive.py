@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from husk.storage.sync import packets, receive
-from husk.storage.sync.lines import Lines
+from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import Stat
 from husk.storage.workers.messages import Failed, Invalid, Received, ReceiveJob
 
 
-class Said(Lines):
+class Said(ClientLines):
     """A client's words, piece by piece; `heard` is what was sent to it."""
 
     def __init__(self, *pieces):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.workers.intake import Source
+from husk.storage.workers.intake import BlobIntake
 
 DATA = bytes(range(256)) * 8000
 
@@ -45,7 +45,7 @@ def feed() -> Iterator[Callable[[bytes], int]]:
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 513, len(DATA)])
 def test_all_that_comes_is_in_the_blob_and_hashed(blob: int, feed: Callable[[bytes], int], size: int) -> None:
-    source = Source(feed(DATA[:size]), blob)
+    source = BlobIntake(feed(DATA[:size]), blob)
     assert source.head == DATA[: min(size, 512)]
     source.start()
     assert source.digest == "sha256:" + hashlib.sha256(DATA[:size]).hexdigest()
@@ -53,7 +53,7 @@ def test_all_that_comes_is_in_the_blob_and_hashed(blob: int, feed: Callable[[byt
 
 
 def test_it_can_be_read_while_it_comes_and_is_hashed_once(blob: int, feed: Callable[[bytes], int]) -> None:
-    source = Source(feed(DATA), blob)
+    source = BlobIntake(feed(DATA), blob)
     source.start()
     first, buffer = source.read(1000), memoryview(bytearray(3000))
     count = source.readinto(buffer)
@@ -65,7 +65,7 @@ def test_it_can_be_read_while_it_comes_and_is_hashed_once(blob: int, feed: Calla
 def test_an_input_that_is_no_pipe_is_copied(blob: int, tmp_path: Path) -> None:
     (tmp_path / "input").write_bytes(DATA)
     with (tmp_path / "input").open("rb", buffering=0) as given:
-        source = Source(given.fileno(), blob)
+        source = BlobIntake(given.fileno(), blob)
         source.start()
         assert source.digest == "sha256:" + hashlib.sha256(DATA).hexdigest()
 
@@ -73,7 +73,7 @@ def test_an_input_that_is_no_pipe_is_copied(blob: int, tmp_path: Path) -> None:
 def test_an_error_of_the_disk_is_the_readers(feed: Callable[[bytes], int], tmp_path: Path) -> None:
     descriptor = os.open("/dev/full", os.O_RDWR)
     try:
-        source = Source(feed(DATA), descriptor)
+        source = BlobIntake(feed(DATA), descriptor)
         source.start()
         with pytest.raises(OSError, match="No space left"):
             source.drain()
@@ -84,7 +84,7 @@ def test_an_error_of_the_disk_is_the_readers(feed: Callable[[bytes], int], tmp_p
 def test_parts_are_copied_into_files_once_they_have_come(
     blob: int, feed: Callable[[bytes], int], tmp_path: Path
 ) -> None:
-    source = Source(feed(DATA), blob)
+    source = BlobIntake(feed(DATA), blob)
     source.start()
     descriptor = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 from husk.api.buildkit.messages.session import BytesMessage
-from husk.api.buildkit.session.calls import Calls
+from husk.api.buildkit.session.calls import SessionCalls
 from husk.errors import InvalidParameter
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream
@@ -13,7 +13,7 @@ _FORWARD = "/moby.sshforward.v1.SSH/ForwardAgent"
 _CHUNK = 32 << 10
 
 
-async def forward(calls: Calls, id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def forward(calls: SessionCalls, id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Pass bytes on until both sides have ended, or one is gone."""
     try:
         stream = await calls.open(_FORWARD, {"buildkit.ssh.id": [id]})

@@ -44,7 +44,7 @@ def in_our_words(what: str) -> Iterator[None]:
         raise kind(f"{what}: {error.message}" if error.message else what) from error
 
 
-class Calls:
+class SessionCalls:
     """What can be called on one connection. `methods` is what the client says that it serves."""
 
     def __init__(self, connection: Connection, methods: Collection[str]) -> None:

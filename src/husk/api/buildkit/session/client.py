@@ -18,7 +18,7 @@ from husk.api.buildkit.messages.session import (
     GetTokenAuthorityResponse,
 )
 from husk.api.buildkit.session import files
-from husk.api.buildkit.session.calls import Calls, in_our_words
+from husk.api.buildkit.session.calls import SessionCalls, in_our_words
 from husk.engine.builder.sessions import LARGEST_SECRET, Channel, LocalDirectory, Token, TokenRequest
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.auth import NOBODY, Credentials
@@ -43,7 +43,7 @@ class ClientSession:
     def __init__(self, connection: Connection, id: str, shared_key: str, methods: Collection[str]) -> None:
         self._id = id
         self._shared_key = shared_key
-        self._calls = Calls(connection, methods)
+        self._calls = SessionCalls(connection, methods)
 
     @property
     def id(self) -> str:

@@ -16,7 +16,7 @@ from husk.api.buildkit.messages.content import (
     ReadContentResponse,
     WriteContentRequest,
 )
-from husk.api.buildkit.session.calls import Calls, in_our_words
+from husk.api.buildkit.session.calls import SessionCalls, in_our_words
 from husk.errors import InvalidParameter, NotFound
 from husk.rpc.grpc.status import ALREADY_EXISTS, GrpcError
 from husk.rpc.grpc.stream import ClientStream
@@ -30,7 +30,7 @@ _LARGEST_CHUNK = 1 << 20
 class ClientContent:
     """One store of one client: `husk.engine.builder.sessions.ContentStore`."""
 
-    def __init__(self, calls: Calls, store: str) -> None:
+    def __init__(self, calls: SessionCalls, store: str) -> None:
         if not calls.serves(f"{_SERVICE}/Read"):
             raise NotFound("the client of this build offers no blobs")
         self._calls = calls

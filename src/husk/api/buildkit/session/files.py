@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from husk.api.buildkit.messages.session import BytesMessage
-from husk.api.buildkit.session.calls import Calls, encode_values, in_our_words
+from husk.api.buildkit.session.calls import SessionCalls, encode_values, in_our_words
 from husk.engine.builder.sessions import LocalDirectory
 from husk.errors import NotFound
 from husk.rpc.grpc.status import ALREADY_EXISTS, GrpcError
@@ -39,12 +39,12 @@ class RawChannel:
         await self._stream.end()
 
 
-def are_served(calls: Calls) -> bool:
+def are_served(calls: SessionCalls) -> bool:
     return calls.serves(_SYNC)
 
 
 @asynccontextmanager
-async def sync(calls: Calls, directory: LocalDirectory) -> AsyncIterator[RawChannel]:
+async def sync(calls: SessionCalls, directory: LocalDirectory) -> AsyncIterator[RawChannel]:
     if not are_served(calls):
         raise NotFound("no local sources enabled: the client of this build offers no directories")
     wanted: dict[str, Sequence[str]] = {"dir-name": [directory.name]}
@@ -59,14 +59,16 @@ async def sync(calls: Calls, directory: LocalDirectory) -> AsyncIterator[RawChan
 
 
 @asynccontextmanager
-async def send_directory(calls: Calls, exporter: int) -> AsyncIterator[RawChannel]:
+async def send_directory(calls: SessionCalls, exporter: int) -> AsyncIterator[RawChannel]:
     _check_serves(calls, _SEND)
     metadata = {_EXPORTER: [str(exporter)], _MANY_PLATFORMS: ["1"]}
     async with _channel(calls, _SEND, metadata, "export of files") as channel:
         yield channel
 
 
-async def send_file(calls: Calls, exporter: int, chunks: AsyncIterator[bytes], metadata: Mapping[str, str]) -> bool:
+async def send_file(
+    calls: SessionCalls, exporter: int, chunks: AsyncIterator[bytes], metadata: Mapping[str, str]
+) -> bool:
     """False if the client has the file already."""
     _check_serves(calls, _SEND)
     headers = {f"exporter-md-{name}": [value] for name, value in metadata.items()}
@@ -89,7 +91,7 @@ async def send_file(calls: Calls, exporter: int, chunks: AsyncIterator[bytes], m
 
 
 @asynccontextmanager
-async def upload(calls: Calls, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
+async def upload(calls: SessionCalls, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
     _check_serves(calls, _UPLOAD)
     parts = urlsplit(url)
     with in_our_words(f"upload of {url}"):
@@ -106,7 +108,7 @@ async def _received(stream: ClientStream, url: str) -> AsyncIterator[bytes]:
 
 @asynccontextmanager
 async def _channel(
-    calls: Calls, method: str, metadata: Mapping[str, Sequence[str]], what: str
+    calls: SessionCalls, method: str, metadata: Mapping[str, Sequence[str]], what: str
 ) -> AsyncIterator[RawChannel]:
     with in_our_words(what):
         stream = await calls.open(method, metadata)
@@ -114,6 +116,6 @@ async def _channel(
         yield RawChannel(stream, what)
 
 
-def _check_serves(calls: Calls, method: str) -> None:
+def _check_serves(calls: SessionCalls, method: str) -> None:
     if not calls.serves(method):
         raise NotFound(f"method {method} not supported by the client")

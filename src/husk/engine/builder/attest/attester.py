@@ -10,7 +10,7 @@ from husk.engine.builder.attest import slsa
 from husk.engine.builder.attest.definition import source_of, steps_of
 from husk.engine.builder.attest.materials import Materials
 from husk.engine.builder.attest.slsa import Captured, Run
-from husk.engine.builder.attest.wanted import Provenance, Wanted
+from husk.engine.builder.attest.wanted import Provenance, WantedAttestations
 from husk.engine.builder.exporters.parts import refs_of
 from husk.engine.builder.frontend import BUILD_DEFINITION
 from husk.engine.builder.jobs import Job
@@ -32,7 +32,7 @@ class Attester:
         self._materials = materials
         self._scanner = scanner
 
-    async def attest(self, job: Job, result: Result, wanted: Wanted) -> Result:
+    async def attest(self, job: Job, result: Result, wanted: WantedAttestations) -> Result:
         """The result with what is stated about it. The job gets what its history is to know."""
         if not result.all:
             return result

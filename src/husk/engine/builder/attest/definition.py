@@ -32,7 +32,7 @@ from husk.engine.builder.operations import (
 _OF_SESSION = ("local.session", "local.unique", "oci.session")
 
 
-class Steps(Struct, frozen=True):
+class StepNames(Struct, frozen=True):
     """`names` are those of the steps, by the digests of vertices."""
 
     definition: list[Json]
@@ -43,7 +43,7 @@ class Steps(Struct, frozen=True):
         return {"llbDefinition": self.definition, "digestMapping": self.names}
 
 
-def steps_of(graph: Graph, edge: Edge) -> Steps:
+def steps_of(graph: Graph, edge: Edge) -> StepNames:
     names: dict[str, str] = {}
     steps: list[Json] = []
     for vertex in graph.needed_for(edge):
@@ -51,10 +51,10 @@ def steps_of(graph: Graph, edge: Edge) -> Steps:
         name = names[vertex.digest] = f"step{len(steps)}"
         steps.append(_step(name, _operation(operation), operation.inputs, names))
     steps.append(_step(f"step{len(steps)}", {"Op": {}}, [edge], names))
-    return Steps(steps, names)
+    return StepNames(steps, names)
 
 
-def source_of(graph: Graph, steps: Steps, loaded: Operation | None) -> Json:
+def source_of(graph: Graph, steps: StepNames, loaded: Operation | None) -> Json:
     """The files that a graph was made from, and which lines its steps are; `loaded` is how they came."""
     document: Json = {}
     if loaded is not None:

@@ -33,13 +33,13 @@ class Sbom(Struct, frozen=True, kw_only=True):
     ignore_cache: bool = False
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WantedAttestations(Struct, frozen=True, kw_only=True):
     provenance: Provenance | None = None
     sbom: Sbom | None = None
     history: Provenance = Provenance()
 
 
-def read(attributes: Mapping[str, str]) -> Wanted:
+def read(attributes: Mapping[str, str]) -> WantedAttestations:
     """InvalidParameter for what makes no sense."""
     provenance: Provenance | None = None
     sbom: Sbom | None = None
@@ -56,7 +56,7 @@ def read(attributes: Mapping[str, str]) -> Wanted:
             raise InvalidParameter(f'unknown attestation type "{kind}"')
     version: Version = V1 if attributes.get(_HISTORY_V1) in _TRUE else V02
     history = Provenance(version=version, builder=provenance.builder if provenance else "")
-    return Wanted(provenance=provenance, sbom=sbom, history=history)
+    return WantedAttestations(provenance=provenance, sbom=sbom, history=history)
 
 
 def _fields(kind: str, text: str) -> dict[str, str]:

@@ -46,7 +46,7 @@ class ShownStep(Struct, frozen=True):
     location: Location
 
 
-class Result(Struct, frozen=True):
+class Converted(Struct, frozen=True):
     graph: Graph
     root: Edge | None
     image: ImageConfig
@@ -63,7 +63,7 @@ async def convert(
     *,
     file_name: str = "Dockerfile",
     checks: Checks | None = None,
-) -> Result:
+) -> Converted:
     """`checks` has the warnings also of a file that cannot be converted."""
     dockerfile = parse(text)
     if not dockerfile.stages:
@@ -98,7 +98,7 @@ async def convert(
     extras = {plan.name: conversion.states[plan].root for plan in scanned}
     if scans.wants_context(target, variables, options.build_args):
         extras["context"] = conversion.main_context()
-    return Result(graph, state.root, state.image, checks.warnings, list(_steps(needed)), args, extras)
+    return Converted(graph, state.root, state.image, checks.warnings, list(_steps(needed)), args, extras)
 
 
 def _steps(plans: Iterable[StagePlan]) -> Iterator[ShownStep]:

@@ -54,7 +54,7 @@ class Maintainer(Instruction, frozen=True, kw_only=True):
     name: str
 
 
-class Files(Struct, frozen=True):
+class CopiedFiles(Struct, frozen=True):
     """What COPY and ADD take: paths (expanded), texts that stand in the file, and where they go (expanded)."""
 
     paths: list[str]
@@ -63,7 +63,7 @@ class Files(Struct, frozen=True):
 
 
 class Copy(Instruction, frozen=True, kw_only=True):
-    files: Files
+    files: CopiedFiles
     source: str = ""  # --from: a stage, a context or an image
     chown: str = ""  # expanded
     chmod: str = ""  # expanded
@@ -73,7 +73,7 @@ class Copy(Instruction, frozen=True, kw_only=True):
 
 
 class Add(Instruction, frozen=True, kw_only=True):
-    files: Files
+    files: CopiedFiles
     chown: str = ""  # expanded
     chmod: str = ""  # expanded
     link: bool = False

@@ -31,21 +31,21 @@ class Line(Struct, frozen=True):
     heredocs: list[Heredoc]
 
 
-class Lines(Struct, frozen=True):
+class DockerfileLines(Struct, frozen=True):
     directives: list[Directive]
     escape: str
     lines: list[Line]
     empty_continuations: list[Span]  # which will be errors one day, and are told
 
 
-def split(text: str) -> Lines:
+def split(text: str) -> DockerfileLines:
     text = text.removeprefix(BYTE_ORDER_MARK)
     directives = list(read_directives(text))
     reader = _Reader(text, escape_of(directives), {directive.line for directive in directives})
     lines = list(reader.read())
     if not lines:
         raise DockerfileError("file with no instructions", Span(reader.number, reader.number))
-    return Lines(directives, reader.escape, lines, reader.empty_continuations)
+    return DockerfileLines(directives, reader.escape, lines, reader.empty_continuations)
 
 
 class _Reader:

@@ -11,7 +11,7 @@ from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.directives import Directive
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span, suggestion
 from husk.engine.builder.dockerfile.flags import FLAG, LIST, VALUE, Flags
-from husk.engine.builder.dockerfile.instructions import Command, Files, From, Instruction, Origin, Stage
+from husk.engine.builder.dockerfile.instructions import Command, CopiedFiles, From, Instruction, Origin, Stage
 from husk.engine.builder.dockerfile.lines import Line, split
 from husk.engine.model.clock import parse_duration
 
@@ -159,7 +159,7 @@ def _maintainer(line: Line, escape: str) -> Instruction:
     return types.Maintainer(_origin(line), name=_one_argument(line))
 
 
-def _files(line: Line) -> Files:
+def _files(line: Line) -> CopiedFiles:
     keyword = line.keyword.upper()
     words = _list(line)
     if len(words) < 2:
@@ -180,7 +180,7 @@ def _files(line: Line) -> Files:
             inline.append(texts[announced.name])
         else:
             raise DockerfileError(f"{keyword} has no text for the heredoc {source}")
-    return Files(paths, inline, destination)
+    return CopiedFiles(paths, inline, destination)
 
 
 def _with_files(

@@ -11,7 +11,7 @@ from typing import Any
 
 from husk.engine.builder.dockerfile import outline
 from husk.engine.builder.dockerfile.checks import Warning
-from husk.engine.builder.dockerfile.convert import Result
+from husk.engine.builder.dockerfile.convert import Converted
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.parse import Dockerfile
 from husk.engine.builder.graph import SourceFile
@@ -64,7 +64,7 @@ def targets(source: SourceFile, dockerfile: Dockerfile) -> Answer:
     )
 
 
-def outlined(source: SourceFile, dockerfile: Dockerfile, target: str, result: Result) -> Answer:
+def outlined(source: SourceFile, dockerfile: Dockerfile, target: str, result: Converted) -> Answer:
     stage = next((one.begin for one in dockerfile.stages if one.name and one.name == target.lower()), None)
     stage = stage or dockerfile.stages[int(target) if target.isdigit() else -1].begin
     secrets, agents = outline.secrets(result.graph), outline.agents(result.graph)

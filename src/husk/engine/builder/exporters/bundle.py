@@ -20,7 +20,7 @@ from husk.engine.builder.exporters import documents
 from husk.engine.builder.exporters.attestations import Attested, attest
 from husk.engine.builder.exporters.documents import Document
 from husk.engine.builder.exporters.options import Annotations, ExportOptions
-from husk.engine.builder.exporters.parts import Part, is_several, parts_of
+from husk.engine.builder.exporters.parts import PlatformPart, is_several, parts_of
 from husk.engine.builder.results import Predicate, Result
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import ImageConfig
@@ -41,7 +41,7 @@ Tell = Callable[[str], None]
 class BundledImage(Struct, frozen=True, kw_only=True):
     """One platform of a bundle. `described` are the layers as the manifest names them."""
 
-    part: Part
+    part: PlatformPart
     document: ImageConfig
     config: Document
     layers: list[Layer]
@@ -114,7 +114,9 @@ class Bundler:
         finally:
             await asyncio.shield(held.release())
 
-    async def _image(self, result: Result, part: Part, options: ExportOptions, oci: bool, held: "Held") -> BundledImage:
+    async def _image(
+        self, result: Result, part: PlatformPart, options: ExportOptions, oci: bool, held: "Held"
+    ) -> BundledImage:
         stack = await part.stack()
         held.add_chain(await self._finisher.packer.chain_ids(stack, options.clamp))
         layers = await self._finisher.packer.layers(stack, options.clamp)
@@ -189,7 +191,7 @@ def _bundle(images: list[BundledImage], options: ExportOptions, several: bool, o
     return Bundle(images, index, descriptor)
 
 
-def _uses_oci(options: ExportOptions, parts: Sequence[Part], default: bool) -> bool:
+def _uses_oci(options: ExportOptions, parts: Sequence[PlatformPart], default: bool) -> bool:
     if options.oci is False and any(part.predicates for part in parts):
         raise InvalidParameter('cannot export attestations with "oci-mediatypes=false"')
     if options.oci is not None:
@@ -197,7 +199,7 @@ def _uses_oci(options: ExportOptions, parts: Sequence[Part], default: bool) -> b
     return default or bool(options.annotations) or options.compression.kind == ZSTD
 
 
-def _check_annotations(options: ExportOptions, parts: Sequence[Part], several: bool) -> None:
+def _check_annotations(options: ExportOptions, parts: Sequence[PlatformPart], several: bool) -> None:
     known = {str(part.platform) for part in parts}
     for platform, annotations in options.annotations.items():
         if platform and platform not in known:

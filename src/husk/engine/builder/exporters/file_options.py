@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from husk.engine.builder.exporters.options import epoch_of
-from husk.engine.builder.exporters.parts import Part, is_several, parts_of
+from husk.engine.builder.exporters.parts import PlatformPart, is_several, parts_of
 from husk.engine.builder.results import Predicate, Result
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
@@ -33,7 +33,7 @@ def read(attributes: Mapping[str, str], metadata: Mapping[str, bytes]) -> FileOp
     return FileOptions(split=split, prefix=prefix, epoch=epoch_of(attributes, metadata))
 
 
-def directories_of(result: Result, *, split: bool | None = None) -> dict[str, Part]:
+def directories_of(result: Result, *, split: bool | None = None) -> dict[str, PlatformPart]:
     """Where the files of each platform go: into a directory of its own, if there may be several."""
     parts = parts_of(result)
     if not is_several(result) and not split:
@@ -45,11 +45,11 @@ def directories_of(result: Result, *, split: bool | None = None) -> dict[str, Pa
     return found
 
 
-def directory(part: Part) -> str:
+def directory(part: PlatformPart) -> str:
     return (part.id or str(part.platform)).replace("/", "_")
 
 
-def name_in(options: FileOptions, part: Part, *, several: bool) -> Callable[[Predicate], str]:
+def name_in(options: FileOptions, part: PlatformPart, *, several: bool) -> Callable[[Predicate], str]:
     """What the files of statements about a platform are called: where all lie together its name is in them."""
 
     def name(predicate: Predicate) -> str:

@@ -16,7 +16,7 @@ from husk.registry.manifest import Platform, host_platform
 _DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class Part(Struct, frozen=True):
+class PlatformPart(Struct, frozen=True):
     """`id` is the name that the result has for the platform. Without a ref there are no files."""
 
     id: str
@@ -38,7 +38,7 @@ class _Platforms(Struct, rename="pascal"):
     platforms: list[_Named] = []
 
 
-def parts_of(result: Result) -> list[Part]:
+def parts_of(result: Result) -> list[PlatformPart]:
     """One for each platform; of a result that tells none, one for what its configuration says."""
     if result.ref and result.refs:
         raise InvalidParameter("a result has either one ref or one for each platform")
@@ -49,7 +49,7 @@ def parts_of(result: Result) -> list[Part]:
         raise InvalidParameter("cannot export multiple platforms without multi-platform enabled")
     if not named:
         document = _document(result.metadata.get(CONFIG, b""), None)
-        return [Part("", _platform_of(document), result.ref, document, result.predicates.get("", ()))]
+        return [PlatformPart("", _platform_of(document), result.ref, document, result.predicates.get("", ()))]
     return [_part(result, one) for one in named]
 
 
@@ -76,13 +76,13 @@ def _named(result: Result) -> list[_Named]:
         raise InvalidParameter(f"failed to parse platforms passed to exporter: {error}") from None
 
 
-def _part(result: Result, named: _Named) -> Part:
+def _part(result: Result, named: _Named) -> PlatformPart:
     if result.refs and named.id not in result.refs and f"{CONFIG}/{named.id}" not in result.metadata:
         raise InvalidParameter(f"failed to find ref for ID {named.id}")
     ref = result.refs.get(named.id) if result.refs else result.ref
     body = result.metadata.get(f"{CONFIG}/{named.id}") or (b"" if result.refs else result.metadata.get(CONFIG, b""))
     predicates = result.predicates.get(named.id, ())
-    return Part(named.id, named.platform, ref, _document(body, named.platform), predicates)
+    return PlatformPart(named.id, named.platform, ref, _document(body, named.platform), predicates)
 
 
 def _document(body: bytes, platform: Platform | None) -> ImageConfig:

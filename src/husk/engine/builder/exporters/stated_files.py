@@ -9,7 +9,7 @@ import msgspec
 
 from husk.engine.builder import stacks
 from husk.engine.builder.exporters.attestations import STATEMENT
-from husk.engine.builder.exporters.parts import Part
+from husk.engine.builder.exporters.parts import PlatformPart
 from husk.engine.builder.operations import NONE, FileAction, MakeFile
 from husk.engine.builder.results import Predicate
 from husk.errors import InvalidParameter
@@ -45,7 +45,7 @@ class StatedFiles:
         self._forget = forget
 
     @asynccontextmanager
-    async def beside(self, part: Part, name: Callable[[Predicate], str]) -> AsyncIterator[str]:
+    async def beside(self, part: PlatformPart, name: Callable[[Predicate], str]) -> AsyncIterator[str]:
         """The files of a part and those of its statements, as a stack; `name` says what each is called."""
         stack = await part.stack()
         wanted = [one for one in part.predicates if not one.inline_only]

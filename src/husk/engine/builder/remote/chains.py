@@ -18,7 +18,7 @@ from husk.engine.builder.remote.op_digests import CONTENT, record_digest
 from husk.registry.manifest import Descriptor
 
 
-class Link(Struct, frozen=True):
+class ChainLink(Struct, frozen=True):
     """A record that an input may come from."""
 
     record: int
@@ -27,7 +27,7 @@ class Link(Struct, frozen=True):
 
 class Chains:
     def __init__(self) -> None:
-        self._records: dict[tuple[str, tuple[tuple[Link, ...], ...]], int] = {}
+        self._records: dict[tuple[str, tuple[tuple[ChainLink, ...], ...]], int] = {}
         self._results: dict[int, tuple[int, str]] = {}
         self._layers: dict[tuple[str, int], int] = {}
         self.descriptors: dict[str, Descriptor] = {}
@@ -40,7 +40,7 @@ class Chains:
         """Files that look like this, wherever they come from."""
         return self._record(record_digest(digest, CONTENT), [])
 
-    def operation(self, digest: str, output: int, inputs: Sequence[Sequence[Link]]) -> int:
+    def operation(self, digest: str, output: int, inputs: Sequence[Sequence[ChainLink]]) -> int:
         return self._record(record_digest(digest, output), inputs)
 
     def result(self, record: int, layers: Sequence[Descriptor], created: str) -> None:
@@ -65,10 +65,10 @@ class Chains:
             )
         return CacheConfig([CacheLayer(*layer) for layer in self._layers], records)
 
-    def _record(self, digest: str, inputs: Sequence[Sequence[Link]]) -> int:
+    def _record(self, digest: str, inputs: Sequence[Sequence[ChainLink]]) -> int:
         key = digest, tuple(tuple(sorted(set(links), key=_order)) for links in inputs)
         return self._records.setdefault(key, len(self._records))
 
 
-def _order(link: Link) -> tuple[int, str]:
+def _order(link: ChainLink) -> tuple[int, str]:
     return link.record, link.selector

@@ -12,7 +12,7 @@ from husk.engine.builder.graph import Vertex
 from husk.engine.builder.interfaces import PortableExecutor, Record, Watcher
 from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.refs import Ref
-from husk.engine.builder.remote.chains import Chains, Link
+from husk.engine.builder.remote.chains import ChainLink, Chains
 from husk.engine.builder.remote.lookup import outputs_of
 from husk.engine.builder.remote.op_digests import InputKey, op_key
 from husk.engine.builder.solver import Build
@@ -24,7 +24,7 @@ Describe = Callable[[str], Awaitable[Sequence[Descriptor] | None]]
 """The layers of a stack as they go out; None if they do not."""
 
 
-class Facts(Protocol):
+class CacheFacts(Protocol):
     """What our own cache tells of records."""
 
     def is_whole(self, record: Record) -> bool: ...
@@ -35,7 +35,7 @@ class Facts(Protocol):
 class Collector:
     """Goes through the graph of a ref, inputs first."""
 
-    def __init__(self, executor: PortableExecutor, cache: Facts, watcher: Watcher, chains: Chains) -> None:
+    def __init__(self, executor: PortableExecutor, cache: CacheFacts, watcher: Watcher, chains: Chains) -> None:
         self._executor = executor
         self._cache = cache
         self._watcher = watcher
@@ -69,15 +69,15 @@ class Collector:
         # An input without any name makes all above it nameless.
         return [self._chains.operation(op.digest, output, inputs)] if all(inputs) else []
 
-    async def _links(self, build: Build, edge: Edge, key: InputKey) -> list[Link]:
-        links = [Link(number, key.selector) for number in self._outputs.get((edge.digest, edge.output), [])]
+    async def _links(self, build: Build, edge: Edge, key: InputKey) -> list[ChainLink]:
+        links = [ChainLink(number, key.selector) for number in self._outputs.get((edge.digest, edge.output), [])]
         record = build.known(edge.digest)
         if key.files is not None and record and self._cache.is_whole(record):
             try:
                 digests = await self._executor.portable_digests(record.outputs[edge.output], key.files)
             except HuskError:
                 return links
-            links += [Link(self._chains.content(digest)) for digest in digests]
+            links += [ChainLink(self._chains.content(digest)) for digest in digests]
         return links
 
     async def _add_result(

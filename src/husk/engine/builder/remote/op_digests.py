@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from msgspec import Struct, structs
 
 from husk.engine.builder import op_json
-from husk.engine.builder.op_json import Json, Kept, filled
+from husk.engine.builder.op_json import Json, NeverOmitted, filled
 from husk.engine.builder.operations import (
     NONE,
     BindMount,
@@ -126,13 +126,13 @@ def _mount(mount: Mount) -> Json:
     match mount.kind:
         case TmpfsMount(size):
             # Without any option there is no structure for them.
-            document |= {"TmpfsOpt": Kept(filled({"size": size}))} if size else {}
+            document |= {"TmpfsOpt": NeverOmitted(filled({"size": size}))} if size else {}
         case CacheMount() as cache:
-            document["cacheOpt"] = Kept(_cache(cache, mount.target))
+            document["cacheOpt"] = NeverOmitted(_cache(cache, mount.target))
         case SecretMount() as secret:
-            document["secretOpt"] = Kept(op_json.granted(secret))
+            document["secretOpt"] = NeverOmitted(op_json.granted(secret))
         case SshMount() as agent:
-            document["SSHOpt"] = Kept(op_json.granted(agent))
+            document["SSHOpt"] = NeverOmitted(op_json.granted(agent))
     return filled(document)
 
 

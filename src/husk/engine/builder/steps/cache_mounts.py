@@ -68,7 +68,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return f"{self.id}:{self.source}:{self.selector}" if self.source else self.id
 
 
-class Kept(Struct, kw_only=True):
+class CacheMountRecord(Struct, kw_only=True):
     """The record of one directory."""
 
     name: str
@@ -80,7 +80,7 @@ class Kept(Struct, kw_only=True):
 
 
 class _Directory:
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: CacheMountRecord) -> None:
         self.kept = kept
         self.users = 0
         self.exclusive = False
@@ -113,7 +113,7 @@ class _Cache:
 
 
 class CacheMounts:
-    def __init__(self, directories: Directories, state: State, kept: Iterable[Kept]) -> None:
+    def __init__(self, directories: Directories, state: State, kept: Iterable[CacheMountRecord]) -> None:
         self._directories = directories
         self._state = state
         self._tasks = Tasks()
@@ -123,7 +123,7 @@ class CacheMounts:
             self._add(_Directory(one))
 
     @classmethod
-    async def open(cls, directories: Directories, state: State, records: Iterable[Kept]) -> Self:
+    async def open(cls, directories: Directories, state: State, records: Iterable[CacheMountRecord]) -> Self:
         """Forget the records whose directories are gone."""
         found = list(records)
         there = await asyncio.to_thread(lambda: [one for one in found if directories.has(one.name)])
@@ -207,7 +207,9 @@ class CacheMounts:
     def _new(self, wanted: Wanted) -> _Directory:
         moment = now_ns()
         name = secrets.token_hex(13)[:25]
-        kept = Kept(name=name, key=wanted.key, description=wanted.description, created=moment, last_used=moment)
+        kept = CacheMountRecord(
+            name=name, key=wanted.key, description=wanted.description, created=moment, last_used=moment
+        )
         directory = _Directory(kept)
         self._add(directory)
         return directory

@@ -36,14 +36,14 @@ _TMPFS_FLAGS = frozenset({
 _TMPFS_KEYS = frozenset({"size", "mode", "uid", "gid", "nr_inodes", "nr_blocks", "mpol"})
 
 
-class Wanted(NamedTuple):
+class WantedMount(NamedTuple):
     """One mount of a new container: the point, and for a volume the request that the point came from."""
 
     point: MountPoint
     mount: Mount
 
 
-def wanted_mounts(host_config: HostConfig) -> list[Wanted]:
+def wanted_mounts(host_config: HostConfig) -> list[WantedMount]:
     """The mounts that a client asked for by `Binds` and `Mounts`, no two of them in one place."""
     wanted = [_bind(text, host_config.volume_driver) for text in host_config.binds or []]
     wanted += [_mount(mount) for mount in host_config.mounts or []]
@@ -103,7 +103,7 @@ def check_target(target: str) -> None:
         raise InvalidParameter("invalid specification: destination can't be '/'")
 
 
-def _bind(text: str, volume_driver: str) -> Wanted:
+def _bind(text: str, volume_driver: str) -> WantedMount:
     """`source:target[:mode]`, or `target` alone for a volume without a name."""
     parts = text.split(":")
     if len(parts) > 3 or not parts[0] or (len(parts) == 2 and _is_mode(parts[1])):
@@ -132,7 +132,7 @@ def _bind(text: str, volume_driver: str) -> Wanted:
     point.mode = mode or point.mode
     point.makes_source = mount.type == "bind"
     point.copies = point.copies and "nocopy" not in words
-    return Wanted(point, mount)
+    return WantedMount(point, mount)
 
 
 def _is_mode(text: str) -> bool:
@@ -143,7 +143,7 @@ def _is_mode(text: str) -> bool:
     return len(known) == len(words) and all(sum(word in kind for word in words) <= 1 for kind in _MODES)
 
 
-def _mount(mount: Mount) -> Wanted:
+def _mount(mount: Mount) -> WantedMount:
     try:
         if not mount.target:
             raise InvalidParameter("field Target must not be empty")
@@ -154,7 +154,7 @@ def _mount(mount: Mount) -> Wanted:
         if (read := _READERS.get(mount.type)) is None:
             raise InvalidParameter("mount type unknown")
         check_name(mount.type, clean(mount.target))
-        return Wanted(read(mount), mount)
+        return WantedMount(read(mount), mount)
     except InvalidParameter as error:
         raise InvalidParameter(f'invalid mount config for type "{mount.type}": {error.message}') from error
 

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from husk.api.buildkit.session.calls import Calls
+from husk.api.buildkit.session.calls import SessionCalls
 from husk.api.buildkit.session.client import ClientSession
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
 from tests.unit.rpc.grpc.pairs import connected
@@ -40,4 +40,4 @@ async def session_with(methods):
 @contextlib.asynccontextmanager
 async def calls_of(methods):
     async with connected(answering(methods)) as (connection, _):
-        yield Calls(connection, list(methods))
+        yield SessionCalls(connection, list(methods))

@@ -8,7 +8,7 @@ import pytest
 
 from husk.engine.builder.attest.attester import Attester
 from husk.engine.builder.attest.slsa import PREDICATE_V02, Captured, Material
-from husk.engine.builder.attest.wanted import Provenance, Sbom, Wanted
+from husk.engine.builder.attest.wanted import Provenance, Sbom, WantedAttestations
 from husk.engine.builder.operations import Source
 from husk.engine.builder.results import Definition, Predicate, Question, Result
 from husk.registry.manifest import Descriptor
@@ -52,7 +52,7 @@ QUESTION = Question(frontend="dockerfile.v0", attributes={"build-arg:A": "1"}, e
 
 async def test_a_history_has_everything_though_nobody_asks(job, doubles):
     result = await job.solve(QUESTION)
-    stated = await attester(doubles).attest(job, result, Wanted())
+    stated = await attester(doubles).attest(job, result, WantedAttestations())
     assert not any(stated.predicates.values())
     ((kept,),) = job.predicates.values()
     assert kept.type == PREDICATE_V02
@@ -68,7 +68,7 @@ async def test_a_history_has_everything_though_nobody_asks(job, doubles):
 
 async def test_what_is_asked_for(job, doubles):
     result = await job.solve(QUESTION)
-    wanted = Wanted(provenance=Provenance(everything=False, inline_only=True), sbom=Sbom())
+    wanted = WantedAttestations(provenance=Provenance(everything=False, inline_only=True), sbom=Sbom())
     ((first, second),) = (await attester(doubles).attest(job, result, wanted)).predicates.values()
     assert first is SBOM
     assert second.inline_only
@@ -81,7 +81,9 @@ async def test_what_is_asked_for(job, doubles):
 async def test_layers_are_told_when_they_go_out(job, doubles):
     result = await job.solve(Question(definition=Definition(*chain("make")), evaluate=True))
     result.ref.build = known_as("layer:a", "layer:a diff:b", "diff:other", stack="layer:a diff:b diff:c")(result.ref)
-    ((stated,),) = (await attester(doubles).attest(job, result, Wanted(provenance=Provenance()))).predicates.values()
+    ((stated,),) = (
+        await attester(doubles).attest(job, result, WantedAttestations(provenance=Provenance()))
+    ).predicates.values()
     layers = [Descriptor(media_type="m", digest=f"sha256:{one}", size=1) for one in "abc"]
     assert stated.completed is not None
     metadata = json.loads(stated.completed(layers))["metadata"]["https://mobyproject.org/buildkit@v1#metadata"]
@@ -107,5 +109,5 @@ def known_as(*outputs: str, stack: str) -> Any:
 
 async def test_no_result_no_statement(job, doubles):
     result = Result(metadata={"result.txt": b"x"})
-    assert await attester(doubles).attest(job, result, Wanted(sbom=Sbom())) is result
+    assert await attester(doubles).attest(job, result, WantedAttestations(sbom=Sbom())) is result
     assert job.predicates == {}

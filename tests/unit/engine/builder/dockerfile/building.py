@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.dockerfile.convert import Result, convert
+from husk.engine.builder.dockerfile.convert import Converted, convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
 from husk.engine.builder.operations import Files, Source
@@ -59,7 +59,7 @@ def bodies(result: Any) -> list[Any]:
     return [vertex.operation.body for vertex in result.graph.needed_for(result.root)]
 
 
-def first_actions(result: Result) -> list[Any]:
+def first_actions(result: Converted) -> list[Any]:
     return [body.actions[0].action for body in bodies(result) if isinstance(body, Files)]
 
 
@@ -67,7 +67,7 @@ def names(result: Any) -> list[str]:
     return [vertex.name for vertex in result.graph.needed_for(result.root)]
 
 
-def histories(result: Result) -> list[str]:
+def histories(result: Converted) -> list[str]:
     return [step.created_by for step in result.image.history]
 
 

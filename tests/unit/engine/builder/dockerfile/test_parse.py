@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.arguments import Pair
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
-from husk.engine.builder.dockerfile.instructions import Arg, Command, Files
+from husk.engine.builder.dockerfile.instructions import Arg, Command, CopiedFiles
 from husk.engine.builder.dockerfile.parse import parse, parse_trigger
 
 
@@ -84,10 +84,10 @@ def test_a_script_in_a_heredoc():
 
 def test_copy():
     copy = one("COPY --from=b --chown=1:2 --chmod=755 --link --parents --exclude=*.o --exclude=x a b /c/")
-    assert copy.files == Files(["a", "b"], [], "/c/")
+    assert copy.files == CopiedFiles(["a", "b"], [], "/c/")
     assert (copy.source, copy.chown, copy.chmod, copy.link, copy.parents) == ("b", "1:2", "755", True, True)
     assert copy.excludes == ["*.o", "x"]
-    assert one('COPY ["a b", "/c"]').files == Files(["a b"], [], "/c")
+    assert one('COPY ["a b", "/c"]').files == CopiedFiles(["a b"], [], "/c")
     assert not one("COPY --link=false a b").link
 
 

@@ -1,7 +1,7 @@
 """Records of a build on their way out."""
 
 from husk.engine.builder.remote import config
-from husk.engine.builder.remote.chains import Chains, Link
+from husk.engine.builder.remote.chains import ChainLink, Chains
 from husk.engine.builder.remote.op_digests import record_digest
 from husk.registry.manifest import Descriptor
 
@@ -11,7 +11,7 @@ BASE, MORE = Descriptor(digest="sha256:a", size=1), Descriptor(digest="sha256:b"
 def test_records_with_their_inputs_and_layers():
     chains = Chains()
     base, files = chains.source("sha256:image"), chains.content("sha256:files")
-    step = chains.operation("sha256:op", 0, [[Link(base, "sha256:s")], [Link(files)]])
+    step = chains.operation("sha256:op", 0, [[ChainLink(base, "sha256:s")], [ChainLink(files)]])
     chains.result(step, [BASE, MORE], "2026-01-01T00:00:00Z")
     document = config.checked(chains.document())
     assert [layer.blob for layer in document.layers] == ["sha256:a", "sha256:b"]
@@ -29,10 +29,10 @@ def test_the_same_twice_is_one():
     chains = Chains()
     base = chains.source("sha256:image")
     assert chains.source("sha256:image") == base
-    one = chains.operation("sha256:op", 0, [[Link(base), Link(base)]])
-    assert chains.operation("sha256:op", 0, [[Link(base)]]) == one
+    one = chains.operation("sha256:op", 0, [[ChainLink(base), ChainLink(base)]])
+    assert chains.operation("sha256:op", 0, [[ChainLink(base)]]) == one
     chains.result(one, [BASE], "")
-    chains.result(chains.operation("sha256:other", 0, [[Link(one)]]), [BASE, MORE], "")
+    chains.result(chains.operation("sha256:other", 0, [[ChainLink(one)]]), [BASE, MORE], "")
     assert len(chains.document().layers) == 2
     chains.result(base, [], "")
     assert chains.document().records[base].results == []

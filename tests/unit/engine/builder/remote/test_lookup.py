@@ -7,7 +7,7 @@ import pytest
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.interfaces import Record
 from husk.engine.builder.operations import Copy, Exec, FileAction, Files, Mount, Operation, Process, Source
-from husk.engine.builder.remote.chains import Chains, Link
+from husk.engine.builder.remote.chains import ChainLink, Chains
 from husk.engine.builder.remote.lookup import RemoteCaches, outputs_of
 from husk.engine.builder.remote.op_digests import op_key
 from husk.engine.builder.remote.records import ImportedCache, RemoteLayer
@@ -89,8 +89,10 @@ def caches(executor, loader):
     copy, run = op_key(GRAPH[COPIED.digest].operation), op_key(GRAPH[RAN.digest].operation)
     assert copy and run
     chains = Chains()
-    copied = chains.operation(copy.digest, 0, [[Link(chains.source("image"))], [Link(chains.content("files"))]])
-    ran = chains.operation(run.digest, 0, [[Link(copied, run.inputs[0].selector)]])
+    copied = chains.operation(
+        copy.digest, 0, [[ChainLink(chains.source("image"))], [ChainLink(chains.content("files"))]]
+    )
+    ran = chains.operation(run.digest, 0, [[ChainLink(copied, run.inputs[0].selector)]])
     chains.result(ran, [layer.descriptor for layer in LAYERS.values()], "2026-01-01T00:00:00Z")
 
     async def read():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.remote.chains import Chains, Link
+from husk.engine.builder.remote.chains import ChainLink, Chains
 from husk.engine.builder.remote.config import CacheConfig, CacheLayer, CacheRecord, ChainedResult
 from husk.engine.builder.remote.records import ImportedCache, InputMatch, RemoteLayer
 from husk.registry.manifest import Descriptor
@@ -17,9 +17,11 @@ NO_BLOBS: Any = None
 def cache():
     chains = Chains()
     base = chains.source("image")
-    copied = chains.operation("copy", 0, [[Link(base)], [Link(chains.content("files")), Link(base, "selected")]])
+    copied = chains.operation(
+        "copy", 0, [[ChainLink(base)], [ChainLink(chains.content("files")), ChainLink(base, "selected")]]
+    )
     chains.result(copied, [LAYERS["a"].descriptor, LAYERS["b"].descriptor], "2026-01-01T00:00:00Z")
-    chains.operation("run", 0, [[Link(copied, "whole")]])
+    chains.operation("run", 0, [[ChainLink(copied, "whole")]])
     return ImportedCache(chains.document(), LAYERS, NO_BLOBS)
 
 

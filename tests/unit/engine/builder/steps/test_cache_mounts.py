@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.builder.steps.cache_mounts import CacheMounts, Kept, Wanted
+from husk.engine.builder.steps.cache_mounts import CacheMountRecord, CacheMounts, Wanted
 from husk.engine.model.build import CACHE_MOUNT
 from husk.errors import Conflict, NotFound, SystemFault
 from husk.storage.state.store import Change
@@ -196,7 +196,7 @@ async def test_removal(caches: CacheMounts, directories: FakeDirectories, state:
 async def test_records_whose_directories_are_gone(directories: FakeDirectories, state: FakeState) -> None:
     directories.made["there"] = ((), "")
     state.records = {"there": b"", "gone": b""}
-    kept = [Kept(name=name, key="c", description="", created=1, last_used=1) for name in ("there", "gone")]
+    kept = [CacheMountRecord(name=name, key="c", description="", created=1, last_used=1) for name in ("there", "gone")]
     caches = await CacheMounts.open(directories, state, kept)
     assert list(state.records) == ["there"]
     async with caches.taken([SHARED]) as [path]:
