@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from husk.client.progress import BuildProgress, PullProgress
     from husk.client.prune import Pruned
     from husk.client.registry_data import RegistryData
-    from husk.client.service_files import Config, Secret
+    from husk.client.service_files import ServiceConfig, ServiceSecret
     from husk.client.service_spec import RestartPolicy, ServiceFile, ServiceSpec, UpdateConfig
     from husk.client.services import Service, Task
     from husk.client.spec import ContainerSpec, Healthcheck, Mount
@@ -44,7 +44,6 @@ __all__ = [
     "BuildOptions",
     "BuildProgress",
     "Client",
-    "Config",
     "Console",
     "Container",
     "ContainerSpec",
@@ -66,9 +65,10 @@ __all__ = [
     "RegistryData",
     "RestartPolicy",
     "Result",
-    "Secret",
     "Service",
+    "ServiceConfig",
     "ServiceFile",
+    "ServiceSecret",
     "ServiceSpec",
     "Stats",
     "Task",
@@ -84,7 +84,7 @@ _WHERE = {
     "BuildOptions": "husk.client.builds",
     "BuildProgress": "husk.client.progress",
     "Client": "husk.client.client",
-    "Config": "husk.client.service_files",
+    "ServiceConfig": "husk.client.service_files",
     "Console": "husk.client.console",
     "Container": "husk.client.container",
     "ContainerSpec": "husk.client.spec",
@@ -106,7 +106,7 @@ _WHERE = {
     "RegistryData": "husk.client.registry_data",
     "RestartPolicy": "husk.client.service_spec",
     "Result": "husk.client.execs",
-    "Secret": "husk.client.service_files",
+    "ServiceSecret": "husk.client.service_files",
     "Service": "husk.client.services",
     "ServiceFile": "husk.client.service_spec",
     "ServiceSpec": "husk.client.service_spec",

@@ -37,7 +37,7 @@ class _Kept(Declared):
         return f"/{self._kind}/{self.id}"
 
 
-class Secret(_Kept):
+class ServiceSecret(_Kept):
     """A value that an engine keeps sealed, and never tells.
 
     secret = await engine.secrets.create("password", b"hunter2")
@@ -47,7 +47,7 @@ class Secret(_Kept):
     _kind = "secrets"
 
 
-class Config(_Kept):
+class ServiceConfig(_Kept):
     """A value that an engine keeps, and tells.
 
     config = await engine.configs.create("nginx", b"server {}")
@@ -98,15 +98,15 @@ class _Collection(Generic[T]):
         return f"/{self._of._kind}"
 
 
-class Secrets(_Collection[Secret]):
+class Secrets(_Collection[ServiceSecret]):
     """`engine.secrets`."""
 
     def __init__(self, calls: Calls) -> None:
-        super().__init__(calls, Secret)
+        super().__init__(calls, ServiceSecret)
 
 
-class Configs(_Collection[Config]):
+class Configs(_Collection[ServiceConfig]):
     """`engine.configs`."""
 
     def __init__(self, calls: Calls) -> None:
-        super().__init__(calls, Config)
+        super().__init__(calls, ServiceConfig)

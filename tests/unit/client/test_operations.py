@@ -13,7 +13,7 @@ from husk.client.container import Container
 from husk.client.image import Image
 from husk.client.networks import Network
 from husk.client.plugins import Plugin
-from husk.client.service_files import Config, Secret
+from husk.client.service_files import ServiceConfig, ServiceSecret
 from husk.client.services import Service, Task
 from husk.client.swarm import Node
 from husk.client.volumes import Volume
@@ -64,8 +64,8 @@ class Things:
         self.service = Service(calls, ANYTHING)
         self.task = Task(calls, ANYTHING)
         self.node = Node(calls, ANYTHING)
-        self.secret = Secret(calls, ANYTHING)
-        self.config = Config(calls, ANYTHING)
+        self.secret = ServiceSecret(calls, ANYTHING)
+        self.config = ServiceConfig(calls, ANYTHING)
         self.plugin = Plugin(calls, ANYTHING)
 
 

@@ -20,7 +20,7 @@ async def test_their_life(client, engine, kind):
         "Templating": {"Name": "golang"},
     }
     assert (kept.name, kept.labels) == ("key", {"a": "b"})
-    assert repr(kept) == f"<{kind[:-1].capitalize()} k1 key>"
+    assert repr(kept) == f"<Service{kind[:-1].capitalize()} k1 key>"
     assert await collection.list(filters={"name": "key"}) == [kept]
     assert kept.reference() == ServiceFile(id="k1", name="key", filename="key")
     assert kept.reference("/run/k", mode=0o400).mode == 0o400
