@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Self
 
 from husk.errors import HuskError
+from husk.storage.workers.answers import Answer, Packed
 from husk.storage.workers.dialogue import Dialogue
-from husk.storage.workers.messages import MARK, AheadPlan, Answer, Blob, Packed
+from husk.storage.workers.parts import MARK, AheadPlan, Blob
 from husk.tasks import Tasks
 
 _SECOND = 10**9

@@ -24,8 +24,9 @@ from husk.storage.layers.chain import chain_id
 from husk.storage.layers.soundness import digest_of_file
 from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
+from husk.storage.workers.answers import Failed, Invalid, UnpackedLayer
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.messages import Failed, Invalid, UnpackedLayer, UnpackJob
+from husk.storage.workers.jobs import UnpackJob
 from husk.storage.workers.nursery import Nursery
 
 SCRATCH_PREFIX = ".check-"

@@ -12,23 +12,11 @@ from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.kernel.rooted import read_file
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
+from husk.storage.workers.answers import Answer, Done, Entry, Failed, FileContent, Invalid, Looked, Missing, Refused
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.messages import (
-    Answer,
-    ContextJob,
-    Done,
-    Entry,
-    Failed,
-    FileContent,
-    Invalid,
-    Looked,
-    LookJob,
-    Missing,
-    ReadJob,
-    Refused,
-    Stack,
-)
+from husk.storage.workers.jobs import ContextJob, LookJob, ReadJob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.parts import Stack
 
 
 class Contexts:

@@ -13,9 +13,11 @@ import msgspec
 from husk.errors import SystemFault
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.directories import Directories
+from husk.storage.workers.answers import Blobs, Failed
 from husk.storage.workers.handle import Worker
-from husk.storage.workers.messages import Blobs, DiffBlobsJob, Failed, UpperBlob
+from husk.storage.workers.jobs import DiffBlobsJob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.parts import UpperBlob
 from husk.tasks import Tasks
 
 # Packing reads, hashes and writes: two keep the disk and two processors busy.

@@ -42,8 +42,8 @@ from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
 from husk.storage.small_diffs import SmallDiffs
 from husk.storage.sources import read_pieces
 from husk.storage.state.store import Change, StateStore
-from husk.storage.workers.messages import Blob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.parts import Blob
 from husk.storage.workspaces import Workspace, look_like
 from husk.tasks import Tasks
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from husk.kernel.rooted import open_beneath
-from husk.storage.workers.messages import FileStatus
+from husk.storage.workers.answers import FileStatus
 from husk.storage.workers.pack import file_status
 
 

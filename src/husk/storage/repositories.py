@@ -17,9 +17,11 @@ from husk.errors import InvalidParameter, SystemFault
 from husk.listening import KEEP_FILE
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
+from husk.storage.workers.answers import Answer, Done, Failed, FileContent, Invalid
 from husk.storage.workers.handle import Worker
-from husk.storage.workers.messages import Access, Answer, Done, Failed, FileContent, GitJob, Invalid
+from husk.storage.workers.jobs import GitJob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.parts import Access
 from husk.tasks import Tasks
 
 _AGENT = "agent"

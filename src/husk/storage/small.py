@@ -25,8 +25,8 @@ from husk.storage.look import opened, parts
 from husk.storage.tar.entry import BLOCK, REGULAR, Entry, TarError, clean_name
 from husk.storage.tar.members import Members, tar_to
 from husk.storage.tar.stream import TarStream, entries
+from husk.storage.workers.answers import FileStatus
 from husk.storage.workers.extract import CREATE, set_time
-from husk.storage.workers.messages import FileStatus
 from husk.storage.workers.pack import XATTRS, base_name, file_status
 
 _LARGEST = 1 << 16

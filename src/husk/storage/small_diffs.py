@@ -17,7 +17,7 @@ from husk.kernel.thread_files import use_own
 from husk.kernel.trees import walk
 from husk.storage.blobs import BlobStore
 from husk.storage.workers.diff import write_diff
-from husk.storage.workers.messages import Blob
+from husk.storage.workers.parts import Blob
 
 _LARGEST = 1 << 16
 _MOST_ENTRIES = 100

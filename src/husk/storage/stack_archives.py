@@ -5,9 +5,11 @@ from contextlib import AsyncExitStack
 
 from husk.errors import SystemFault
 from husk.storage.diffs import DiffStore
+from husk.storage.workers.answers import Done, Failed, Invalid
 from husk.storage.workers.dialogue import Dialogue
-from husk.storage.workers.messages import Done, Failed, Invalid, Stack, StackTarJob
+from husk.storage.workers.jobs import StackTarJob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.parts import Stack
 
 
 class StackArchives:

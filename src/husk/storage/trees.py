@@ -28,22 +28,11 @@ from husk.storage.file_actions import (
     can_be_told,
 )
 from husk.storage.tar.entry import BLOCK
+from husk.storage.workers.answers import Answer, Digests, Done, Failed, Invalid, Missing
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.messages import (
-    Answer,
-    DifferenceJob,
-    DigestForm,
-    DigestJob,
-    Digests,
-    Done,
-    Failed,
-    FilesJob,
-    Invalid,
-    Job,
-    Missing,
-    Stack,
-)
+from husk.storage.workers.jobs import DifferenceJob, DigestForm, DigestJob, FilesJob, Job
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.parts import Stack
 from husk.storage.workspaces import Workspace
 
 _MOST_DIGESTS = 10_000

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Protocol
 
-from husk.storage.workers.messages import Blob
+from husk.storage.workers.parts import Blob
 
 
 class DiffKeeper(Protocol):

@@ -63,7 +63,7 @@ UNWANTED = {
     "filters of system calls": ("husk.runtime.seccomp", "husk.kernel.seccomp"),
     "who looks on": tuple(f"husk.{part}" for part in ("metrics", "audit", "tracing", "api.observed")),
     "what onlookers use": ("prometheus_client", "opentelemetry"),
-    "workers": ("husk.storage.workers.messages", "husk.storage.workers.handle"),
+    "workers": tuple(f"husk.storage.workers.{part}" for part in ("jobs", "answers", "messages", "handle")),
     "names of containers": ("husk.engine.networks.names", "husk.network.dns"),
     "verbs of images": tuple(
         f"husk.engine.images.{verb}" for verb in ("pull", "push", "save", "load", "importer", "prune", "remove")

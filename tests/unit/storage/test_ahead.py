@@ -9,7 +9,8 @@ import pytest
 
 from husk.errors import NotFound
 from husk.storage.ahead import AheadTar
-from husk.storage.workers.messages import MARK, Answer, Blob, Failed, Packed
+from husk.storage.workers.answers import Answer, Failed, Packed
+from husk.storage.workers.parts import MARK, Blob
 from husk.tasks import Tasks
 
 BLOB = Blob("sha256:" + "0" * 64, 3)

@@ -27,7 +27,7 @@ from husk.engine.builder.solver import Record, Watcher
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.ahead import AheadTar, Below
-from husk.storage.workers.messages import DigestForm
+from husk.storage.workers.jobs import DigestForm
 
 
 class SourceKind(Protocol):

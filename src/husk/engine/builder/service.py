@@ -32,7 +32,7 @@ from husk.engine.model.image import Image, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
-from husk.storage.workers.messages import Entry as Entry
+from husk.storage.workers.answers import Entry as Entry
 from husk.tasks import Tasks
 from husk.watch import Watch
 

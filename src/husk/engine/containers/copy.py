@@ -29,21 +29,13 @@ from husk.storage.changes import Change, changes
 from husk.storage.look import look
 from husk.storage.small import LARGEST_ARCHIVE as LARGEST_ARCHIVE
 from husk.storage.small import put_small, read_small
+from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing, Refused
+from husk.storage.workers.answers import FileStatus as FileStatus
 from husk.storage.workers.body import Upload as Upload
 from husk.storage.workers.handle import Producer, Worker, WorkerDied
-from husk.storage.workers.messages import (
-    Answer,
-    Bind,
-    Done,
-    Failed,
-    Invalid,
-    Missing,
-    PackJob,
-    PutJob,
-    Refused,
-)
-from husk.storage.workers.messages import FileStatus as FileStatus
+from husk.storage.workers.jobs import PackJob, PutJob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.parts import Bind
 from husk.tasks import Tasks
 
 Publish = Callable[[Container, str], None]

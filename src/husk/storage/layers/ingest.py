@@ -6,8 +6,8 @@ from typing import NoReturn
 import msgspec
 
 from husk.errors import InvalidParameter, SystemFault
+from husk.storage.workers.answers import Answer, Failed, Invalid, UnpackedLayer
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.messages import Answer, Failed, Invalid, UnpackedLayer
 
 
 class Unpacked(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.storage.layers.ingest import Ingest, Unpacked
-    from husk.storage.workers.messages import UnpackJob
+    from husk.storage.workers.jobs import UnpackJob
     from husk.storage.workers.nursery import Nursery
 
 KIND = LAYER
@@ -199,8 +199,9 @@ class LayerStore:
     async def ingest_diff(self, upper: Path) -> "Unpacked":
         """Make a layer of what a container changed; its data goes from worker to worker, past the daemon."""
         from husk.storage.layers.ingest import Ingest
+        from husk.storage.workers.answers import Done, Failed
         from husk.storage.workers.handle import Worker
-        from husk.storage.workers.messages import DiffJob, Done, Failed
+        from husk.storage.workers.jobs import DiffJob
 
         staging, blob_file = self._make_staging()
         try:
@@ -363,7 +364,7 @@ class LayerStore:
             os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
 
     def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> "UnpackJob":
-        from husk.storage.workers.messages import UnpackJob
+        from husk.storage.workers.jobs import UnpackJob
 
         return UnpackJob(str(self.directories.path / staging), str(blob_file), expected, limit)
 

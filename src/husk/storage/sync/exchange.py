@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from husk.errors import InvalidParameter, SystemFault
+from husk.storage.workers.answers import Answer, Failed, Invalid, Received, Sent
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.messages import Answer, Failed, Invalid, Received, ReceiveJob, SendJob, Sent
+from husk.storage.workers.jobs import ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 

@@ -5,7 +5,7 @@ import select
 
 from husk.storage.sync import packets
 from husk.storage.sync.packets import SyncError
-from husk.storage.workers.messages import Failed, Invalid
+from husk.storage.workers.answers import Failed, Invalid
 
 _READ_SIZE = 1 << 20
 

@@ -22,7 +22,8 @@ from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
 from husk.storage.sync.small import receive_small
 from husk.storage.sync.table import VERSION
-from husk.storage.workers.messages import Received, ReceiveJob, Sent
+from husk.storage.workers.answers import Received, Sent
+from husk.storage.workers.jobs import ReceiveJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workspaces import Workspace
 from husk.tasks import Tasks

@@ -25,10 +25,11 @@ from husk.storage.sync.packets import Stat
 from husk.storage.sync.receiver import Receiver
 from husk.storage.tar.entry import padding
 from husk.storage.tar.members import BUFFER, Members
+from husk.storage.workers.answers import Packed
 from husk.storage.workers.aside import Aside
 from husk.storage.workers.diff_blob import HashedFile
 from husk.storage.workers.layer_tar import foresee
-from husk.storage.workers.messages import MARK, AheadPlan, Packed
+from husk.storage.workers.parts import MARK, AheadPlan
 from husk.storage.workers.tar_heads import Heads
 
 _LEAST_BYTES = 8 << 20

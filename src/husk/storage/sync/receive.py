@@ -14,9 +14,10 @@ from husk.storage.sync.receiver import Receiver
 from husk.storage.sync.table import Table, read_table, write_table
 from husk.storage.sync.writer import TreeWriter
 from husk.storage.tar.whiteouts import is_overlay_xattr
+from husk.storage.workers.answers import Failed, Invalid, Received
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
-from husk.storage.workers.messages import Failed, Invalid, Received, ReceiveJob
+from husk.storage.workers.jobs import ReceiveJob
 
 
 def main(job: ReceiveJob, caller: Caller) -> None:

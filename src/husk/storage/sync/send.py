@@ -10,9 +10,10 @@ from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.reader import TreeReader
 from husk.storage.sync.sender import Sender
+from husk.storage.workers.answers import Failed, Invalid, Sent
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
-from husk.storage.workers.messages import Failed, Invalid, SendJob, Sent
+from husk.storage.workers.jobs import SendJob
 from husk.storage.workers.stack_views import show_stacks
 
 _BATCH = 1 << 18

@@ -1,6 +1,6 @@
 """Processes that do the file-heavy work, each confined to the files that it is for.
 
-- `messages`: what workers are told (jobs) and what they answer
+- `jobs` and `answers`, of `parts`: what workers are told, and what they say of it; `messages`: the way there and back
 - `handle` is the daemon's hold on a worker, `dialogue` on one that speaks with a client; `nursery` gets it from a
   process that forks them, `forker`; `report` is where its answers arrive, `caller` the daemon as a worker sees it
 - `unpack` makes a layer of a stream (`intake` keeps the blob, `extract` makes the files), `diff` a stream of what a
@@ -14,7 +14,7 @@
 
 How to add a job:
 
-1. `messages`: a Struct with what the worker must know, in `Job`; its docstring says what standard input and output are
+1. `jobs`: a Struct with what the worker must know, in `Job`; its docstring says what standard input and output are
    and which answers come. Take the answers that are there; a new one goes into `Answer`.
 2. A module with `main(job, caller)`. It goes into its confinement (`confine.enter` for one directory, `confine.confine`
    for a container's view) before it looks at anything that somebody else has written; whatever it imports must be

@@ -10,8 +10,9 @@ from husk.storage.tar.decompress import Reader, choose_reader
 from husk.storage.tar.entry import BLOCK
 from husk.storage.tar.header import is_tar
 from husk.storage.tar.stream import TarStream
+from husk.storage.workers.answers import Answer, Done, Failed, Invalid
 from husk.storage.workers.caller import Caller
-from husk.storage.workers.messages import Answer, Done, Failed, Invalid, decode_answer
+from husk.storage.workers.messages import decode_answer
 from husk.storage.workers.put import Input, Pipe, Placer
 from husk.storage.workers.rooted_tree import ActionFailed, Owner, RootedTree
 from husk.storage.workers.unpack import describe, is_fault_of_host

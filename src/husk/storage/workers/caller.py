@@ -6,7 +6,8 @@ import select
 
 import msgspec
 
-from husk.storage.workers.messages import Answer, Failed, Invalid, Missing, Refused, encode, printable
+from husk.storage.workers.answers import Answer, Failed, Invalid, Missing, Refused
+from husk.storage.workers.messages import encode, printable
 
 
 class Caller:

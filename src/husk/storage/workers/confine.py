@@ -11,7 +11,7 @@ import sys
 
 from husk.kernel import views
 from husk.kernel.rooted import make_directories, make_file, open_in_root
-from husk.storage.workers.messages import Bind
+from husk.storage.workers.parts import Bind
 
 
 def enter(directory: str) -> None:

@@ -9,9 +9,10 @@ from husk.storage.own_place import HOLDS_ITSELF, doubled
 from husk.storage.tar.decompress import choose_reader
 from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, DIRECTORY, Entry, TarError
 from husk.storage.tar.stream import TarStream
+from husk.storage.workers.answers import Answer, Done, Failed
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
-from husk.storage.workers.messages import Answer, ContextJob, Done, Failed
+from husk.storage.workers.jobs import ContextJob
 from husk.storage.workers.put import Input, Pipe, Placer
 from husk.storage.workers.unpack import describe, is_fault_of_host
 

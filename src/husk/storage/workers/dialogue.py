@@ -6,8 +6,9 @@ import signal
 from typing import Self
 
 from husk.kernel.process import Child, reap_later, send_signal
+from husk.storage.workers.answers import Answer
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.messages import Answer, Job
+from husk.storage.workers.jobs import Job
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, write_all
 from husk.storage.workers.report import AnswerPipe

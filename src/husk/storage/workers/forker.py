@@ -21,8 +21,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from husk.kernel.memory import keep_much, own_pages
 from husk.storage.workers.caller import Caller
-from husk.storage.workers.messages import (
-    LARGEST_JOB,
+from husk.storage.workers.jobs import (
     ContextJob,
     DiffBlobsJob,
     DifferenceJob,
@@ -40,9 +39,8 @@ from husk.storage.workers.messages import (
     SendJob,
     StackTarJob,
     UnpackJob,
-    decode_job,
-    encode,
 )
+from husk.storage.workers.messages import LARGEST_JOB, decode_job, encode
 
 IDLE_NAME = "husk-idle"
 

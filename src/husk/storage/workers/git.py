@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 from husk.kernel import jail
 from husk.storage.workers import git_view
+from husk.storage.workers.answers import Answer, Done, Failed, FileContent, Invalid
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.git_program import Git, GitFailed, environment, without_password, write_known_hosts
 from husk.storage.workers.git_view import PATH, TREE, WORK
-from husk.storage.workers.messages import Answer, Done, Failed, FileContent, GitJob, Invalid
+from husk.storage.workers.jobs import GitJob
 
 _REPOSITORY = f"{WORK}/repository"
 _WHOLE = f"{TREE}/.husk-whole-tree"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from husk.storage.workers.git_view import PATH, TEMPORARY, WORK
-from husk.storage.workers.messages import Access
+from husk.storage.workers.parts import Access
 
 PROTOCOLS = "http:https:git:ssh"
 PATIENCE = 120.0

@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 from typing import Self
 
 from husk.kernel.process import Child, reap_later, send_signal
+from husk.storage.workers.answers import Answer
 from husk.storage.workers.body import Upload
-from husk.storage.workers.messages import Answer, DiffJob, Job, PackJob, PutJob, UnpackJob
+from husk.storage.workers.jobs import DiffJob, Job, PackJob, PutJob, UnpackJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, nothing, read_some, write_all
 from husk.storage.workers.report import AnswerPipe

@@ -23,7 +23,7 @@ from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_overlay_xat
 from husk.storage.workers.aside import Aside
 from husk.storage.workers.diff_blob import HashedFile
 from husk.storage.workers.file_data import SMALL, copy_data, is_sparse
-from husk.storage.workers.messages import Blob
+from husk.storage.workers.parts import Blob
 from husk.storage.workers.tar_heads import heads_of_tree
 
 _SECOND = 10**9

@@ -7,9 +7,10 @@ import signal
 import stat
 from collections.abc import Iterator
 
+from husk.storage.workers.answers import Done
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.file_job import describe_fault
-from husk.storage.workers.messages import Done, ListJob
+from husk.storage.workers.jobs import ListJob
 from husk.storage.workers.stack_views import show_stacks
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

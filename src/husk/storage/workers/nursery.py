@@ -28,7 +28,7 @@ from husk.kernel.process import Child, reap_later, send_signal, spawn
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
-    from husk.storage.workers.messages import Job
+    from husk.storage.workers.jobs import Job
 
 _PATIENCE = 60.0
 _CLOSED = "no more workers are started"

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 from husk.kernel.trees import inside, walk
 from husk.storage.tar.members import BUFFER, Members, pipe_to, tar_to
+from husk.storage.workers.answers import Done, Failed, FileStatus, Missing
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
-from husk.storage.workers.messages import Done, Failed, FileStatus, Missing, PackJob
+from husk.storage.workers.jobs import PackJob
 from husk.storage.workers.outlet import Outlet
 
 # What dockerd's archives carry: more would be somebody's labels that mean nothing elsewhere.

@@ -13,11 +13,12 @@ from typing import Protocol
 from husk.storage.tar.decompress import Reader, choose_reader
 from husk.storage.tar.entry import BLOCK, DIRECTORY, Entry, TarError
 from husk.storage.tar.stream import TarStream
+from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing, Refused
 from husk.storage.workers.body import Body, Upload
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
 from husk.storage.workers.extract import Extractor, set_time, set_xattrs
-from husk.storage.workers.messages import Answer, Done, Failed, Invalid, Missing, PutJob, Refused
+from husk.storage.workers.jobs import PutJob
 from husk.storage.workers.unpack import describe, is_fault_of_host
 
 _BUFFER_SIZE = 1 << 20

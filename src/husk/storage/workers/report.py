@@ -2,7 +2,8 @@
 
 import os
 
-from husk.storage.workers.messages import Answer, decode_answer
+from husk.storage.workers.answers import Answer
+from husk.storage.workers.messages import decode_answer
 from husk.storage.workers.pipes import read_some
 
 

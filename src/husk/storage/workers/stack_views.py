@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from husk.kernel import views
 from husk.kernel.mount import mount, mount_overlay
-from husk.storage.workers.messages import Stack
+from husk.storage.workers.parts import Stack
 
 DISK = "disk"
 

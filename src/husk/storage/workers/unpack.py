@@ -15,11 +15,12 @@ from isal import isal_zlib
 from husk.storage.tar.decompress import Reader, choose_reader
 from husk.storage.tar.entry import TarError
 from husk.storage.tar.stream import LARGE, TarStream
+from husk.storage.workers.answers import Answer, Failed, Invalid, UnpackedLayer
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
 from husk.storage.workers.extract import Extractor
 from husk.storage.workers.intake import BlobIntake
-from husk.storage.workers.messages import Answer, Failed, Invalid, UnpackedLayer, UnpackJob
+from husk.storage.workers.jobs import UnpackJob
 
 # So many pieces of at most this size are decompressed before they are needed.
 _AHEAD = 4

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import husk
-from husk.storage.workers.messages import DiffJob, Done, encode
+from husk.storage.workers.answers import Done
+from husk.storage.workers.jobs import DiffJob
+from husk.storage.workers.messages import encode
 from husk.storage.workers.report import Answers
 
 

@@ -12,8 +12,10 @@ import pytest
 from husk.errors import SystemFault
 from husk.kernel.process import wait_exit
 from husk.storage.workers import nursery as module
+from husk.storage.workers.answers import FileStatus
 from husk.storage.workers.handle import Producer
-from husk.storage.workers.messages import LARGEST_JOB, FileStatus, PackJob, UnpackJob
+from husk.storage.workers.jobs import PackJob, UnpackJob
+from husk.storage.workers.messages import LARGEST_JOB
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 from tests.support.waiting import until

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.workers.messages import Stack
+from husk.storage.workers.parts import Stack
 from husk.storage.workers.stack_views import show_stacks
 
 

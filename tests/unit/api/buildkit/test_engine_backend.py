@@ -13,7 +13,7 @@ from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
 from husk.engine.model.filters import Filters
-from husk.storage.workers.messages import Entry
+from husk.storage.workers.answers import Entry
 
 REF: Any = "a ref"
 JOB: Any = "a job"

@@ -12,7 +12,7 @@ from aiohttp import ClientError, ClientSession
 
 from husk.engine.containers.copy import SmallArchive
 from husk.errors import NotFound
-from husk.storage.workers.messages import FileStatus
+from husk.storage.workers.answers import FileStatus
 from tests.unit.api.fake_engine import FakeEngine
 
 STATUS = FileStatus("x", 5, 0o100644, 10**9, "")

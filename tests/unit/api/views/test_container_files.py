@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from husk.api.views.container_files import go_mode, path_stat
-from husk.storage.workers.messages import FileStatus
+from husk.storage.workers.answers import FileStatus
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.packets import SyncError
-from husk.storage.workers.messages import Failed, Invalid
+from husk.storage.workers.answers import Failed, Invalid
 
 
 @pytest.fixture

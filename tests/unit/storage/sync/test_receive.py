@@ -9,7 +9,8 @@ from husk.storage.sync import packets, receive
 from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import Stat
-from husk.storage.workers.messages import Failed, Invalid, Received, ReceiveJob
+from husk.storage.workers.answers import Failed, Invalid, Received
+from husk.storage.workers.jobs import ReceiveJob
 
 
 class Said(ClientLines):

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from husk.storage.sync import packets, send
-from husk.storage.workers.messages import Failed, Invalid, SendJob, Sent
+from husk.storage.workers.answers import Failed, Invalid, Sent
+from husk.storage.workers.jobs import SendJob
 from tests.unit.storage.sync.test_receive import Said
 
 

@@ -2,8 +2,9 @@
 
 import os
 
+from husk.storage.workers.answers import Done, Failed
 from husk.storage.workers.caller import Caller
-from husk.storage.workers.messages import Done, Failed, decode_answer
+from husk.storage.workers.messages import decode_answer
 
 
 def test_an_answer_arrives():

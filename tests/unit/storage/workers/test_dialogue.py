@@ -5,9 +5,11 @@ import os
 import pytest
 
 from husk.kernel.process import spawn
+from husk.storage.workers.answers import Sent
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.messages import SendJob, Sent, encode
+from husk.storage.workers.jobs import SendJob
+from husk.storage.workers.messages import encode
 from husk.storage.workers.nursery import Nursery
 
 JOB = SendJob("/", "")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from husk.storage.workers.git_program import Git, GitFailed, environment, without_password
-from husk.storage.workers.messages import Access
+from husk.storage.workers.parts import Access
 
 REMOTE = "https://host.example/a.git"
 

@@ -10,9 +10,11 @@ from typing import cast
 import pytest
 
 from husk.kernel.process import Child
+from husk.storage.workers.answers import Done, Failed
 from husk.storage.workers.body import Upload
 from husk.storage.workers.handle import Producer, Worker, WorkerDied
-from husk.storage.workers.messages import DiffJob, Done, Failed, PackJob, PutJob, UnpackJob, encode
+from husk.storage.workers.jobs import DiffJob, PackJob, PutJob, UnpackJob
+from husk.storage.workers.messages import encode
 from husk.storage.workers.nursery import Nursery
 from tests.support.waiting import until_async
 

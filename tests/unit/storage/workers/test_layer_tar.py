@@ -14,7 +14,7 @@ from husk.storage.workers import layer_tar
 from husk.storage.workers.copying import Copier, Look
 from husk.storage.workers.diff_blob import write_blob
 from husk.storage.workers.layer_tar import LayerTar, foresee
-from husk.storage.workers.messages import Blob
+from husk.storage.workers.parts import Blob
 from husk.storage.workers.rooted_tree import RootedTree
 
 Trees = tuple[Path, Path]

@@ -7,21 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.storage.workers.messages import (
-    Bind,
-    Done,
-    Failed,
-    FileStatus,
-    Missing,
-    PackJob,
-    PutJob,
-    UnpackedLayer,
-    UnpackJob,
-    decode_answer,
-    decode_job,
-    encode,
-    printable,
-)
+from husk.storage.workers.answers import Done, Failed, FileStatus, Missing, UnpackedLayer
+from husk.storage.workers.jobs import PackJob, PutJob, UnpackJob
+from husk.storage.workers.messages import decode_answer, decode_job, encode, printable
+from husk.storage.workers.parts import Bind
 from husk.storage.workers.report import Answers
 
 # What Python makes of names of files that are not UTF-8 is among them.

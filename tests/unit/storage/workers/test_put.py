@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from husk.storage.workers import put as module
-from husk.storage.workers.messages import Bind, Done, Failed, Invalid, Missing, PutJob, Refused
+from husk.storage.workers.answers import Done, Failed, Invalid, Missing, Refused
+from husk.storage.workers.jobs import PutJob
+from husk.storage.workers.parts import Bind
 from husk.storage.workers.put import Input, put
 from tests.support.registry import compress
 from tests.support.tars import file, special, tar

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from husk.storage.workers import tree_read
-from husk.storage.workers.messages import Entry, FileContent, Invalid, Looked, Missing
+from husk.storage.workers.answers import Entry, FileContent, Invalid, Looked, Missing
 from husk.storage.workers.rooted_tree import RootedTree
 from husk.storage.workers.tree_read import look, read
 

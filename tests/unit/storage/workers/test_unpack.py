@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from husk.storage.workers import unpack as module
-from husk.storage.workers.messages import Failed, Invalid, UnpackedLayer, UnpackJob
+from husk.storage.workers.answers import Failed, Invalid, UnpackedLayer
+from husk.storage.workers.jobs import UnpackJob
 from husk.storage.workers.unpack import describe, is_fault_of_host, unpack
 from tests.support.registry import compress, digest_of
 from tests.support.tars import file, special, tar

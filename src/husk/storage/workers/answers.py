@@ -1,0 +1,123 @@
+"""What workers say of their jobs: what came of them, and whose fault it is where they failed."""
+
+from typing import TypeAlias
+
+from husk.storage.workers.parts import Blob, Message
+
+
+class Done(Message, frozen=True, tag="done"):
+    """All of it went well. `size` counts the bytes of files that were made, where it is known; `blob` is their tar.
+
+    `heads` is a digest of the headers of a tar that was not written (`tar_heads`).
+    """
+
+    size: int | None = None
+    blob: Blob | None = None
+    heads: str = ""
+
+
+class UnpackedLayer(Message, frozen=True, tag="layer"):
+    """A layer is unpacked. `size` counts the bytes of its files; does its archive describe the root directory?"""
+
+    blob: str
+    blob_size: int
+    diff_id: str
+    size: int
+    describes_root: bool
+
+
+class Blobs(Message, frozen=True, tag="blobs"):
+    blobs: list[Blob]
+
+
+class Received(Message, frozen=True, tag="received"):
+    """How many files the directory has now, how many bytes they have, and how many of those were written.
+
+    While somebody is still `packing` them another answer follows.
+    """
+
+    files: int
+    size: int
+    written: int
+    packing: bool = False
+
+
+class Packed(Message, frozen=True, tag="packed"):
+    """The tar of what was received is complete, with the digest of its headers (`tar_heads`); or it was given up."""
+
+    blob: Blob | None = None
+    heads: str = ""
+
+
+class Sent(Message, frozen=True, tag="sent"):
+    """How many bytes of files were sent."""
+
+    size: int
+
+
+class Digests(Message, frozen=True, tag="digests"):
+    """One for each selection."""
+
+    digests: list[str]
+
+
+class FileContent(Message, frozen=True, tag="content"):
+    data: bytes
+
+
+class Entry(Message, frozen=True):
+    """A file of a build's file system; names that are not UTF-8 have surrogates."""
+
+    name: str
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    mtime_ns: int
+    link: str = ""
+    major: int = 0
+    minor: int = 0
+
+
+class Looked(Message, frozen=True, tag="looked"):
+    entries: list[Entry]
+
+
+class FileStatus(Message, frozen=True, tag="status"):
+    """What a path of a container names; `link` is where a symbolic link leads in the end."""
+
+    name: str
+    size: int
+    mode: int
+    mtime_ns: int
+    link: str
+
+
+class Missing(Message, frozen=True, tag="missing"):
+    """There is nothing at a path that the job names."""
+
+    message: str = ""
+
+
+class Invalid(Message, frozen=True, tag="invalid"):
+    """What was sent is to blame."""
+
+    message: str
+
+
+class Refused(Message, frozen=True, tag="refused"):
+    """It is not allowed."""
+
+    message: str
+
+
+class Failed(Message, frozen=True, tag="failed"):
+    """The host is to blame, or the worker."""
+
+    message: str
+
+
+Answer: TypeAlias = (
+    Done | UnpackedLayer | Blobs | Digests | FileContent | Looked | Received | Packed | Sent | FileStatus
+    | Missing | Invalid | Refused | Failed
+)  # fmt: skip

@@ -1,0 +1,65 @@
+"""What jobs and answers of workers are made of."""
+
+import msgspec
+
+# The first byte of an `AheadPlan`'s file says that the rest of it is what the tar begins with.
+MARK = b"\n"
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the two sides agree on."""
+
+
+class Bind(Message, frozen=True):
+    """Something of the host that a container has mounted."""
+
+    source: str
+    target: str
+    readonly: bool
+
+
+class Stack(Message, frozen=True):
+    """A file system of a build: the directories of an overlay, topmost first. Without `upper` it is read alone.
+
+    A `plain` one is a single directory that looks the same without overlayfs: no whiteouts, no attributes of it.
+    """
+
+    lower: list[str]
+    upper: str = ""
+    work: str = ""
+    plain: bool = False
+
+
+class Blob(Message, frozen=True):
+    digest: str
+    size: int
+
+
+class AheadPlan(Message, frozen=True):
+    """What a layer's tar is packed into while its files still come (`husk.storage.ahead`); `time` is that of the top
+    directory, in nanoseconds."""
+
+    path: str
+    time: int
+
+
+class UpperBlob(Message, frozen=True):
+    """An overlay's upper directory, and the empty file that its tar goes to."""
+
+    upper: str
+    blob: str
+
+
+class Access(Message, frozen=True):
+    """How a repository of git is reached: its address, and who we are there.
+
+    `header` is for addresses that begin with `scope`. `agent` is the name of a socket in the job's `work` directory,
+    with an SSH agent behind it. `environment` has the host's proxies.
+    """
+
+    remote: str
+    header: str = ""
+    scope: str = ""
+    agent: str = ""
+    known_hosts: str = ""
+    environment: dict[str, str] = {}
