@@ -58,6 +58,11 @@ class BlobStore:
         store._content.mkdir(exist_ok=True, mode=0o700)
         return store
 
+    @property
+    def directory(self) -> Path:
+        """Where all blobs are, named by the digits of their digests."""
+        return self._content
+
     def path(self, digest: str) -> Path:
         return self._content / validate_digest(digest).removeprefix("sha256:")
 

@@ -19,7 +19,7 @@ from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
 from husk.storage.file_digest import content_hash, look_digest
 from husk.storage.portable_digest import PortableDigester
-from husk.storage.sync.table import read_looks
+from husk.storage.sync_table import read_looks
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.answers import Answer, Digests, Invalid, Missing
 from husk.storage.workers.caller import Caller

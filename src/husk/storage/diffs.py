@@ -204,6 +204,11 @@ class DiffStore:
         diff = self._records.get(name) if kind == _DIFF else None
         return diff is not None and not diff.packings and self.directories.holders(diff.directory) == 1
 
+    @property
+    def blob_directory(self) -> Path:
+        """Where the tars of diffs are, named by the digits of their digests."""
+        return self._blobs.directory
+
     def make_blob_file(self) -> Path:
         """An empty file for the tar of a diff, to be adopted or unlinked."""
         return self._blobs.make_temporary()

@@ -122,7 +122,8 @@ class Trees:
 
     def _readable(self, stack: str) -> Stack:
         # A sync makes nothing that means anything to overlayfs.
-        return Stack(self._diffs.lower(stack), plain=self._table(stack) is not None)
+        table = self._table(stack)
+        return Stack(self._diffs.lower(stack), plain=table is not None, table=str(table or ""))
 
     def _places(self) -> tuple[str, str]:
         return str(self._diffs.directories.view), str(self._diffs.directories.empty)
@@ -159,7 +160,8 @@ class Trees:
             stacks = [_writable(space), *map(self._readable, numbering.stacks)]
             common = str(self._diffs.directories.path)
             with self._diffs.blob_file(layered and can_be_told(actions)) as blob_file:
-                job = FilesJob(*self._places(), stacks, common, blob_file, packing.lead if packing else None)
+                lead, blobs = packing.lead if packing else None, str(self._diffs.blob_directory)
+                job = FilesJob(*self._places(), stacks, common, blob_file, lead, blobs)
                 done = await self._work(job, msgspec.msgpack.encode(actions))
                 _check(done)
                 assert isinstance(done, Done)

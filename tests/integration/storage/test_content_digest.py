@@ -10,7 +10,7 @@ import pytest
 from husk.errors import NotFound
 from husk.storage.file_actions import Selection
 from husk.storage.file_digest import content_hash, look_digest
-from husk.storage.sync.table import Table, write_table
+from husk.storage.sync_table import Brief, Table, pack_brief, write_table
 from husk.storage.trees import Trees
 from husk.storage.workers.handle import Worker
 from tests.support.layers import Store
@@ -135,12 +135,9 @@ async def test_an_answer_is_remembered(forest: Forest, monkeypatch: pytest.Monke
 async def test_what_a_table_knows_is_not_looked_at(forest: Forest, tmp_path: Path):
     stack = await forest.files(d__file="text")
     table = Table()
-    table.paths, table.messages = [b"d", b"d/file"], [b"", b""]
     content = content_hash(b"something else").digest()
-    table.looks = [
-        look_digest(stat.S_IFDIR | 0o755, 0, 0, 0, b"", []),
-        look_digest(stat.S_IFREG | 0o644, 0, 0, 0, content, []),
-    ]
+    for path, mode, hashed in ((b"d", stat.S_IFDIR | 0o755, b""), (b"d/file", stat.S_IFREG | 0o644, content)):
+        table.add(b"", path, look_digest(mode, 0, 0, 0, hashed, []), pack_brief(Brief(mode, 0, 0, 0, 0)))
     with open(tmp_path / "table", "wb") as file:
         write_table(table, file)
     synced = Trees(forest.diffs, forest.store.nursery, {stack: tmp_path / "table"}.get)

@@ -21,7 +21,7 @@ from husk.storage.ahead import AheadTar
 from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
 from husk.storage.sync.small import receive_small
-from husk.storage.sync.table import VERSION
+from husk.storage.sync_table import VERSION
 from husk.storage.workers.answers import Received, Sent
 from husk.storage.workers.jobs import ReceiveJob
 from husk.storage.workers.nursery import Nursery
@@ -109,7 +109,7 @@ class Mirrors:
         return received
 
     def table(self, element: str) -> Path | None:
-        """The table of a mirror, which has the digests of its contents (`sync.table`); None if it is no mirror."""
+        """The table of a mirror, which has the digests of its contents (`sync_table`); None if it is no mirror."""
         return next(self._root.glob(f"*.{element.removeprefix(_DIFF)}"), None)
 
     @contextlib.asynccontextmanager

@@ -11,8 +11,8 @@ from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.receiver import Receiver
-from husk.storage.sync.table import Table, read_table, write_table
 from husk.storage.sync.writer import TreeWriter
+from husk.storage.sync_table import Table, read_table, write_table
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.answers import Failed, Invalid, Received
 from husk.storage.workers.caller import Caller

@@ -17,7 +17,7 @@ from husk.storage.own_place import HOLDS_ITSELF
 from husk.storage.sync import packets
 from husk.storage.sync.modes import device, system_mode
 from husk.storage.sync.packets import DATA, ERROR, FIN, HEAD_SIZE, STAT, Stat, SyncError
-from husk.storage.sync.table import NO_LOOK, Table
+from husk.storage.sync_table import NO_LOOK, Brief, Table, pack_brief
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 _LONGEST_PATH = 4096
@@ -76,7 +76,7 @@ class Receiver:
         self._never = never
         self._next = 0  # what of the old table has not been met yet
         self.table = Table()
-        self.table.size = old.size
+        self.table.size, self.table.packed = old.size, old.packed
         self._told = 0
         self._rest = b""
         self._last_key: bytes | None = b""
@@ -144,7 +144,7 @@ class Receiver:
         if self.table.links:
             places = {path: place for place, path in enumerate(self.table.paths)}
             for path, first in self.table.links.items():
-                # All names of a file look the same.
+                # All names of a file look the same; that it has several is told beside.
                 self.table.looks[places[path]] = self.table.looks[places[first]] if first in places else NO_LOOK
         self.output += packets.fin()
 
@@ -185,9 +185,8 @@ class Receiver:
 
     def _unchanged(self, message: bytes) -> None:
         here = self._next
-        self.table.messages.append(message)
-        self.table.paths.append(self._old.paths[here])
-        self.table.looks.append(self._old.looks[here])
+        old = self._old
+        self.table.add(message, old.paths[here], old.looks[here], old.briefs[here], old.places[here])
         self._next = here + 1
         self._last_key = None
         if self._old.links and (first := self._old.links.get(path := self._old.paths[here])):
@@ -202,9 +201,7 @@ class Receiver:
         if self._told > _MOST_STATS:
             raise SyncError("the directory has too many files")
         number = len(self.table)
-        self.table.messages.append(message)
-        self.table.paths.append(stat.path)
-        self.table.looks.append(NO_LOOK)
+        self.table.add(message, stat.path, NO_LOOK, brief_of(stat))
         is_directory = bool(stat.mode & packets.MODE_DIRECTORY)
         replaced = self._remove_before(key, is_directory)
         self._last_key = key
@@ -312,7 +309,9 @@ class Receiver:
         if length != stat.size:
             # It changed while it was read: whatever it is next time, ask for it again.
             self.as_told = False
-            self.table.messages[number] = packets.stat(stat._replace(size=length))[HEAD_SIZE:]
+            stat = stat._replace(size=length)
+            self.table.messages[number] = packets.stat(stat)[HEAD_SIZE:]
+            self.table.briefs[number] = brief_of(stat)
 
 
 def look_of(stat: Stat, content: bytes = b"") -> bytes:
@@ -323,6 +322,12 @@ def look_of(stat: Stat, content: bytes = b"") -> bytes:
     number = device(stat) if stat.mode & packets.MODE_DEVICE else 0
     xattrs = sorted(_told_xattrs(stat)) if stat.xattrs else []
     return look_digest(mode, stat.uid, stat.gid, number, content, xattrs)
+
+
+def brief_of(stat: Stat) -> bytes:
+    """What a copy of a file has to know that was made as the client told."""
+    mode = 0 if stat.xattrs or (stat.link and not stat.mode & packets.MODE_SYMLINK) else system_mode(stat)
+    return pack_brief(Brief(mode, stat.uid, stat.gid, stat.size, stat.mtime))
 
 
 def _told_xattrs(stat: Stat) -> Iterator[tuple[str, bytes]]:

@@ -20,7 +20,7 @@ from husk.storage.sync.exchange import Channel, Progress, wait_for_goodbye
 from husk.storage.sync.modes import permissions
 from husk.storage.sync.packets import HEAD_SIZE, STAT, Stat, SyncError
 from husk.storage.sync.receiver import Receiver
-from husk.storage.sync.table import Table, read_table, write_table
+from husk.storage.sync_table import Table, read_table, write_table
 from husk.storage.workers.answers import Received
 from husk.storage.workers.jobs import ReceiveJob
 

@@ -103,6 +103,11 @@ def plain_header(member: tarfile.TarInfo) -> bytes:
     )
 
 
+def any_header(member: tarfile.TarInfo) -> bytes:
+    """The same with what must come before it, for long names, attributes and large numbers."""
+    return plain_header(member) or member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
 def file_header(name: str, mode: int, uid: int, gid: int, size: int, mtime: int) -> bytes:
     """The same for a plain file without attributes, by far the most frequent entry."""
     if len(name) > 100 or not name.isascii() or not (uid < 8**7 and gid < 8**7 and size < 8**11 and 0 <= mtime < 8**11):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from husk.storage.tar.entry import BLOCK, padding
-from husk.storage.tar.header import file_header, plain_header
+from husk.storage.tar.header import any_header, file_header
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 BUFFER = 1 << 20
@@ -162,7 +162,7 @@ class Members:
     def _head(self, member: tarfile.TarInfo) -> None:
         if self._latest is not None:
             member.mtime = min(member.mtime, self._latest)
-        self._out.write(plain_header(member) or member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+        self._out.write(any_header(member))
 
     def _member(self, name: str, path: bytes, status: os.stat_result) -> tarfile.TarInfo | None:
         member = _described(name, status)

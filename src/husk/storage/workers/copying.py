@@ -15,45 +15,17 @@ from typing import NamedTuple
 from husk.globs import Patterns
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.workers import symbolic_modes
+from husk.storage.workers.copy_look import Look
 from husk.storage.workers.file_data import copy_data, copy_xattrs_of_name, set_xattrs, xattrs_of
 from husk.storage.workers.layer_tar import LayerTar, foresee
-from husk.storage.workers.rooted_tree import ActionFailed, Owner, RootedTree, remove_all
+from husk.storage.workers.listed_tree import ListedTree, Wanted, list_tree
+from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # A path relative to an open directory must stay below PATH_MAX with any name (at most 255 bytes) added to it.
 _LONGEST_RELATIVE = 3000
 _DEFAULT_ACL = "system.posix_acl_default"
-
-
-class Look:
-    """What copies are to look like, where not like what they are copied from."""
-
-    def __init__(
-        self,
-        owner: Owner | None = None,
-        mode: int | None = None,
-        symbolic_mode: str = "",
-        time: int | None = None,
-    ) -> None:
-        self.owner = owner
-        self.time = time
-        self._mode = mode
-        self._symbolic_mode = symbolic_mode
-        # Is it that of what is copied?
-        self.is_same = owner is None and mode is None and not symbolic_mode and time is None
-
-    def mode_of(self, status: os.stat_result) -> int:
-        if self._symbolic_mode:
-            return symbolic_modes.apply(self._symbolic_mode, status.st_mode)
-        return stat.S_IMODE(status.st_mode) if self._mode is None else self._mode & 0o7777
-
-    def owner_of(self, status: os.stat_result) -> Owner:
-        return self.owner or (status.st_uid, status.st_gid)
-
-    def times_of(self, status: os.stat_result) -> tuple[int, int]:
-        return (status.st_atime_ns, status.st_mtime_ns) if self.time is None else (self.time, self.time)
 
 
 class _Place(NamedTuple):
@@ -119,9 +91,17 @@ class Copier:
                 with (
                     self._source.directory(source) as one,
                     self._inside(target, created or new) as (other, on_disk),
-                    self._told(target, status, created, one, other),
                 ):
-                    self._copy_content(one, other, status, target, on_disk)
+                    listed = self._listed(source, one, target) if on_disk else None
+                    if self._tar is not None:
+                        # One of a layer below becomes one of this layer now, and not with the first file in it.
+                        os.utime(other, ns=self._look.times_of(status))
+                        self._tar.top(target, self._foreseen(status) if created else None, one)
+                    if listed is not None:
+                        self._copy_listed(listed, one, other, (source, target))
+                    else:
+                        with self._told(target, one):
+                            self._copy_content(one, other, status, target, on_disk)
                 if created:
                     with self._source.directory(source) as one, self._target.directory(target) as other:
                         self._adopt_open(other, status, xattrs_of(one))
@@ -132,17 +112,42 @@ class Copier:
                 self._single = self._tar
                 self._copy_file(here, name, there, new_name, status, target, on_disk=False)
 
-    @contextlib.contextmanager
-    def _told(self, target: str, status: os.stat_result, created: bool, source: int, directory: int) -> Iterator[None]:
+    def _listed(self, path: str, source: int, target: str) -> ListedTree | None:
+        """All that is in a directory, if it can be copied without a look at it."""
+        told = self._source.told
+        chosen = self._include is not None or self._exclude is not None
+        if told is None or chosen or self._hands_on or (self._tar is not None and self._tar.is_elsewhere):
+            return None
+        found = told.below(path)
+        if found is None:
+            return None
+        look = self._look
+        seen, former = None if look.is_same else look.seen, told.tar(look.key(target)) or b""
+        return list_tree(found, Wanted(target, seen, lambda link: os.readlink(link, dir_fd=source), former))
+
+    def _copy_listed(self, listed: ListedTree, source: int, target: int, names: tuple[str, str]) -> None:
+        """From and to open directories with these names."""
+
+        def copy(tar: int, begin: int) -> int:
+            listed.copy(source, target, tar, begin)
+            return listed.size
+
+        def packed(begin: int, blob: str) -> None:
+            if self._source.told is not None:
+                self._source.told.remember(names[0], listed.places(begin), self._look.key(names[1]), blob)
+
+        if self._tar is None:
+            copy(-1, 0)
+        else:
+            self._tar.listed_tree(copy, packed)
+        if self.size is not None:
+            self.size += listed.bytes
+
+    def _told(self, target: str, source: int) -> contextlib.AbstractContextManager[None]:
         """The content of a directory is copied within this block."""
         if self._tar is None:
-            yield
-            return
-        # One of a layer below becomes one of this layer now, and not with the first file in it.
-        os.utime(directory, ns=self._look.times_of(status))
-        self._tar.top(target, self._foreseen(status) if created else None, source)
-        with self._tar.tree(target, source, self._foreseen):
-            yield
+            return contextlib.nullcontext()
+        return self._tar.tree(target, source, self._foreseen)
 
     def _foreseen(self, status: os.stat_result) -> os.stat_result:
         """What the copy of such a file will look like."""

@@ -89,6 +89,18 @@ class HashedFile:
         if self._hashing is not None:
             self._hashing.result()
 
+    def follow(self, size: int) -> None:
+        """Others have written the next `size` bytes behind what was flushed."""
+        end = self.size + size
+        begin_writing(self._file.fileno(), self.size, size)
+        while self.size < end:
+            piece = os.pread(self._file.fileno(), min(BUFFER, end - self.size), self.size)
+            if not piece:
+                raise OSError("a tar was not written to its end")
+            self.hash.update(piece)
+            self.size += len(piece)
+        self._begun = self._file.seek(self.size)
+
     @property
     def begun(self) -> bytes | None:
         """All that was written, as long as that is little."""

@@ -20,7 +20,7 @@ def copy_data(source: int, target: int, status: os.stat_result) -> None:
             os.write(target, data)
         return
     if not is_sparse(status):
-        _copy_range(source, target, 0, size)
+        copy_range(source, target, 0, size)
         return
     os.ftruncate(target, size)
     at = 0
@@ -32,7 +32,7 @@ def copy_data(source: int, target: int, status: os.stat_result) -> None:
                 return  # nothing but a hole is left
             raise
         end = os.lseek(source, start, os.SEEK_HOLE)
-        _copy_range(source, target, start, end)
+        copy_range(source, target, start, end)
         at = end
 
 
@@ -41,7 +41,8 @@ def is_sparse(status: os.stat_result) -> bool:
     return status.st_blocks * _BLOCK < status.st_size
 
 
-def _copy_range(source: int, target: int, start: int, end: int) -> None:
+def copy_range(source: int, target: int, start: int, end: int) -> None:
+    """Share these bytes, or have the kernel copy them."""
     at = start
     while at < end:
         try:

@@ -4,6 +4,7 @@ The first file system is worked on, the others are copied from and looked up nam
 """
 
 import errno
+import gc
 import io
 import os
 import stat
@@ -15,12 +16,14 @@ from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile,
 from husk.storage.workers import archive_files, rooted_tree
 from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing
 from husk.storage.workers.caller import Caller
-from husk.storage.workers.copying import Copier, Look
+from husk.storage.workers.copy_look import Look
+from husk.storage.workers.copying import Copier
 from husk.storage.workers.jobs import FilesJob
 from husk.storage.workers.layer_tar import LayerTar
 from husk.storage.workers.parts import Stack
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all
 from husk.storage.workers.stack_views import DISK, show_stacks
+from husk.storage.workers.told_files import ToldFiles, open_told
 
 _DIRECTORY_MODE = 0o755
 _MOST_OF_A_USER_FILE = 10 << 20
@@ -32,6 +35,8 @@ class NotThere(Exception):
 
 
 def main(job: FilesJob, caller: Caller) -> None:
+    # Of what is made here little is garbage, and the process ends with its job.
+    gc.disable()
     with open(0, "rb", closefd=False) as actions:
         wanted = msgspec.msgpack.decode(actions.read(), type=list[FileAction])
     caller.answer(carry_out(job, wanted))
@@ -42,8 +47,12 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
         if any(isinstance(action.action, Copy) and action.action.unpack for action in actions):
             archive_files.import_decompressors()
         tar = LayerTar(io.FileIO(job.blob, "r+"), job.lead) if job.blob else None
+        # Opened while they can still be found.
+        told = [open_told(stack.table, job.blobs) for stack in job.stacks]
         show_stacks(job.root, job.empty, job.stacks, common=job.common)
-        trees = [_tree(number, stack, job) for number, stack in enumerate(job.stacks)]
+        trees = [
+            _tree(number, stack, files, job) for number, (stack, files) in enumerate(zip(job.stacks, told, strict=True))
+        ]
         done = Actions(trees, tar)
         for action in actions:
             done.carry_out(action)
@@ -58,10 +67,10 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
         return describe_fault(error)
 
 
-def _tree(number: int, stack: Stack, job: FilesJob) -> RootedTree:
+def _tree(number: int, stack: Stack, told: ToldFiles | None, job: FilesJob) -> RootedTree:
     """What is worked on is seen through overlayfs, unless there is nothing below it."""
     if not job.common or not stack.upper:
-        return RootedTree(f"/{number}")
+        return RootedTree(f"/{number}", told=told)
     upper = f"/{DISK}/{os.path.basename(stack.upper)}"
     return RootedTree(upper if stack.lower == [job.empty] else f"/{number}", upper)
 

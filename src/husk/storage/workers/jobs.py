@@ -71,7 +71,8 @@ class FilesJob(Message, frozen=True, tag="files"):
 
     Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files,
     `common` the one that all those of stacks are in: what is new is put there. `blob` is for its tar (`layer_tar`).
-    If it begins with `lead`, somebody else writes it: then its headers are told instead.
+    If it begins with `lead`, somebody else writes it: then its headers are told instead. `blobs` is the directory of
+    all blobs, where tars of former copies are.
     """
 
     root: str
@@ -80,6 +81,7 @@ class FilesJob(Message, frozen=True, tag="files"):
     common: str = ""
     blob: str = ""
     lead: bytes | None = None
+    blobs: str = ""
 
 
 DigestForm: TypeAlias = Literal["", "portable", "older"]

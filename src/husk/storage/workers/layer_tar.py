@@ -54,6 +54,7 @@ class LayerTar:
         self._above: list[tuple[str, os.stat_result]] = []
         self._foreseen: os.stat_result | None = None
         self._written: Blob | None = None
+        self._packed: Callable[[str], None] = lambda digest: None
 
     def begin(self, on_disk: int | None) -> None:
         """`on_disk` is the open directory that the layer's files are in."""
@@ -76,7 +77,9 @@ class LayerTar:
                 self.heads = ""
             if self._members is None or self.heads:
                 return None
-            return self._written or out.end_tar()
+            blob = self._written or out.end_tar()
+            self._packed(blob.digest)
+            return blob
 
     # --- directories -------------------------------------------------------------------------------------------------
 
@@ -127,6 +130,24 @@ class LayerTar:
                 self._written = msgspec.json.decode(answer, type=Blob)
             else:
                 self.give_up()
+
+    def listed_tree(self, copy: Callable[[int, int], int], packed: Callable[[int, str], None]) -> None:
+        """The same by one who writes the tar, too: to an open file, from a place on. He tells how much it was.
+
+        If the tar becomes a blob, `packed` is told where in it his part begins, and its digest.
+        """
+        if self._members is None:
+            copy(-1, 0)
+            return
+        self._out.flush()
+        begin = self._out.size
+        self._out.follow(copy(self._file.fileno(), begin))
+        self._packed = lambda digest: packed(begin, digest)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Does somebody else write the tar of a directory, if it begins as this one has?"""
+        return self._lead_elsewhere is not None
 
     def check_directory(self, directory: int) -> None:
         """One that is not in a new directory: if it is more than a plain one, because of a layer below, give up."""

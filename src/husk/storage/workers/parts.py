@@ -21,13 +21,15 @@ class Bind(Message, frozen=True):
 class Stack(Message, frozen=True):
     """A file system of a build: the directories of an overlay, topmost first. Without `upper` it is read alone.
 
-    A `plain` one is a single directory that looks the same without overlayfs: no whiteouts, no attributes of it.
+    A `plain` one is a single directory that looks the same without overlayfs: no whiteouts, no attributes of it. If
+    it came by a sync, its `table` tells of its files.
     """
 
     lower: list[str]
     upper: str = ""
     work: str = ""
     plain: bool = False
+    table: str = ""
 
 
 class Blob(Message, frozen=True):

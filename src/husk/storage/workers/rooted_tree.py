@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from husk.globs import BadPattern, has_wildcards, name_pattern
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
+from husk.storage.workers.told_files import ToldFiles
 
 Owner = tuple[int, int]
 
@@ -23,9 +24,13 @@ class ActionFailed(Exception):
 
 
 class RootedTree:
-    """`on_disk` is where what is new in this file system is, past overlayfs; None if that is not known."""
+    """`on_disk` is where what is new in this file system is, past overlayfs; None if that is not known.
 
-    def __init__(self, path: str, on_disk: str = "") -> None:
+    So is `told`, of one that came by a sync.
+    """
+
+    def __init__(self, path: str, on_disk: str = "", told: ToldFiles | None = None) -> None:
+        self.told = told
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.on_disk = os.open(on_disk, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if on_disk else None
 

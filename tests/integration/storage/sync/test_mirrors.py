@@ -10,7 +10,7 @@ from husk.storage.sync import packets
 from husk.storage.sync.exchange import exchange
 from husk.storage.sync.mirrors import Mirrors
 from husk.storage.sync.packets import Stat
-from husk.storage.sync.table import read_table
+from husk.storage.sync_table import read_table
 from husk.storage.workers.jobs import SendJob
 from husk.storage.workers.nursery import Nursery
 from tests.integration.storage.sync.test_workers import channel

@@ -12,7 +12,7 @@ from husk.storage.sync import packets
 from husk.storage.sync.packets import MODE_DIRECTORY, MODE_SYMLINK, Stat, SyncError
 from husk.storage.sync.receiver import Receiver, look_of
 from husk.storage.sync.sender import Sender
-from husk.storage.sync.table import Table
+from husk.storage.sync_table import Table
 
 
 class Memory:

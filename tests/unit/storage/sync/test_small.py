@@ -8,7 +8,7 @@ from husk.errors import InvalidParameter
 from husk.storage.sync import packets
 from husk.storage.sync.packets import MODE_DIRECTORY, MODE_SYMLINK, Stat, SyncError
 from husk.storage.sync.small import SmallTree, is_small, receive_small
-from husk.storage.sync.table import read_looks, read_table
+from husk.storage.sync_table import read_looks, read_table
 from husk.storage.workers.answers import Received
 from husk.storage.workers.jobs import ReceiveJob
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from husk.globs import Patterns
-from husk.storage.workers.copying import Copier, Look
+from husk.storage.workers.copy_look import Look
+from husk.storage.workers.copying import Copier
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
 
 

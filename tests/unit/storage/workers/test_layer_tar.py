@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from husk.storage.workers import layer_tar
-from husk.storage.workers.copying import Copier, Look
+from husk.storage.workers.copy_look import Look
+from husk.storage.workers.copying import Copier
 from husk.storage.workers.diff_blob import write_blob
 from husk.storage.workers.layer_tar import LayerTar, foresee
 from husk.storage.workers.parts import Blob
