@@ -42,6 +42,7 @@ WITH_LEADER = {"hasleader": ["true"]}
 _PASSING = (UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, INTERNAL, UNKNOWN)
 # It was told before anything was done.
 _NOT_DONE = ("etcdserver: no leader", "etcdserver: not capable")
+_CLOSED = "the cluster store is closed"
 # Calls that change nothing, heard or not.
 _READS = (RANGE, MEMBER_LIST)
 
@@ -120,13 +121,17 @@ class Channel:
         """To the member that answered last, or the first of the others that takes one."""
         async with self._connecting:
             if self._closed:
-                raise StoreUnavailable("the cluster store is closed")
+                raise StoreUnavailable(_CLOSED)
             if self._connection is not None and not self._connection.closed:
                 return self._connection
             for _ in range(len(self._endpoints)):
                 try:
-                    self._connection = await self._connect(self._endpoints[0])
-                    return self._connection
+                    made = await self._connect(self._endpoints[0])
+                    if self._closed:  # meanwhile
+                        await made.close()
+                        raise StoreUnavailable(_CLOSED)
+                    self._connection = made
+                    return made
                 except (OSError, GrpcError) as error:
                     self._note(plainly(error))
             raise self.unavailable(False)

@@ -1,6 +1,7 @@
 """How this manager reads logs that it cannot reach itself: managers that may, in the order in which they are asked."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.port import logs
@@ -23,8 +24,9 @@ def open_broker(
     assignments: LocalAssignments,
 ) -> LogBroker:
     async def ask(endpoint: Endpoint, asked: Asked) -> AsyncGenerator[bytes]:
-        async for piece in logs.read(endpoint, await certificates.identity(), encoded(asked)):
-            yield piece
+        async with aclosing(logs.read(endpoint, await certificates.identity(), encoded(asked))) as pieces:
+            async for piece in pieces:
+                yield piece
 
     def others(asked: Asked) -> Iterator[AsyncGenerator[bytes]]:
         for node in askable(asked.node, nodes, cluster.node_id):

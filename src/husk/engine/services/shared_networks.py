@@ -6,6 +6,7 @@ an address gives it back; those of a node that is gone are given back by the man
 """
 
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_address, ip_network
@@ -24,6 +25,8 @@ from husk.engine.services.records import ATTEMPTS, SwarmRecords
 from husk.errors import Conflict, Forbidden, NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.ipam import edges, mac_address, special
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 NETWORK, ADDRESS, NODE = "overlay", "address", "node"
@@ -45,6 +48,8 @@ class SharedNetworks:
         # By node and key.
         self._of_nodes: dict[str, dict[str, Place]] = {}
         self._versions: dict[tuple[str, str], int] = {}
+        # (kind, key) of what a newer release has written in words of its own: such an address is somebody's, too.
+        self._unread: set[tuple[str, str]] = set()
         # How often anything has changed.
         self.changes = 0
         # What is being taken here, and has no interface yet.
@@ -141,8 +146,10 @@ class SharedNetworks:
         """End a network for all hosts; nothing of it is changed by a host that is in no swarm."""
         if not self._cluster.active or network.id not in self.networks:
             return
-        if others := [place for place in self.of(network) if place.kind == "endpoint"]:
-            users = ", ".join(f'name:"{place.names[0] if place.names else ""}"' for place in others)
+        others = [place.names[0] if place.names else "" for place in self.of(network) if place.kind == "endpoint"]
+        others += [key for kind, key in sorted(self._unread) if kind == ADDRESS and key.startswith(f"{network.id}/")]
+        if others:
+            users = ", ".join(f'name:"{name}"' for name in others)
             raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
         version = self._versions[NETWORK, network.id]
         steps = [Delete(ADDRESS, place.key) for place in self.of(network)]
@@ -251,7 +258,8 @@ class SharedNetworks:
     def _is_taken(self, network: Network, address: str) -> bool:
         return (
             address in self.places.get(network.id, {})
-            or key_of(network.id, address) in self.underway
+            or (key := key_of(network.id, address)) in self.underway
+            or (ADDRESS, key) in self._unread
             or address in (network.gateway, network.gateway6)
             or address in network.aux_addresses.values()
             or address in network.aux_addresses6.values()
@@ -282,7 +290,7 @@ class SharedNetworks:
         changed = False
         if news.all:
             told = {record.name for record in news.records}
-            for kind, key in [name for name in self._versions if name not in told]:
+            for kind, key in [name for name in (*self._versions, *self._unread) if name not in told]:
                 changed |= self._drop(kind, key, news.revision)
         for record in news.records:
             changed |= self._take(record.kind, record.key, record)
@@ -302,8 +310,12 @@ class SharedNetworks:
                 self._keep_network(key, msgspec.json.decode(record.body, type=Network), record.version)
             else:
                 self._keep_place(key, msgspec.json.decode(record.body, type=Place), record.version)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            if (kind, key) not in self._unread:
+                log.warning("%s %s cannot be read here, and stays as it is: %s", kind, key, error)
+            self._unread.add((kind, key))
             return False
+        self._unread.discard((kind, key))
         return True
 
     def _keep_network(self, key: str, network: Network, version: int) -> None:
@@ -323,6 +335,7 @@ class SharedNetworks:
 
     def _drop(self, kind: str, key: str, revision: int) -> bool:
         """It was removed with this revision; one that was made after that stays."""
+        self._unread.discard((kind, key))
         known = self._versions.get((kind, key))
         if known is None or known > revision:
             return False

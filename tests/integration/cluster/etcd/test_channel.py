@@ -1,14 +1,17 @@
 """Who cannot reach etcd is told why: nobody there, wrong certificates, no certificate at all."""
 
+import asyncio
 import os
 import signal
 import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
+from husk.cluster.etcd import channel
 from husk.cluster.etcd.address import Certificates
 from husk.cluster.etcd.channel import refusal
 from husk.cluster.etcd.store import EtcdStore
@@ -19,6 +22,7 @@ from husk.rpc.grpc.status import GrpcError
 from tests.support.certificates import Authority, Pair
 from tests.support.etcd import Etcd
 from tests.support.store_contract import body
+from tests.support.waiting import soon
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,25 @@ async def test_somebody_is_there_who_never_answers():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         told = await why(f"etcd://127.0.0.1:{silent.getsockname()[1]}")
     assert "no answer in time" in told
+
+
+async def test_a_connection_that_is_made_while_the_store_is_closed_is_closed(monkeypatch: pytest.MonkeyPatch):
+    asked, go_on, made = asyncio.Event(), asyncio.Event(), AsyncMock()
+
+    async def slowly(*_: object) -> object:
+        asked.set()
+        await go_on.wait()
+        return made
+
+    monkeypatch.setattr(channel, "connect", slowly)
+    store = EtcdStore.open("etcd://192.0.2.1")
+    asking = soon(store.get("a", "b"))
+    await asked.wait()
+    await store.close()
+    go_on.set()
+    with pytest.raises(StoreUnavailable, match="is closed"):
+        await asking
+    made.close.assert_awaited_once()
 
 
 async def test_an_authority_that_we_do_not_know(etcd: Etcd, tmp_path: Path):

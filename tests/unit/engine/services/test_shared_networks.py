@@ -7,7 +7,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from husk.cluster.records import News
+from husk.cluster.records import Delete, News, Put
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant
 from husk.engine.services.embedded import EmbeddedStore
@@ -94,6 +94,37 @@ async def test_an_address_that_was_asked_for(managers: tuple[Manager, Manager]) 
             await manager.networks.take(lan(), WEB, EndpointOptions(address="10.0.9.5"))
     with pytest.raises(Forbidden):
         await one.networks.take(lan(), WEB, EndpointOptions(address="10.0.9.1"))
+
+
+async def test_an_address_that_a_newer_release_has_taken_in_words_of_its_own_is_taken(
+    managers: tuple[Manager, Manager], caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = managers
+    await one.networks.add(lan())
+    await two.hear()
+    (place,) = await one.networks.take(lan(), WEB)
+    newer = msgspec.json.encode(place).replace(b'"endpoint"', b'"tunnel"')
+    one.networks.underway.clear()
+    await one.networks.give_back([place])
+    await one.store.commit(Put("address", place.key, newer))
+    # One hears of it when it tries to take it, the other before.
+    await two.hear()
+    for manager in managers:
+        assert (await manager.networks.take(lan(), WEB))[0].address != place.address
+        with pytest.raises(Forbidden, match="Address already in use"):
+            await manager.networks.take(lan(), WEB, EndpointOptions(address=place.address))
+        manager.networks.underway.clear()
+        await manager.networks.give_back(list(manager.networks.of(lan())))
+        await manager.hear()
+        with pytest.raises(Forbidden, match="has active endpoints"):
+            await manager.networks.removing(lan())
+    assert len([told for told in caplog.messages if "cannot be read" in told]) == 2, "once by each"
+    await one.store.commit(Delete("address", place.key))
+    for manager in managers:
+        await manager.hear()
+        taken = await manager.networks.take(lan(), WEB, EndpointOptions(address=place.address))
+        await manager.networks.give_back(taken)
+    await one.networks.removing(lan())
 
 
 async def test_both_versions_of_ip_come_together(managers: tuple[Manager, Manager]) -> None:
