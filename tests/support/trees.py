@@ -13,6 +13,19 @@ from husk.storage.trees import Trees
 from tests.support.layers import Store
 
 
+def deepen(top: Path, levels: int = 2500, bottom: str = "") -> None:
+    """Directories in one another, more than a path can name; in the last one an empty file `bottom`, if it is given."""
+    fd = os.open(top, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    if bottom:
+        os.close(os.open(bottom, os.O_CREAT, dir_fd=fd))
+    os.close(fd)
+
+
 class Forest:
     """A store of diffs, with a way to make stacks of them and to look at what they show."""
 

@@ -16,6 +16,7 @@ from husk.storage.layers.recover import recover
 from husk.storage.layers.store import Layer
 from husk.storage.workspaces import Workspace
 from tests.support.layers import Store, directory, make_tar, member
+from tests.support.trees import deepen
 
 
 @pytest.fixture
@@ -270,13 +271,7 @@ async def test_a_tree_of_2500_levels_and_odd_files_is_packed(store: Store):
     async with store.diffs.workspace("") as space:
         os.mkfifo(space.upper / "fifo")
         (space.upper / "out").symlink_to("/etc/passwd")
-        fd = os.open(space.upper, os.O_RDONLY)
-        for _ in range(2500):
-            os.mkdir("d", dir_fd=fd)
-            below = os.open("d", os.O_RDONLY, dir_fd=fd)
-            os.close(fd)
-            fd = below
-        os.close(fd)
+        deepen(space.upper)
         element = await space.keep()
     [layer] = await store.diffs.layers(element)
     with tarfile.open(store.blobs.path(layer.blob)) as archive:

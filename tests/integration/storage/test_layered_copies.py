@@ -9,7 +9,7 @@ import pytest
 from husk.storage.diff_packing import pack
 from husk.storage.file_actions import Copy, FileAction, Remove
 from tests.support.layers import Store
-from tests.support.trees import Forest, copy, do
+from tests.support.trees import Forest, copy, deepen, do
 
 
 @pytest.fixture
@@ -88,16 +88,7 @@ async def test_what_is_not_simple_is_not_told(forest: Forest):
 
 
 async def test_a_tree_of_2500_levels_is_left_to_those_who_pack(forest: Forest):
-    def deep(root: Path) -> None:
-        fd = os.open(root, os.O_RDONLY)
-        for _ in range(2500):
-            os.mkdir("d", dir_fd=fd)
-            below = os.open("d", os.O_RDONLY, dir_fd=fd)
-            os.close(fd)
-            fd = below
-        os.close(fd)
-
-    told, _ = await told_and_packed(forest, copy("/", "/x/"), "", await forest.plant(deep))
+    told, _ = await told_and_packed(forest, copy("/", "/x/"), "", await forest.plant(deepen))
     assert told == set()
     await forest.diffs.remove(forest.diffs.all())
     await forest.store.emptied()

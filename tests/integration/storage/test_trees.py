@@ -17,7 +17,7 @@ from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.storage.file_actions import FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.tasks import Tasks
 from tests.support.layers import Store
-from tests.support.trees import Action, Forest, copy, do
+from tests.support.trees import Action, Forest, copy, deepen, do
 from tests.support.workers import workers_of
 
 
@@ -292,17 +292,7 @@ async def test_a_failure_later_on_leaves_nothing(forest: Forest):
 
 
 async def test_a_tree_of_2500_levels_is_copied(forest: Forest):
-    def fill(root: Path) -> None:
-        fd = os.open(root, os.O_RDONLY)
-        for _ in range(2500):
-            os.mkdir("d", dir_fd=fd)
-            below = os.open("d", os.O_RDONLY, dir_fd=fd)
-            os.close(fd)
-            fd = below
-        os.close(os.open("bottom", os.O_CREAT, dir_fd=fd))
-        os.close(fd)
-
-    source = await forest.plant(fill)
+    source = await forest.plant(lambda root: deepen(root, bottom="bottom"))
     stack = await do(forest, copy("/", "/x"), "", source)
     [layer] = await forest.diffs.layers(stack)
     with tarfile.open(fileobj=io.BytesIO(await forest.store.blobs.read(layer.blob))) as archive:

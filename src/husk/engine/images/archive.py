@@ -100,6 +100,7 @@ def read_archive(
 
 
 def path_of(digest: str) -> str:
+    """Where an archive has a blob; `digest_at` tells it back."""
     return _BLOBS + references.validate_digest(digest).removeprefix("sha256:")
 
 

@@ -9,12 +9,12 @@ several platforms is there with all that are here; Docker's own part can tell of
 """
 
 import asyncio
-import tarfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 import msgspec
 
+from husk.engine.images.archive import path_of
 from husk.engine.images.catalog import Found
 from husk.engine.images.content import ImageContent, IndexContent, content_of, held_by, index_content, member_content
 from husk.engine.images.index import ImageIndex, choose_image
@@ -29,8 +29,8 @@ from husk.registry.reference import Reference
 from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
 from husk.storage.tar.entry import padding
+from husk.storage.tar.header import root_file_header
 
-_BLOBS = "blobs/sha256/"
 _END = bytes(1024)
 
 
@@ -87,9 +87,9 @@ class Saver:
             for each in wanted:
                 await self._describe(each, with_index, documents)
             for name, body in documents.all().items():
-                yield _header(name, len(body)) + body + _padding(len(body))
+                yield root_file_header(name, len(body)) + body + _padding(len(body))
             for blob, size in documents.layers.items():
-                yield _header(_path(blob), size)
+                yield root_file_header(path_of(blob), size)
                 async with aclosing(read_pieces(self._store.blobs.path(blob))) as pieces:
                     async for piece in pieces:
                         yield piece
@@ -190,7 +190,7 @@ class _Documents:
         ]
 
     def _put(self, body: bytes) -> None:
-        self._blobs[_path(references.digest_of(body))] = body
+        self._blobs[path_of(references.digest_of(body))] = body
 
     def _add_content(self, content: ImageContent, manifest: bytes) -> None:
         self._put(manifest)
@@ -211,9 +211,9 @@ class _Documents:
         layers: list[Layer] = content.layers
         self._docker.append(
             {
-                "Config": _path(content.image.id),
+                "Config": path_of(content.image.id),
                 "RepoTags": [name.familiar for name in names] or None,
-                "Layers": [_path(layer.blob) for layer in layers],
+                "Layers": [path_of(layer.blob) for layer in layers],
             }
         )
         self._images.append(content.image)
@@ -230,16 +230,6 @@ def _platform(image: Image) -> dict[str, str]:
 
 def _annotations(name: Reference) -> dict[str, str]:
     return {"io.containerd.image.name": str(name), "org.opencontainers.image.ref.name": name.tag}
-
-
-def _path(digest: str) -> str:
-    return _BLOBS + digest.removeprefix("sha256:")
-
-
-def _header(name: str, size: int) -> bytes:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = size, 0o644
-    return entry.tobuf(tarfile.GNU_FORMAT)
 
 
 def _padding(size: int) -> bytes:

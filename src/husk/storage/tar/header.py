@@ -115,6 +115,13 @@ def file_header(name: str, mode: int, uid: int, gid: int, size: int, mtime: int)
     return _block(name, mode, uid, gid, size, mtime, b"0", b"")
 
 
+def root_file_header(name: str, size: int) -> bytes:
+    """A plain file of root's, of any size, and of no time: as archives of images have them."""
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o644
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
 def _block(name: str, mode: int, uid: int, gid: int, size: int, mtime: int, kind: bytes, link: bytes) -> bytes:
     block = _PLAIN_HEADER.pack(
         name.encode(), _octal(mode & 0o7777), _octal(uid), _octal(gid), b"%011o" % size, b"%011o" % mtime,

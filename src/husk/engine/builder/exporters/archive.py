@@ -7,7 +7,6 @@
 With `tar=false` the client has a directory of this form, and gets the blobs that it has not.
 """
 
-import tarfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
@@ -24,6 +23,7 @@ from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.results import Result
 from husk.engine.builder.sessions import ContentStore
+from husk.engine.images.archive import path_of
 from husk.engine.model.clock import now_ns, shortest_rfc3339
 from husk.errors import InvalidParameter
 from husk.registry.manifest import OCI_INDEX, Descriptor
@@ -31,8 +31,8 @@ from husk.registry.reference import Reference
 from husk.storage.blobs import BlobStore
 from husk.storage.sources import read_pieces
 from husk.storage.tar.entry import padding
+from husk.storage.tar.header import root_file_header
 
-_BLOBS = "blobs/sha256/"
 _END = bytes(1024)
 # How the client calls the directory that an export without an archive goes into.
 _STORE = "export"
@@ -79,11 +79,11 @@ class ArchiveExport:
         documents = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": layout_index(bundle, options)}
         if self._kind == "docker" and bundle.index is None:
             documents["manifest.json"] = docker_manifest(bundle, options.names)
-        documents |= {_path(one.descriptor.digest): one.body for one in (*bundle.manifests, *bundle.small_blobs)}
+        documents |= {path_of(one.descriptor.digest): one.body for one in (*bundle.manifests, *bundle.small_blobs)}
         for name, body in documents.items():
-            yield _header(name, len(body)) + body + bytes(padding(len(body)))
+            yield root_file_header(name, len(body)) + body + bytes(padding(len(body)))
         for layer in bundle.layers:
-            yield _header(_path(layer.digest), layer.size)
+            yield root_file_header(path_of(layer.digest), layer.size)
             async with aclosing(read_pieces(self._blobs.path(layer.digest))) as pieces:
                 async for piece in pieces:
                     yield piece
@@ -106,18 +106,8 @@ def layout_index(bundle: Bundle, options: ExportOptions) -> bytes:
 def docker_manifest(bundle: Bundle, names: Sequence[Reference]) -> bytes:
     (image,) = bundle.images
     listed = {
-        "Config": _path(image.config.descriptor.digest),
+        "Config": path_of(image.config.descriptor.digest),
         "RepoTags": [name.familiar for name in names] or None,
-        "Layers": [_path(layer.digest) for layer in image.described],
+        "Layers": [path_of(layer.digest) for layer in image.described],
     }
     return msgspec.json.encode([listed])
-
-
-def _path(digest: str) -> str:
-    return _BLOBS + digest.removeprefix("sha256:")
-
-
-def _header(name: str, size: int) -> bytes:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = size, 0o644
-    return entry.tobuf(tarfile.GNU_FORMAT)
