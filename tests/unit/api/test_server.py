@@ -13,9 +13,11 @@ from aiohttp import ClientSession
 from msgspec.structs import replace
 
 from husk import errors
+from husk.api.http.limits import Limits
 from husk.api.server import Edge, serve
 from husk.tasks import Tasks
 from tests.unit.api.fake_engine import FakeEngine, container
+from tests.unit.api.http.test_bodies import BAD
 from tests.unit.api.loops import on_both_loops, until
 
 if TYPE_CHECKING:
@@ -176,6 +178,44 @@ async def test_it_listens_for_root_and_the_group_and_leaves_nothing(engine: Fake
         async with aiohttp.ClientSession() as session:
             assert (await session.get(addresses[1].replace("tcp", "http") + "/_ping")).status == 200
     assert not path.exists()
+
+
+SMUGGLED = {
+    **BAD,
+    "an extension without an end": b"5;" + b"a" * 5000,
+    "trailers without an end": b"0\r\n" + b"A: b\r\n" * 9999,
+}
+
+
+@pytest.mark.parametrize("body", SMUGGLED.values(), ids=SMUGGLED.keys())
+async def test_a_body_that_could_be_read_in_two_ways_gets_400_and_the_connection_ends(
+    engine: FakeEngine, tmp_path: Path, body: bytes
+) -> None:
+    path = tmp_path / "husk.sock"
+    async with asyncio.timeout(20), serve(app(engine), [f"unix://{path}"], group=""):
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        head = b"POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n" + body + b"GET /_ping HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 400 ") and answer.count(b"HTTP/1.1 ") == 1
+    assert engine.calls == []
+
+
+async def test_a_document_that_is_too_large_gets_413_and_the_connection_ends(
+    engine: FakeEngine, tmp_path: Path
+) -> None:
+    path = tmp_path / "husk.sock"
+    async with asyncio.timeout(20), serve(app(engine), [f"unix://{path}"], group=""):
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        size = Limits().document_size + 1
+        head = b"POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        writer.write(head + b"Content-Length: %d\r\n\r\n{" % size)
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 413 ") and b"Connection: close\r\n" in answer
+    assert engine.calls == []
 
 
 @on_both_loops

@@ -22,6 +22,18 @@ async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
         assert await silent.closed()
 
 
+@pytest.mark.parametrize(
+    "head", [b"X: " + b"a" * 300 + b"\r\n", b"A: 1\r\n" * 9, b"X: " + b"a" * 300], ids=["size", "lines", "no end"]
+)
+async def test_a_head_that_is_too_large(tmp_path: Path, head: bytes) -> None:
+    limits = Limits(head_size=200, head_lines=8)
+    async with serving(at_once, tmp_path, limits) as connect, connect() as client:
+        client.send(GET % 1 + b"GET /2 HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n" + GET % 3)
+        assert await client.answer() == (200, b"/1")
+        assert (await client.answer())[0] == 431
+        assert await client.closed()
+
+
 async def test_a_client_that_idles_too_long(tmp_path: Path) -> None:
     async with serving(at_once, tmp_path, Limits(idle_time=0.5)) as connect, connect() as client:
         client.send(GET % 1)
