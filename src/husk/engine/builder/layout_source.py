@@ -5,7 +5,6 @@ blob, and becomes an image of ours without a name, as `docker load` would make i
 """
 
 import hashlib
-import tarfile
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -23,6 +22,8 @@ from husk.engine.model.image import Image
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import ImageManifest, Index, Platform, choose_platform, host_platform, parse_manifest
 from husk.registry.reference import validate_digest
+from husk.storage.tar.entry import BLOCK, padding
+from husk.storage.tar.header import root_file_header
 
 _LARGEST_DOCUMENT = 4 << 20
 _MOST_INDEXES = 3
@@ -148,7 +149,7 @@ async def _archive(content: ContentStore, documents: _Documents, watcher: Watche
     yield _file(_path(documents.digest), documents.body)
     yield _file(_path(documents.manifest.config.digest), documents.config)
     for layer in {layer.digest: layer for layer in documents.manifest.layers}.values():
-        yield _header(_path(layer.digest), layer.size)
+        yield root_file_header(_path(layer.digest), layer.size)
         received = 0
         async for chunk in content.read(layer.digest):
             received += len(chunk)
@@ -159,19 +160,13 @@ async def _archive(content: ContentStore, documents: _Documents, watcher: Watche
         if received != layer.size:
             raise InvalidParameter(f"the client's {layer.digest} does not have {layer.size} bytes")
         watcher.status(Status(id=layer.digest, current=received, total=layer.size, done=True))
-        yield bytes(-received % tarfile.BLOCKSIZE)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+        yield bytes(padding(received))
+    yield bytes(2 * BLOCK)
 
 
 def _path(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 
-def _header(name: str, size: int) -> bytes:
-    member = tarfile.TarInfo(name)
-    member.size = size
-    return member.tobuf(tarfile.PAX_FORMAT)
-
-
 def _file(name: str, data: bytes) -> bytes:
-    return _header(name, len(data)) + data + bytes(-len(data) % tarfile.BLOCKSIZE)
+    return root_file_header(name, len(data)) + data + bytes(padding(len(data)))
