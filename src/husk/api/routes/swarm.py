@@ -49,8 +49,8 @@ async def init(call: Call) -> Answer:
     listen = await addresses.listening(request.listen_addr) if request.listen_addr else None
     services = call.engine.services
     cluster = services.cluster
-    if request.force_new_cluster and services.enrolment.council.here:
-        await services.enrolment.start_over()
+    if request.force_new_cluster and services.enrolment.tenure.council.here:
+        await services.enrolment.tenure.start_over()
         return call.json(cluster.node_id)
     if request.force_new_cluster and cluster.active:
         # A swarm of this one node is what it is already.

@@ -22,15 +22,15 @@ nodes), `scheduler`, `task_index` (tasks by service and node), `changes`, `recon
 node may know and say), `dispatcher` with `dispatcher_desk` (its calls), `assignment_messages` with `mixed_releases`
 (what is not known here costs one entry), `remote_assignments` (a worker's end), `heartbeats` and `liveness` (which
 nodes live), `workers` (a manager's side of them), `worker` (this host as one), `joining` (how it asks to be one),
-`enrolment` (its place in a swarm, and how it gets another), `council` (the etcd that managers run), `attending` (what a
-manager does when records of managers change), `moving` (from one store to another), `backups` with `backup_file` and
-`restored` (pure), `network_sharing`, `agent`, `runner` (work on single tasks that takes time), `containers` (task →
-container configuration), `endpoints` (virtual addresses, names, published ports), `objects` (secrets and configs,
-sealed), `delivery` (those as files in tasks), `networks` (ingress, who needs which), `shared_networks` (networks and
-addresses that hosts share), `overlay_feed` (what a host is told of the others), `network_services` (what a network
-tells of services), `credentials` (for images), `followers` (who waits for new tasks), `elsewhere` (logs of other
-nodes), `expand` with `gotemplate` and `gofunctions` (templates), `ids`, `settings`, `privileges`, `validate`,
-`defaults`, `service` (what the edge calls), `parts` (how they are put together).
+`enrolment` (its place in a swarm, and how it gets another), `tenure` (as a manager), `council` (the etcd that managers
+run), `attending` (what a manager does when records of managers change), `moving` (from one store to another), `backups`
+with `backup_file` and `restored` (pure), `network_sharing`, `agent`, `runner` (work on single tasks that takes time),
+`containers` (task → container configuration), `endpoints` (virtual addresses, names, published ports), `objects`
+(secrets and configs, sealed), `delivery` (those as files in tasks), `networks` (ingress, who needs which),
+`shared_networks` (networks and addresses that hosts share), `overlay_feed` (what a host is told of the others),
+`network_services` (what a network tells of services), `credentials` (for images), `followers` (who waits for new
+tasks), `elsewhere` (logs of other nodes), `expand` with `gotemplate` and `gofunctions` (templates), `ids`, `settings`,
+`privileges`, `validate`, `defaults`, `service` (what the edge calls), `parts` (how they are put together).
 
 Who may touch what: this is the highest room. It makes and removes containers through `containers.service` as a client
 would, and nothing below knows that services exist.

@@ -184,7 +184,7 @@ class Backups:
         await write(self._store.store, records)
         there = await everything(self._store.store)
         self._store.take_in(there)
-        self._enrolment.share_networks(there)
+        self._enrolment.tenure.share_networks(there)
 
     async def _undo(self, swarm: str, records: Iterable[Put] = ()) -> bool:
         """Leave nothing of what was restored. Whether others have made a swarm in the store meanwhile."""
@@ -196,7 +196,7 @@ class Backups:
             log.error("what was restored cannot be removed before the next start: %s", error.message)
             return False
         self._store.take_in(there)
-        self._enrolment.share_networks(None)
+        self._enrolment.tenure.share_networks(None)
         await self._certificates.forget()
         await self._cluster.part()
         return theirs

@@ -78,7 +78,7 @@ async def open_services(
         parts.start()
         await parts.services.open()
 
-    await parts.services.enrolment.council.open()
+    await parts.services.enrolment.tenure.council.open()
     if parts.shared is None:
         await begin()
     else:
@@ -136,12 +136,12 @@ def _build(
                 "--cluster-store, leave that swarm (docker swarm leave --force), and start it with that again"
             )
         store = SwarmRecords(open_store(where))
-        shared = Shared(store, store.store, lambda *service_ids: enrolment.woken(*service_ids))
+        shared = Shared(store, store.store, lambda *service_ids: enrolment.tenure.woken(*service_ids))
 
     def office() -> "SwarmOffice":
         from husk.engine.services.office import SwarmOffice
 
-        return SwarmOffice(store, cluster, certificates, workers.beat, lambda: enrolment.several())
+        return SwarmOffice(store, cluster, certificates, workers.beat, lambda: enrolment.tenure.several())
 
     def dispatcher() -> "Dispatcher":
         from husk.engine.services.dispatcher import Dispatcher

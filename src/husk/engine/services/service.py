@@ -78,7 +78,7 @@ class Services:
         self.cluster = cluster
         self.backups = backups
         self.enrolment = enrolment
-        enrolment.started = self.started
+        enrolment.tenure.started = self.started
         self._workers = workers
         self._credentials = credentials
         self._changing = enrolment.changing
@@ -100,7 +100,7 @@ class Services:
 
     async def started(self) -> None:
         """The swarm or its node has changed."""
-        self.enrolment.take_part()
+        self.enrolment.tenure.take_part()
         self.gateway.open()
         if self._store.shared or len(self._store.nodes) > 1:
             self._workers.expect()
@@ -187,7 +187,7 @@ class Services:
             if self.cluster.worker is not None:
                 await self.enrolment.leave_others()
                 return
-            own_store = force and self.enrolment.council.here
+            own_store = force and self.enrolment.tenure.council.here
             if own_store and self.cluster.away:
                 await self._leave_unheard()
                 return
@@ -207,7 +207,7 @@ class Services:
         await self._workers.close()
         await self.gateway.close()
         await self._runner.close()
-        await self.enrolment.lay_down(heard=False)
+        await self.enrolment.tenure.lay_down(heard=False)
         failures = await self._runner.remove_all()
         await self.certificates.forget()
         await self.cluster.forget()
@@ -258,7 +258,7 @@ class Services:
             await self.configs.clear()
             await self.networks.clear()
         await self.certificates.forget()
-        await self.enrolment.lay_down()
+        await self.enrolment.tenure.lay_down()
         await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()
@@ -284,7 +284,7 @@ class Services:
         node = self.nodes.find(reference)
         if node.is_manager or node.version != version:
             return version
-        await self.enrolment.several()
+        await self.enrolment.tenure.several()
         return self.nodes.find(node.id).version
 
     async def remove_node(self, reference: str, force: bool) -> None:

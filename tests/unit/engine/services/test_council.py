@@ -92,7 +92,7 @@ async def test_where_the_members_are(room: SwarmRoom) -> None:
 async def test_without_etcd_nothing_is_begun(room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(Unavailable, match="several managers need etcd"):
-        await room.enrolment.several()
+        await room.enrolment.tenure.several()
     assert not room.store.shared and not (tmp_path / "swarm.etcd").exists()
     with pytest.raises(Unavailable, match="no member"):
         await room.council.start_alone()

@@ -15,15 +15,13 @@ from husk.cluster.port.messages import JoinRequest
 from husk.cluster.records import Put
 from husk.cluster.trust import authority
 from husk.cluster.trust.identity import Identity
-from husk.config import ClusterStoreConfig
 from husk.engine.services import enrolment, joining
-from husk.engine.services.cluster import store_of
-from husk.engine.services.enrolment import Noted
 from husk.engine.services.joining import Wish
 from husk.engine.services.node import ManagerStatus, Node, NodeDescription
 from husk.engine.services.office import SwarmOffice
 from husk.engine.services.settings import NodeSpec
-from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership
+from husk.engine.services.swarm import KEY, Membership
+from husk.engine.services.tenure import Noted
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
@@ -31,6 +29,7 @@ from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_moving import swarm
 from tests.unit.engine.services.test_nodes import worker
+from tests.unit.engine.services.test_tenure import FakeShared, placed, with_member
 
 WISH = Wish(["127.0.0.1:9"], "token", "0.0.0.0:2377")
 
@@ -93,7 +92,7 @@ async def test_a_host_that_joins_is_pending_and_in_no_swarm_if_its_client_leaves
             left.set()
             await forgotten.wait()
 
-        monkeypatch.setattr(other.enrolment, "_enter", enter)
+        monkeypatch.setattr(other.enrolment.tenure, "enter", enter)
         monkeypatch.setattr(joining, "withdraw", withdraw)
         trying = soon(other.enrolment.join(WISH))
         await entered.wait()
@@ -114,7 +113,7 @@ async def test_a_host_that_joins_is_pending_and_in_no_swarm_if_its_client_leaves
 async def test_a_swarm_of_which_no_news_came_yet_can_be_joined(tmp_path: Path) -> None:
     with closing(StateStore.open(tmp_path / "other.db")) as state:
         other = SwarmRoom(tmp_path, state, "beta")
-        other.enrolment.shared = FakeShared()  # type: ignore[assignment]
+        other.enrolment.tenure.shared = FakeShared()  # type: ignore[assignment]
         with pytest.raises(Unavailable, match="holds no swarm yet"):
             await other.enrolment.join(WISH)
         await other.store.store.commit(Put("swarm", KEY, msgspec.json.encode(swarm())))
@@ -175,8 +174,8 @@ async def test_a_manager_stays_what_the_swarm_wants(room: SwarmRoom) -> None:
     await room.enrolment._step_down()
     await room.enrolment._rise()
     assert room.cluster.active and room.enrolment.worker is None
-    room.enrolment.take_part()
-    await room.enrolment.lay_down()
+    room.enrolment.tenure.take_part()
+    await room.enrolment.tenure.lay_down()
     assert room.cluster.active and not room.store.shared
 
 
@@ -186,7 +185,7 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
     """What `docker info` goes by, whenever anything waits."""
     await demote(room, monkeypatch)
     own, seen = room.cluster.node_id, list[tuple[bool, object]]()
-    lay_down, enrol = room.enrolment.lay_down, room.cluster.enrol
+    lay_down, enrol = room.enrolment.tenure.lay_down, room.cluster.enrol
 
     def look() -> None:
         standing = room.enrolment.standing()
@@ -203,7 +202,7 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
         await enrol(membership, happened=happened)
         look()
 
-    monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
+    monkeypatch.setattr(room.enrolment.tenure, "lay_down", laid_down)
     monkeypatch.setattr(room.cluster, "enrol", enrolled)
     await room.enrolment._step_down()
     managers = (("", "192.0.2.7:2377"),)
@@ -228,7 +227,7 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
             raise Unavailable("no space left on device")
         await enrol(membership, happened=happened)
 
-    monkeypatch.setattr(room.enrolment, "lay_down", laid_down)
+    monkeypatch.setattr(room.enrolment.tenure, "lay_down", laid_down)
     monkeypatch.setattr(room.cluster, "enrol", enrolled)
     with pytest.raises(Unavailable):
         await room.enrolment._step_down()
@@ -241,42 +240,10 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
     await room.services.close()
 
 
-class FakeShared:
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def take_part(self, node_id: str) -> None:
-        self.told.append("take part")
-
-    async def part(self) -> None:
-        self.told.append("part")
-
-    async def close(self) -> None:
-        self.told.append("close")
-
-
-@pytest.fixture
-async def sharing(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> FakeShared:
-    """This manager has a member of etcd, which it does not ask for anything."""
-    shared = FakeShared()
-
-    async def nobody_left() -> None:
-        """The other managers forget it."""
-
-    monkeypatch.setattr(room.council, "depart", nobody_left)
-    await room.cluster.note_store(room.council.where([Endpoint("192.0.2.1", 2379)]), {})
-    room.enrolment.shared = shared  # type: ignore[assignment]
-    return shared
-
-
-def placed(state: StateStore) -> Membership:
-    """This host's place, as the next daemon would find it."""
-    return state.records(MEMBERSHIP, Membership)[SELF]
-
-
 async def test_a_failure_in_laying_down_is_gone_on_from(
-    room: SwarmRoom, sharing: FakeShared, state: StateStore, monkeypatch: pytest.MonkeyPatch
+    room: SwarmRoom, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sharing = await with_member(room, monkeypatch)
     await demote(room, monkeypatch)
     found, faults = list[tuple[str, str]](), iter([OSError("busy"), None])
 
@@ -291,76 +258,9 @@ async def test_a_failure_in_laying_down_is_gone_on_from(
     await until_async(lambda: room.enrolment.worker is not None, "it works")
     # A daemon that dies meanwhile is a worker when it is back, and misses no file.
     assert found == [("worker", "")] * 2
-    assert sharing.told == ["part", "part", "close"] and room.enrolment.shared is None and not room.store.shared
+    assert sharing.told == ["part", "part", "close"] and room.enrolment.tenure.shared is None and not room.store.shared
     assert room.cluster.between is None and room.cluster.worker is not None and not room.store.nodes
     await room.services.close()
-
-
-@pytest.mark.usefixtures("sharing")
-async def test_who_leaves_asks_for_no_store_after_a_crash(
-    room: SwarmRoom, state: StateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = list[tuple[str, object]]()
-    monkeypatch.setattr(room.council, "_wipe", lambda: found.append((placed(state).store, placed(state).others)))
-    await room.enrolment.lay_down(heard=False)
-    assert found == [("", None)] and store_of(state) is None
-
-
-async def test_records_that_are_moved_stay_where_they_are_if_whoever_asked_leaves(
-    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The new manager's connection breaks when the records are in etcd, and in SQLite no more."""
-    shared, moved, go_on, dropped = FakeShared(), asyncio.Event(), asyncio.Event(), list[str]()
-    where = room.council.where([Endpoint("192.0.2.1", 2379)])
-
-    async def begun() -> ClusterStoreConfig:
-        return where
-
-    async def move(*_: object) -> FakeShared:
-        await room.cluster.note_store(where, {})
-        moved.set()
-        await go_on.wait()
-        return shared
-
-    async def drop() -> None:
-        dropped.append("all")
-
-    monkeypatch.setattr(room.council, "begin", begun)
-    monkeypatch.setattr(room.council, "drop", drop)
-    monkeypatch.setattr(enrolment, "move", move)
-    asking = soon(room.enrolment.several())
-    await moved.wait()
-    asking.cancel()
-    await asyncio.sleep(0)
-    go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    assert dropped == [] and room.enrolment.shared is shared  # type: ignore[comparison-overlap]
-    await room.enrolment.several()
-    assert dropped == []
-
-
-@pytest.mark.parametrize("fails", ["begin", "move"])
-async def test_an_etcd_that_cannot_be_begun_leaves_nothing(
-    room: SwarmRoom, fails: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dropped = list[str]()
-
-    async def failing(*_: object) -> None:
-        raise Unavailable("etcd is not ready")
-
-    async def fine() -> ClusterStoreConfig:
-        return room.council.where([Endpoint("192.0.2.1", 2379)])
-
-    async def drop() -> None:
-        dropped.append("all")
-
-    monkeypatch.setattr(room.council, "begin", failing if fails == "begin" else fine)
-    monkeypatch.setattr(enrolment, "move", failing)
-    monkeypatch.setattr(room.council, "drop", drop)
-    with pytest.raises(Unavailable, match="not ready"):
-        await room.enrolment.several()
-    assert dropped == ["all"] and room.enrolment.shared is None
 
 
 @pytest.mark.usefixtures("joined")
@@ -386,14 +286,14 @@ async def test_a_manager_that_loses_the_store_as_it_joins_has_nothing_of_it(
         async def departed() -> None:
             wiped.append("departed")
 
-        monkeypatch.setattr(other.enrolment, "_enter", enter)
-        monkeypatch.setattr(other.enrolment, "_bring_member", bring)
+        monkeypatch.setattr(other.enrolment.tenure, "enter", enter)
+        monkeypatch.setattr(other.enrolment.tenure, "_bring_member", bring)
         monkeypatch.setattr(other.council, "depart", departed)
         monkeypatch.setattr(other.council, "_wipe", lambda: wiped.append(placed(state).store))
         monkeypatch.setattr(other.store, "refresh", away)
         with pytest.raises(Unavailable, match="majority"):
             await other.enrolment.join(WISH)
-        assert wiped == ["departed", ""] and shared.told == ["part", "close"] and other.enrolment.shared is None
+        assert wiped == ["departed", ""] and shared.told == ["part", "close"] and other.enrolment.tenure.shared is None
         assert not other.cluster.node_id and not list((tmp_path / "other").iterdir())
         await other.services.close()
 

@@ -47,7 +47,9 @@ class PortedRoom(SwarmRoom):
         self.port = Gateway(self.cluster, self.certificates, self._office)
 
     def _office(self) -> SwarmOffice:
-        return SwarmOffice(self.store, self.cluster, self.certificates, self.admitted.append, self.enrolment.several)
+        return SwarmOffice(
+            self.store, self.cluster, self.certificates, self.admitted.append, self.enrolment.tenure.several
+        )
 
     async def init(self) -> None:
         await self.cluster.init(

@@ -125,14 +125,14 @@ async def test_a_move_that_dies_has_the_one_store_or_the_other(
         again = SwarmRoom(tmp_path, state)
         assert again.cluster.active and set(again.store.services) == {"web"}, "SQLite is the store until it is not"
         with contextlib.suppress(SystemFault):
-            await again.services.enrolment.move_to(where)
+            await again.services.enrolment.tenure.move_to(where)
     assert step > 3 and store_of(state) == where
     assert again.store.shared and set(again.store.services) == {"web"} and again.cluster.node.id == room.cluster.node_id
     assert not state.load("service") and not state.load("swarm")
     await until_async(lambda: again.store.leadership.leading, "that it plans")
     await again.store.save(service("new"), checks=again.store.leadership.checks)
     assert await target.get("service", "new") is not None
-    await again.services.enrolment.move_to(where)
+    await again.services.enrolment.tenure.move_to(where)
     await again.services.close()
 
 
@@ -151,8 +151,8 @@ async def test_copies_that_cannot_be_dropped_do_not_undo_a_move(
 
     with monkeypatch.context() as patch:
         patch.setattr(EmbeddedStore, "commit", read_only)
-        await room.services.enrolment.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
-    assert room.enrolment.shared is not None and room.store.shared and store_of(state) is not None
+        await room.services.enrolment.tenure.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+    assert room.enrolment.tenure.shared is not None and room.store.shared and store_of(state) is not None
     assert state.load("swarm"), "the next start drops them"
     await room.services.close()
 
@@ -171,7 +171,7 @@ async def test_what_cannot_be_written_down_is_not_moved(
         patch.setattr(state, "commit", full)
         patch.setattr(target, "commit", super(Fragile, target).commit)
         with pytest.raises(DiskFault):
-            await room.services.enrolment.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+            await room.services.enrolment.tenure.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
     assert store_of(state) is None and not room.store.shared and room.store.leadership.leading
     await room.store.save(service("web"))
     assert "web" in state.load("service")

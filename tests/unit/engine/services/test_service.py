@@ -44,7 +44,7 @@ async def test_a_host_works_for_others_until_it_leaves(
     room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The manager's office admits, over no wire."""
-    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, room.enrolment.several)
+    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, room.enrolment.tenure.several)
     key, asked = authority.new_request()
 
     async def admitted(wish: Wish, description: NodeDescription) -> Joined:
