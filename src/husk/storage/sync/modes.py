@@ -2,6 +2,7 @@
 
 import os
 import stat as modes
+from functools import lru_cache
 
 from husk.storage.sync import packets
 from husk.storage.sync.packets import Stat, SyncError
@@ -9,6 +10,7 @@ from husk.storage.sync.packets import Stat, SyncError
 _WHITEOUT = (0, 0)
 
 
+@lru_cache(maxsize=512)
 def permissions(mode: int) -> int:
     """A mode of Go's in the system's bits, without the kind."""
     bits = mode & 0o777

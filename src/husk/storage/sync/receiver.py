@@ -16,15 +16,13 @@ from husk.storage.file_digest import look_digest
 from husk.storage.own_place import HOLDS_ITSELF
 from husk.storage.sync import packets
 from husk.storage.sync.modes import device, system_mode
-from husk.storage.sync.packets import DATA, ERROR, FIN, HEAD_SIZE, STAT, Stat, SyncError
+from husk.storage.sync.packets import DATA, DATA_BEGINS, ERROR, FIN, HEAD_SIZE, STAT, Stat, SyncError
 from husk.storage.sync_table import NO_LOOK, Brief, Table, pack_brief
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 _LONGEST_PATH = 4096
 # What is no file's name.
 _NO_NAMES = frozenset((b"", b".", b".."))
-# A message from here on is not cut out of what has come: that would be a copy.
-_LARGE = 1 << 14
 # Of all that a client tells of its files; a million files are about a tenth of it.
 _MOST_STATS = 1 << 30
 
@@ -115,7 +113,7 @@ class Receiver:
             if stop > end:
                 break
             position = stop
-            if stop - start < _LARGE or not self._take_data(view[start:stop]):
+            if not data.startswith(DATA_BEGINS, start) or not self._take_data(data, view, start, stop):
                 self._packet(data[start:stop])
         if position < end:
             self._rest = data[position:]
@@ -134,7 +132,8 @@ class Receiver:
             self._rest += data
             return len(data)
         message, self._rest = self._rest + data[:missing], b""
-        self._packet(message[HEAD_SIZE:])
+        if not self._take_data(message, memoryview(message), HEAD_SIZE, len(message)):
+            self._packet(message[HEAD_SIZE:])
         return missing
 
     def finish(self) -> None:
@@ -159,8 +158,6 @@ class Receiver:
         # An unchanged file, the case that must cost nothing; what it was compared with has been looked at before.
         if self._next < len(self._old.messages) and message == self._old.messages[self._next] and not self._stats_ended:
             self._unchanged(message)
-            return
-        if self._take_data(message):
             return
         packet = packets.read_packet(message)
         if packet.kind == DATA:
@@ -258,6 +255,8 @@ class Receiver:
     def _remove_before(self, key: bytes, is_directory: bool) -> bool:
         """Remove what is in the tree before a new path, and under it; True for a directory that stays one."""
         paths, start = self._old.paths, self._next
+        if start == len(paths):
+            return False
         here = start
         while here < len(paths) and paths[here].replace(b"/", b"\0") < key:
             here += 1
@@ -289,11 +288,11 @@ class Receiver:
 
     # --- data --------------------------------------------------------------------------------------------------------
 
-    def _take_data(self, message: bytes | memoryview) -> bool:
+    def _take_data(self, data: bytes, view: memoryview, start: int, stop: int) -> bool:
         """Take a message that is data in the usual form; False if it is another one."""
-        if self._ended or (found := packets.read_data(message)) is None:
+        if self._ended or (found := packets.read_data(data, start, stop)) is None:
             return False
-        self._data(found[0], memoryview(message)[found[1] :])
+        self._data(found[0], view[found[1] : stop])
         return True
 
     def _data(self, number: int, data: memoryview) -> None:

@@ -18,7 +18,7 @@ from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.workers.copy_look import Look
 from husk.storage.workers.file_data import copy_data, copy_xattrs_of_name, set_xattrs, xattrs_of
 from husk.storage.workers.layer_tar import LayerTar, foresee
-from husk.storage.workers.listed_tree import ListedTree, Wanted, list_tree
+from husk.storage.workers.listed_tree import ListedTree, Wanted, is_much, list_tree
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -118,7 +118,7 @@ class Copier:
         chosen = self._include is not None or self._exclude is not None
         if told is None or chosen or self._hands_on or (self._tar is not None and self._tar.is_elsewhere):
             return None
-        found = told.below(path)
+        found = told.below(path) if not path or is_much(source) else None
         if found is None:
             return None
         look = self._look

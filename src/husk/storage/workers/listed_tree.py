@@ -8,6 +8,7 @@ each writes the tar of what it has copied to where that belongs.
 
 import contextlib
 import errno
+import itertools
 import mmap
 import os
 import stat
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from husk.kernel.trees import walk
 from husk.storage.sync_table import NO_PLACE, Brief, Listed
 from husk.storage.tar.entry import BLOCK, padding
 from husk.storage.tar.header import any_header, file_header
@@ -102,6 +104,11 @@ class ListedTree:
         _shared(len(pieces), lambda number: work.copy(pieces[number]))
         for file in reversed(directories):
             work.finish_directory(file)
+
+
+def is_much(directory: int) -> bool:
+    """Is there so much in an open directory that it is worth reading a table, which may be of much more?"""
+    return sum(1 for _ in itertools.islice(walk(directory), _MANY)) == _MANY
 
 
 def list_tree(found: Listed, wanted: Wanted) -> ListedTree | None:

@@ -117,19 +117,26 @@ def test_heads_of_messages_that_are_compressed_or_too_large_are_refused():
         packets.read_head(b"\0\x7f\0\0\1", 0)
 
 
-@given(some.integers(0, 2**32 - 1), some.binary(max_size=300))
-def test_data_is_found_where_it_is(number, data):
+@given(some.integers(0, 2**32 - 1), some.binary(max_size=300), some.binary(max_size=9), some.binary(max_size=9))
+def test_data_is_found_where_it_is(number, data, before, behind):
     message = packets.data_head(number, len(data))[HEAD_SIZE:] + data
-    found = packets.read_data(message)
+    end = len(before) + len(message)
+    found = packets.read_data(before + message + behind, len(before), end)
     assert found is not None
-    assert (found[0], message[found[1] :]) == (number, data)
+    assert (found[0], (before + message)[found[1] :]) == (number, data)
     assert packets.read_packet(message)[2:] == (number, memoryview(data))
 
 
-@given(some.binary(max_size=100))
-def test_what_is_not_usual_data_is_left_to_others(message):
+@given(some.binary(max_size=100), some.binary(max_size=20))
+def test_what_is_not_usual_data_is_left_to_others(message, behind):
+    message = packets.DATA_BEGINS + message
     with contextlib.suppress(SyncError):
-        if (found := packets.read_data(b"\x08\x02" + message)) is not None:
-            packet = packets.read_packet(b"\x08\x02" + message)
+        if (found := packets.read_data(message + behind, 0, len(message))) is not None:
+            packet = packets.read_packet(message)
             assert (packet.kind, packet.id) == (packets.DATA, found[0])
-            assert packet.data == message[max(found[1] - 2, 0) :]
+            assert packet.data == message[found[1] :]
+
+
+@given(some.integers(-(2**63), 2**63 - 1))
+def test_times_of_any_length(time):
+    assert packets.read_stat(packets.write_stat(Stat(b"a", mtime=time))).mtime == time

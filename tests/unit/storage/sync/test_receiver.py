@@ -131,16 +131,6 @@ def test_a_tree_arrives(pieces):
     assert dict(zip(table.paths, table.looks, strict=True)) == looks(tree)
 
 
-@pytest.mark.parametrize("pieces", [7, 1 << 20])
-def test_large_messages_are_taken_where_they_lie(pieces, monkeypatch):
-    monkeypatch.setattr("husk.storage.sync.receiver._LARGE", 4)
-    tree = Memory()
-    table = sync(Client(TREE), tree, Table(), pieces)
-    assert contents(tree) == TREE
-    again = sync(Client(TREE), tree, table)
-    assert vars(again) == vars(table)
-
-
 def test_an_unchanged_tree_is_not_touched_and_nothing_is_asked_for():
     tree = Memory()
     table = sync(Client(TREE), tree, Table())

@@ -14,7 +14,7 @@ from husk.storage.sync_table import NO_PLACE, Brief, Listed
 from husk.storage.tar.members import Members
 from husk.storage.workers import listed_tree
 from husk.storage.workers.copy_look import Look
-from husk.storage.workers.listed_tree import ListedTree, Wanted, list_tree
+from husk.storage.workers.listed_tree import ListedTree, Wanted, is_much, list_tree
 
 ROOT = os.getuid() == 0
 
@@ -183,6 +183,15 @@ def test_without_a_tar(source: Path, tmp_path: Path):
     os.close(here)
     os.close(there)
     assert looks(target) == looks(source)
+
+
+def test_how_much_there_is_in_a_directory(source: Path, monkeypatch: pytest.MonkeyPatch):
+    there, fd = len(listed(source).paths), os.open(source, os.O_RDONLY)
+    monkeypatch.setattr(listed_tree, "_MANY", there)
+    assert is_much(fd)
+    monkeypatch.setattr(listed_tree, "_MANY", there + 1)
+    assert not is_much(fd)
+    os.close(fd)
 
 
 def one(mode: int, size: int = 1, path: bytes = b"a") -> Listed:
