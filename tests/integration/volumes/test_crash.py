@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import threading
 import time
 from http.client import HTTPException
@@ -79,7 +80,7 @@ def test_a_first_content_that_was_cut_off(fresh_daemon: Daemon) -> None:
     assert run(daemon, "-v", "whole:/x", image, "sh", "-c", look) == "7:8\nf\ng\nin\nnew\na container's own\n"
 
 
-def test_a_crash_while_containers_with_volumes_come_and_go(fresh_daemon: Daemon) -> None:
+def test_a_crash_while_containers_with_volumes_come_and_go(fresh_daemon: Daemon, chance: random.Random) -> None:
     """Whatever moment it hits: every volume without a name belongs to a container, and every directory to a volume."""
     daemon = fresh_daemon
     image = make_image(daemon, "full", "VOLUME /data")
@@ -91,11 +92,11 @@ def test_a_crash_while_containers_with_volumes_come_and_go(fresh_daemon: Daemon)
                 container = daemon.http("POST", "/containers/create", body).json()["Id"]
                 daemon.http("DELETE", f"/containers/{container}?v=1")
 
-    for moment in (0.05, 0.11, 0.17, 0.23, 0.31):
+    for _ in range(5):
         threads = [threading.Thread(daemon=True, target=churn) for _ in range(3)]
         for thread in threads:
             thread.start()
-        time.sleep(moment)  # the moment is what is tested, not something that is waited for
+        time.sleep(chance.uniform(0.05, 0.35))  # the moment is what is tested, not something that is waited for
         daemon.kill9()
         for thread in threads:
             thread.join()
