@@ -65,8 +65,10 @@ class Attending:
             self._woken.clear()
             try:
                 await self.look()
-            except HuskError as error:
-                log.warning("this manager could not follow the swarm, and tries again: %s", error.message)
+            except Exception as error:  # a full disk, too: there is nobody else who would try again
+                known = isinstance(error, HuskError | OSError)
+                told = "this manager could not follow the swarm, and tries again: %s"
+                log.warning(told, error, exc_info=None if known else error)
                 await asyncio.sleep(PAUSE)
                 self.wake()
 

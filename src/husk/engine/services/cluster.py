@@ -142,6 +142,12 @@ class Cluster:
         return self.joining or (self._store.shared and self._membership is not None and bool(self._store.away()))
 
     @property
+    def parting(self) -> bool:
+        """It was a manager of a swarm that is gone, or that has removed it, and something of that may be left here."""
+        there = self._membership is not None and self.worker is None and self.between is None
+        return there and not self.active and not self.pending and not self.unreadable
+
+    @property
     def away(self) -> str:
         """Why the swarm's records cannot be asked for or changed now; empty while they can."""
         return self._store.away()

@@ -139,7 +139,11 @@ class Pulse:
 
     async def _run(self) -> None:
         while True:
-            period = await self.beat()
+            period = SECOND
+            try:
+                period = await self.beat()
+            except Exception:  # a fault of ours: a node that says nothing is down
+                log.exception("this node could not say that it lives, and tries again")
             await asyncio.sleep(period / SECOND)
 
     async def beat(self) -> int:

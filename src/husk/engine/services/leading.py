@@ -114,6 +114,9 @@ class Election:
             except HuskError as error:
                 self.trouble = error.message
                 log.warning("this manager cannot be heard by the swarm: %s", error.message)
+            except Exception as error:  # a fault of ours: without a leader nothing is planned
+                self.trouble = str(error)
+                log.exception("this manager could not take part in the election, and tries again")
             finally:
                 self._lease, self._version = None, NEW
                 self._changed()

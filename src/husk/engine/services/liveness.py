@@ -121,6 +121,9 @@ class Hearing:
             except HuskError as error:
                 log.info("who lives cannot be written down: %s", error.message)
                 await asyncio.sleep(PAUSE)
+            except Exception:  # a fault of ours: nodes would be lost
+                log.exception("who lives could not be written down, and is tried again")
+                await asyncio.sleep(PAUSE)
 
     async def _look(self) -> None:
         self._changed.clear()
@@ -258,6 +261,9 @@ class Marking:
                 # Nobody is lost because we cannot look.
                 self._since = None
                 log.info("who lives cannot be read: %s", error.message)
+            except Exception:  # a fault of ours: nobody is lost by that, either
+                self._since = None
+                log.exception("who lives could not be read, and is tried again")
             await asyncio.sleep(PAUSE)
 
     def _hear(self, news: News) -> None:
@@ -283,6 +289,9 @@ class Marking:
                     log.info("nodes cannot be marked: %s", error.message)
                     await asyncio.sleep(PAUSE)
                     self._changed.set()
+                except Exception:  # a fault of ours: a lost node's tasks would never run elsewhere
+                    log.exception("nodes could not be marked, and are looked at again")
+                    await asyncio.sleep(PAUSE)
             with contextlib.suppress(TimeoutError):
                 # Who leads may be another one, too, and what came to an end before is for the new one to find.
                 async with asyncio.timeout(LOOK):

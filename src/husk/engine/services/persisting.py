@@ -21,6 +21,8 @@ async def again_and_again(work: Callable[[], Awaitable[None]], what: str) -> Non
             await work()
         except HuskError as error:
             log.info("%s: no manager is heard: %s", what, error.message)
+        except Exception:  # a fault of ours, too: there is nobody else who would try again
+            log.exception("%s: this node could not go on, and tries again", what)
         if asyncio.get_running_loop().time() - begun > LONGEST_PAUSE:
             pause = FIRST_PAUSE
         await asyncio.sleep(pause)

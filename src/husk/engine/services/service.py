@@ -187,6 +187,10 @@ class Services:
             if self.cluster.worker is not None:
                 await self.enrolment.leave_others()
                 return
+            if self.cluster.parting:
+                # What a former try did not come to the end of.
+                await self.clear()
+                return
             own_store = force and self.enrolment.tenure.council.here
             if own_store and self.cluster.away:
                 await self._leave_unheard()

@@ -101,6 +101,8 @@ class Shared:
             except HuskError as error:
                 self._trouble = error.message
                 log.warning("news of the cluster store broke off: %s", error.message)
+            except Exception:  # a fault of ours: who hears nothing any more would not even know it
+                log.exception("news of the cluster store could not be taken in, and are told again")
             await asyncio.sleep(PAUSE)
 
     def _services_of(self, news: News) -> set[str]:

@@ -66,6 +66,22 @@ async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monke
     await there.close()
 
 
+async def test_a_full_disk_does_not_end_it(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attending, "PAUSE", 0.0)
+    faults = iter([OSError(28, "No space left on device"), KeyError("ours")])
+
+    async def follow_lock() -> None:
+        if (fault := next(faults, None)) is not None:
+            raise fault
+
+    monkeypatch.setattr(room.cluster, "follow_lock", follow_lock)
+    council = FakeCouncil()
+    there = Attending(room.store, room.cluster, cast(Council, council), nothing, nothing)
+    there.start()
+    await until_async(lambda: "tidy" in council.told, "that it goes on")
+    await there.close()
+
+
 async def test_a_lock_is_followed_when_it_can_be(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[bool] = []
 

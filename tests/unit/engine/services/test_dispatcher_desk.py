@@ -16,6 +16,7 @@ from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
+from husk.engine.services import dispatcher_desk
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Beat, Report, encoded
 from husk.engine.services.credentials import PullCredentials
@@ -32,6 +33,7 @@ from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, Unavai
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
+from tests.support.waiting import until_async
 
 from .world import GIB, FakeContainers, World
 
@@ -265,6 +267,15 @@ async def test_a_node_whose_release_is_too_far_away_says_so_and_lives() -> None:
     calls.describe.side_effect = None
     await pulse.beat()
     assert pulse.trouble == "", "its manager is another now"
+
+
+async def test_a_fault_does_not_silence_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher_desk, "SECOND", PERIOD * 1000)
+    calls = AsyncMock(heartbeat=AsyncMock(side_effect=[KeyError("a fault of ours"), encoded(Beat(period_ns=PERIOD))]))
+    pulse = Pulse(calls)
+    pulse.start()
+    await until_async(lambda: calls.heartbeat.await_count > 1, "it says once more that it lives")
+    await pulse.close()
 
 
 async def test_a_node_is_heard_as_often_as_the_manager_says() -> None:

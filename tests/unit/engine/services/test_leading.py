@@ -79,11 +79,12 @@ async def test_one_that_slept_can_change_nothing(managers: Managers) -> None:
         await managers.store.commit(Put("task", "t", b"{}"), *loser.checks)
 
 
+@pytest.mark.parametrize("fault", [StoreUnavailable, RuntimeError])
 async def test_a_store_that_is_away_is_told_and_asked_again(
-    managers: Managers, monkeypatch: pytest.MonkeyPatch
+    managers: Managers, fault: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(seconds: int) -> object:
-        raise StoreUnavailable("nobody is there")
+        raise fault("nobody is there")
 
     with monkeypatch.context() as patch:
         patch.setattr(managers.store, "lease", away)

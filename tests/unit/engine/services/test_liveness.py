@@ -109,7 +109,7 @@ async def test_who_is_silent_goes_when_the_store_answers_again(swarm: Swarm, mon
     swarm.hearing.start()
     swarm.hearing.beat("w")
     await swarm.until_alive("m", "w")
-    commit, failures = swarm.store.commit, iter([Unavailable("no answer")])
+    commit, failures = swarm.store.commit, iter([Unavailable("no answer"), KeyError("a fault of ours")])
 
     async def failing(*steps: Step) -> int:
         if isinstance(steps[0], Delete) and (failure := next(failures, None)):

@@ -23,6 +23,8 @@ async def test_it_is_tried_again_and_later_each_time(monkeypatch: pytest.MonkeyP
     async def work() -> None:
         if len(pauses) == 4:
             enough.set()
+        if len(pauses) == 2:
+            raise KeyError("a fault of ours")
         raise Unavailable("nobody is there")
 
     running = soon(again_and_again(work, "test"))

@@ -340,6 +340,26 @@ async def test_who_leaves_leaves_nothing(room: SwarmRoom) -> None:
     assert (room.store.services, room.store.tasks, room.networks.records) == ({}, {}, {})
 
 
+async def test_who_could_not_leave_to_the_end_goes_on_with_it(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    await made(room, spec(ports=[port(80)]))
+    faults = iter([Unavailable("the cluster store does not answer")])
+    delete = room.store.delete
+
+    async def failing(*records: Any, **how: Any) -> None:
+        if any(isinstance(record, Service) for record in records) and (fault := next(faults, None)):
+            raise fault
+        await delete(*records, **how)
+
+    monkeypatch.setattr(room.store, "delete", failing)
+    with pytest.raises(Unavailable):
+        await room.services.leave(force=True)
+    assert not room.cluster.active and room.store.services and room.cluster.parting
+    await room.services.leave(force=True)
+    assert (room.store.services, room.networks.records, room.cluster.node_id) == ({}, {}, "")
+    with pytest.raises(Unavailable, match="not part of a swarm"):
+        await room.services.leave(force=True)
+
+
 async def test_a_daemon_that_died_while_it_left_goes_on_leaving(
     room: SwarmRoom, tmp_path: Path, state: StateStore
 ) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from husk.cluster.records import StoreUnavailable
+from husk.cluster.records import News, StoreUnavailable
 from husk.engine.services import shared as module
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import Service, ServiceSpec
@@ -72,6 +72,25 @@ async def test_news_of_tasks_wakes_their_services_alone(store: EmbeddedStore) ->
     await until_async(lambda: two.services[-2:] == [("web",), ("web",)], "news of its end")
     await one.records.save(service("a"))
     await until_async(lambda: two.services[-1:] == [()], "news of anything else")
+    await one.shared.close()
+    await two.shared.close()
+
+
+async def test_news_that_nobody_could_take_in_are_not_the_last(store: EmbeddedStore) -> None:
+    one, two = Manager(store), Manager(store)
+    await one.open()
+    await two.open()
+    faults = iter([KeyError("a fault of ours")])
+
+    def follow(news: News) -> None:
+        if (fault := next(faults, None)) is not None:
+            raise fault
+
+    two.records.followers.append(follow)
+    await one.records.save(service("a"))
+    await one.records.save(service("b"))
+    await until_async(lambda: set(two.records.services) == {"a", "b"} and two.woken, "news")
+    assert two.shared.away == ""
     await one.shared.close()
     await two.shared.close()
 
