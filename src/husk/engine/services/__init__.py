@@ -15,7 +15,7 @@ matters, so that a crash or a missed event heals by itself.
 
 Modules: `model` (the types), `cluster` (the swarm and its one node), `founding` (their first records), `autolock`
 (which keys open its secrets), `cluster_store` (what is asked of a store that hosts may share), `embedded` (that of one
-host), `records` (records of services and tasks in memory, and their way into the store), `machine` (the host as a
+host), `records` with `record_kinds` (all of them in memory, and their way into the store), `machine` (the host as a
 node), `wanted` (whether a start needs all this), `updates` (rolling update, pure part of the planner), `planner`,
 `placement` (nodes and constraints), `suitable` (filters), `room` (what tasks take of a node), `spread` (choice among
 nodes), `scheduler`, `task_index` (tasks by service and node), `changes`, `reconciler`, `assignments`, `share` (what a

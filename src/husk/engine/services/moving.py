@@ -16,7 +16,8 @@ from husk.cluster.records import NEW, Check, Delete, News, Put, Record, version_
 from husk.config import ClusterStoreConfig
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.cluster_store import ClusterStore
-from husk.engine.services.records import READERS, SwarmRecords
+from husk.engine.services.record_kinds import READERS
+from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import KEY, read_swarm
 from husk.errors import Conflict, HuskError

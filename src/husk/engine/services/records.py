@@ -19,15 +19,15 @@ from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.leading import Alone, Leadership
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
+from husk.engine.services.record_kinds import READERS, SwarmRecord, key_of, kind_of, only_tasks
 from husk.engine.services.room import Port
 from husk.engine.services.suitable import host_ports
-from husk.engine.services.swarm import KEY, Swarm, read_swarm
+from husk.engine.services.swarm import KEY, Swarm
 from husk.engine.services.task_index import TaskIndex
 from husk.engine.services.unreadable import Unreadable
 from husk.errors import HuskError, InvalidParameter, NotFound
 
 T = TypeVar("T")
-SwarmRecord = Service | Task | ClusterObject | Swarm | Node
 R = TypeVar("R", Service, Task, ClusterObject, Swarm, Node)
 OUT_OF_SEQUENCE = "rpc error: code = Unknown desc = update out of sequence"
 # How often a change is tried on what others have written meanwhile.
@@ -37,16 +37,6 @@ GUARD = "guard"
 HEARING = 5.0
 # Later than any revision of a store.
 _LATEST = 1 << 62
-
-_object = msgspec.json.Decoder(ClusterObject).decode
-READERS: dict[str, Callable[[bytes], SwarmRecord]] = {
-    "service": msgspec.json.Decoder(Service).decode,
-    "task": msgspec.json.Decoder(Task).decode,
-    "secret": _object,
-    "config": _object,
-    "swarm": read_swarm,
-    "node": msgspec.json.Decoder(Node).decode,
-}
 
 
 class SwarmRecords:
@@ -164,7 +154,7 @@ class SwarmRecords:
         `change` may be called several times, each time on a copy of the newest form. In memory it counts when the store
         has taken it: then the record in the table has it (that of a task is the same object for all its life).
         """
-        kind, key = _kind(record), _key(record)
+        kind, key = kind_of(record), key_of(record)
         table = cast(dict[str, R], self._tables[kind])
         for _ in range(ATTEMPTS):
             if (current := table.get(key)) is None:
@@ -183,13 +173,13 @@ class SwarmRecords:
     async def delete(self, *records: SwarmRecord, checks: tuple[Check, ...] = ()) -> None:
         if records:
             await self._turn()
-            steps = [Delete(_kind(record), _key(record)) for record in records]
+            steps = [Delete(kind_of(record), key_of(record)) for record in records]
 
             def applied(revision: int) -> None:
                 for record in records:
-                    self._drop(_kind(record), _key(record), revision)
+                    self._drop(kind_of(record), key_of(record), revision)
 
-            lazy = _only_tasks(records)
+            lazy = only_tasks(records)
             with self._in_writing():
                 await self.store.commit(*steps, *checks, applied=applied, happened=True, lazy=lazy)
 
@@ -197,24 +187,26 @@ class SwarmRecords:
         await self._turn()
         stamp = rfc3339(now_ns())
         before = [record.version for record in records]
-        fresh = [record for record in records if _key(record) not in self._tables[_kind(record)]]
+        fresh = [record for record in records if key_of(record) not in self._tables[kind_of(record)]]
         for record in records:
             record.updated_at = stamp
-        steps = [Put(_kind(record), _key(record), msgspec.json.encode(record), record.version) for record in records]
+        steps = [
+            Put(kind_of(record), key_of(record), msgspec.json.encode(record), record.version) for record in records
+        ]
         taken = 0
 
         def applied(revision: int) -> None:
             nonlocal taken
             taken = revision
             for record in records:
-                kind, key = _kind(record), _key(record)
+                kind, key = kind_of(record), key_of(record)
                 # News of what others have made of it may come before the answer to our own write.
                 if record.version <= revision and (kind, key) not in self._dropped:
                     record.version = revision
                     self._keep(kind, key, record)
 
         try:
-            lazy = _only_tasks(records)
+            lazy = only_tasks(records)
             with self._in_writing():
                 await self.store.commit(*steps, *checks, applied=applied, happened=happened, lazy=lazy)
         except HuskError:
@@ -223,7 +215,7 @@ class SwarmRecords:
                 record.version = version if record.version == taken else record.version
             if taken:
                 for record in fresh:
-                    self._drop(_kind(record), _key(record), taken)
+                    self._drop(kind_of(record), key_of(record), taken)
             raise
 
     async def commit(self, *steps: Step, happened: bool = False) -> int:
@@ -370,29 +362,6 @@ def in_sequence() -> Iterator[None]:
         yield
     except Stale:
         raise InvalidParameter(OUT_OF_SEQUENCE) from None
-
-
-def _only_tasks(records: tuple[SwarmRecord, ...]) -> bool:
-    """Nobody declared those: were they lost in a power cut, the reconciler would make others."""
-    return all(isinstance(record, Task) for record in records)
-
-
-def _kind(record: SwarmRecord) -> str:
-    match record:
-        case ClusterObject():
-            return record.kind
-        case Service():
-            return "service"
-        case Task():
-            return "task"
-        case Swarm():
-            return "swarm"
-        case Node():
-            return "node"
-
-
-def _key(record: SwarmRecord) -> str:
-    return KEY if isinstance(record, Swarm) else record.id
 
 
 def resolve(records: dict[str, T], names: dict[str, str], reference: str, kind: str) -> T:

@@ -31,7 +31,8 @@ from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.no_store import NoStore
 from husk.engine.services.node import Node, NodeDescription, NodeStatus, manager_at
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.records import READERS, SwarmRecords
+from husk.engine.services.record_kinds import READERS
+from husk.engine.services.records import SwarmRecords
 from husk.engine.services.swarm import Membership
 from husk.registry.auth import Credentials
 from husk.rpc.protobuf import Message
