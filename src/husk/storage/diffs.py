@@ -287,11 +287,11 @@ class DiffStore:
             gone = [diff for name in names if (diff := self._records.pop(name, None)) is not None]
             # Never refused: what only deletes is written as soon as the disk lets us.
             await self._state.commit(*(Change(KIND, diff.id, None) for diff in gone), lazy=True)
-        needed = self._layers.blobs()
         for diff in gone:
             self.directories.release(diff.directory)
             for packing in diff.packings.values():
-                if packing.digest not in needed:
+                # Asked for each: a layer with the same, which any step that did nothing has, may come meanwhile.
+                if packing.digest not in self._layers.blobs():
                     await self._blobs.remove(packing.digest)
 
     async def _synced(self, directories: frozenset[str]) -> None:

@@ -13,7 +13,9 @@ from husk.errors import NotFound, SystemFault
 from husk.kernel.mount import mount_overlay, unmount
 from husk.storage.check import difference_from_blob
 from husk.storage.layers.recover import recover
+from husk.storage.layers.store import KIND as LAYER
 from husk.storage.layers.store import Layer
+from husk.storage.state.store import Change
 from husk.storage.workspaces import Workspace
 from tests.support.layers import Store, directory, make_tar, member
 from tests.support.trees import deepen
@@ -313,3 +315,47 @@ async def test_a_diff_that_is_used_or_part_of_an_image_is_not_alone(store: Store
     await store.diffs.layers(element)
     assert not store.diffs.alone(element)
     assert not store.diffs.alone("diff:missing")
+
+
+async def test_a_layer_keeps_its_blob_though_another_diff_with_the_same_goes_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    elements = []
+    for _ in range(2):
+        async with store.diffs.workspace("") as space:
+            elements.append(await space.keep(layered=True))  # nothing: its tar is the one of many steps
+    commit = store.state.commit
+
+    async def slow(*changes: Change, lazy: bool = False) -> None:
+        if changes[0].kind == LAYER:
+            monkeypatch.undo()
+            await store.diffs.remove([elements[1]])
+        await commit(*changes, lazy=lazy)
+
+    monkeypatch.setattr(store.state, "commit", slow)
+    [layer] = await store.diffs.layers(elements[0])
+    assert not store.diffs.has(elements[1]) and store.blobs.has(layer.blob)
+
+
+async def test_diffs_that_go_leave_the_blob_of_a_layer_that_comes_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    others, elements = [], []
+    for number in range(6):
+        async with store.diffs.workspace("") as space:
+            (space.upper / str(number)).touch()
+            others.append(await space.keep(layered=True))
+    for _ in range(2):
+        async with store.diffs.workspace("") as space:
+            elements.append(await space.keep(layered=True))
+    remove = store.blobs.remove
+    made: list[Layer] = []
+
+    async def slow(digest: str) -> None:
+        await remove(digest)
+        if not made:
+            made.extend(await store.diffs.layers(elements[0]))
+
+    monkeypatch.setattr(store.blobs, "remove", slow)
+    await store.diffs.remove([*others, elements[1]])
+    assert store.blobs.has(made[0].blob)

@@ -92,6 +92,7 @@ class LayerStore:
         self._state = state
         self._blobs = blobs
         self._records: dict[str, Layer] = {}
+        self._coming: frozenset[str] = frozenset()  # the blob of the layer whose record is being written
         # How often they have changed.
         self.revision = 0
         self._lock = asyncio.Lock()
@@ -152,7 +153,7 @@ class LayerStore:
 
     def blobs(self) -> set[str]:
         """The digests of the blobs that layers own; `BlobStore.sweep` must keep them."""
-        return {layer.blob for layer in self._records.values()}
+        return {layer.blob for layer in self._records.values()} | self._coming
 
     def path(self, layer: Layer) -> Path:
         """What overlayfs mounts for this layer."""
@@ -325,17 +326,21 @@ class LayerStore:
             synced=settled,
         )
         self._give_root(layer, unpacked)
-        self._blobs.adopt(unpacked.blob_file, unpacked.blob)
+        self._coming = frozenset((unpacked.blob,))
         try:
+            self._blobs.adopt(unpacked.blob_file, unpacked.blob)
             if settled:
                 await self._blobs.settle()
                 await self.directories.writeback.settle()
             await self._state.commit(_record(layer), lazy=not settled)
         except DiskFault:
+            self._coming = frozenset()
             self.directories.release(unpacked.staging)
             if unpacked.blob not in self.blobs():
                 await self._blobs.remove(unpacked.blob)
             raise
+        finally:
+            self._coming = frozenset()
         self._records[chain] = layer
         self.revision += 1
         self._looked_at[chain] = True
