@@ -166,8 +166,14 @@ class Bench:
     paths: Paths
     events: Events
     steps_on: Callable[[Diffs], Steps]
+    made: list[Steps]
     root: str = "diff:busybox"
     seen: list[Listener] = field(default_factory=list)
+
+    async def close_steps(self) -> None:
+        """No step follows any more."""
+        for steps in self.made:
+            await steps.close()
 
     async def run(
         self,
@@ -237,9 +243,10 @@ async def open_bench(config: Config, runtime: str = "") -> AsyncIterator[Bench]:
         caches = await CacheMounts.open(directories, state, kept.values())
         stack.push_async_callback(caches.close)
         paths = Paths(config)
+        made: list[Steps] = []
 
         def steps_on(diffs: Diffs) -> Steps:
-            return Steps(
+            steps = Steps(
                 paths=paths,
                 files=functools.partial(StepFiles, paths),
                 mounts=Mounts(diffs, caches),
@@ -250,5 +257,8 @@ async def open_bench(config: Config, runtime: str = "") -> AsyncIterator[Bench]:
                 defaults=config.containers,
                 entitlements=("network.host", "security.insecure"),
             )
+            stack.push_async_callback(steps.close)
+            made.append(steps)
+            return steps
 
-        yield Bench(config, stacks, steps_on(stacks), networks, caches, runtimes, paths, events, steps_on)
+        yield Bench(config, stacks, steps_on(stacks), networks, caches, runtimes, paths, events, steps_on, made)

@@ -51,6 +51,11 @@ class OCIRuntime(msgspec.Struct, frozen=True):
         return self.known_files
 
     @property
+    def reads_pipes(self) -> bool:
+        """Does it take its configuration from a pipe by the name of the file? It reads that once, to its end."""
+        return self.known_files
+
+    @property
     def program(self) -> str:
         """What to execute."""
         return self.sealed or self.path

@@ -33,6 +33,7 @@ async def bench(place: Config, caplog: pytest.LogCaptureFixture) -> AsyncIterato
     with caplog.at_level(logging.WARNING):
         async with open_bench(place, RUNTIME) as bench:
             yield bench
+            await bench.close_steps()
             traces = Traces(place, place.data_root.parent)
             assert traces.settle(os.getpid()) == []
             assert left_of_steps(bench) == []

@@ -11,7 +11,7 @@ import pytest
 from husk.config import Config
 from husk.engine.engine import Engine
 from husk.engine.model.filters import NO_FILTERS
-from husk.kernel.process import start_time
+from husk.kernel.process import given, start_time
 from tests.support.litter import Traces
 from tests.support.waiting import until_async
 
@@ -49,8 +49,11 @@ async def test_what_a_killed_daemon_leaves_of_a_step_goes(place: Config, parent:
         process.wait()
     pids = _running(place)
     assert pids
+    # That of the step, and that of a runtime which waits for the next one.
+    bundles = [str(path) for path in (place.exec_root / "containers").iterdir()]
     async with Engine.open(place) as engine:
         assert not any(start_time(pid) for pid in pids)
+        assert given(bundles) == []
         assert engine.containers.listing(all=True, limit=0, filters=NO_FILTERS) == []
         assert await asyncio.to_thread(traces.settle, os.getpid()) == []
         left = [path for top in (place.data_root, place.exec_root) for path in (top / "containers").glob("*")]

@@ -12,6 +12,7 @@ from husk.engine.model.events import Event
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.manifest import Platform
 from husk.tasks import Tasks
+from tests.support.daemon import RUNTIME
 from tests.support.steps import Bench, Listener
 
 
@@ -154,6 +155,37 @@ async def test_a_platform_that_this_host_does_not_run(bench: Bench) -> None:
 async def test_output_of_a_megabyte_comes_whole(bench: Bench) -> None:
     _, said = await bench.run("sh", "-c", "seq 1 200000")
     assert said.stdout == b"".join(b"%d\n" % number for number in range(1, 200001))
+
+
+async def test_the_next_step_finds_a_runtime_that_is_loaded(bench: Bench) -> None:
+    if not bench.runtimes.get(RUNTIME).reads_pipes:
+        pytest.skip("this runtime is started with its bundle alone")
+    taken = []
+    spares = bench.steps._spares
+
+    async def spare() -> None:
+        """Another step, which leaves one."""
+        await bench.run("true")
+        await spares._tasks.join()
+        assert spares._spare is not None
+        taken.append(spares._spare[1].container_id)
+
+    await spare()
+    # More than a pipe takes without being asked.
+    _, said = await bench.run("sh", "-c", "echo one; echo two >&2; echo ${#LONG}", env=[f"LONG={'x' * 100_000}"])
+    assert (said.stdout, said.stderr) == (b"one\n100000\n", b"two\n")
+    await spare()
+    with pytest.raises(StepFailed, match="exit code: 3"):
+        await bench.run("sh", "-c", "exit 3")
+    await spare()
+    with pytest.raises(StepFailed, match="exit code: 127"):
+        await bench.run("/missing")
+    await spare()
+    with pytest.raises(InvalidParameter, match="working directory"):
+        await bench.run("true", cwd="/etc/passwd/x")
+    await spares._tasks.join()
+    known = [spares._spare[1].container_id] if spares._spare else []
+    assert not set(known).intersection(taken[:-1]), "each was taken by the step behind it"
 
 
 async def test_cancelled_at_any_moment_nothing_is_left(bench: Bench) -> None:

@@ -75,6 +75,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     caches = await _open_cache_mounts(around, stack)
     remains = Remains(cache.forget)
     steps = _steps(around, Mounts(diffs, caches), remains)
+    stack.push_async_callback(steps.close)
     execution = Execution(sources.by_scheme, trees, steps, contexts)
     solver = Solver(execution, cache, around.watch)
     late = LateResults(

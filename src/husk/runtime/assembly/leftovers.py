@@ -3,6 +3,7 @@
 import logging
 import os
 import posixpath
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,7 +62,7 @@ class Leftovers:
         """Kill what is left in the control group that a bundle names, and remove that. A runtime that was cut off may
         not have got as far as to know of it."""
         try:
-            config = (self._paths.bundle(container_id) / "config.json").read_bytes()
+            config = _plain_file(self._paths.bundle(container_id) / "config.json")
             path = msgspec.json.decode(config, type=_Config).linux.cgroups_path
         except (OSError, msgspec.MsgspecError) as error:
             log.debug("the bundle of %s names no control group: %s", container_id, error)
@@ -99,3 +100,9 @@ def _names(directory: Path) -> set[str]:
         return set(os.listdir(directory))
     except FileNotFoundError:
         return set()
+
+
+def _plain_file(path: Path) -> bytes:
+    """What a file has; nothing of what else has its name. A runtime may have waited there, at a pipe."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+        return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""

@@ -106,8 +106,8 @@ class StepFiles:
 
     def assemble(self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str) -> tuple[Mount, ...]:
         """Mount it all; what of it is left to the runtime. When this fails, `release` is still to be called."""
-        for directory in (self._bundle, self._staging):
-            directory.mkdir(mode=0o700, parents=True)
+        self._bundle.mkdir(mode=0o700, parents=True, exist_ok=True)  # a runtime may wait there already
+        self._staging.mkdir(mode=0o700, parents=True)
         make_points(self._points)
         for path, text in ((self._hosts, hosts), (self._resolv_conf, resolv_conf)):
             path.write_text(text, errors="surrogateescape")
@@ -142,10 +142,15 @@ class StepFiles:
         except OSError as error:
             raise InvalidParameter(f"failed to create working directory {path[:200]}: {_reason(error)}") from None
 
-    def write_bundle(self, config: dict[str, object]) -> Path:
+    def write_bundle(self, config: dict[str, object]) -> bytes:
+        """Complete the bundle; its configuration as it is written."""
         self._bundle.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._bundle / "config.json").write_bytes(msgspec.json.encode(config))
-        return self._bundle
+        encoded = msgspec.json.encode(config)
+        # By a rename: a runtime may wait for it at a pipe of this name (`runtime.begun`).
+        whole = self._bundle / "config.whole"
+        whole.write_bytes(encoded)
+        whole.rename(self._bundle / "config.json")
+        return encoded
 
     def release(self) -> None:
         """Unmount and remove everything but what the step has written. SystemFault if something stays."""

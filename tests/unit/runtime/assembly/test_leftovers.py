@@ -1,5 +1,6 @@
 """What belongs to nobody any more."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,5 +42,13 @@ def test_the_control_group_that_a_bundle_names(
 
 def test_a_bundle_without_a_configuration(tmp_path: Path, cleared: list[tuple[str, bool]]) -> None:
     paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    Leftovers(paths, lambda path, why: None).clear_cgroup("abc")
+    assert cleared == []
+
+
+def test_a_runtime_waited_for_its_configuration_at_a_pipe(tmp_path: Path, cleared: list[tuple[str, bool]]) -> None:
+    paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    paths.bundle("abc").mkdir(parents=True)
+    os.mkfifo(paths.bundle("abc") / "config.json")
     Leftovers(paths, lambda path, why: None).clear_cgroup("abc")
     assert cleared == []

@@ -61,11 +61,24 @@ def test_a_secret_is_not_shown() -> None:
     assert "hush" not in repr(StepMount(target="/s", source=Secret(b"hush")))
 
 
+def test_a_runtime_may_wait_in_the_bundle_already(tmp_path: Path) -> None:
+    paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    files = StepFiles(paths, "id")
+    pipe = paths.bundle("id") / "config.json"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    files.write_bundle({"a": 1})
+    assert pipe.is_file(), "the file takes the pipe's name, and nothing is written to that here"
+    files.release()
+
+
 def test_nothing_is_released_where_nothing_was_made(tmp_path: Path) -> None:
     paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
     files = StepFiles(paths, "id")
     files.release()
-    bundle = files.write_bundle({"a": 1})
+    assert files.write_bundle({"a": 1}) == b'{"a":1}'
+    bundle = paths.bundle("id")
+    assert [path.name for path in bundle.iterdir()] == ["config.json"]
     assert (bundle / "config.json").read_text() == '{"a":1}'
     files.release()
     files.release()

@@ -22,8 +22,9 @@ from husk.engine.builder.remains import Remains
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Watcher
 from husk.engine.builder.steps import plan, platforms
-from husk.engine.builder.steps.drivers import Asking, Files, Foreground, Networks, Runtimes
+from husk.engine.builder.steps.drivers import Asking, Begun, Files, Foreground, Networks, Runtimes
 from husk.engine.builder.steps.mounts import Mounts, Prepared
+from husk.engine.builder.steps.spares import Spares
 from husk.engine.containers.config.spec import Extras, block_paths, seccomp_profile
 from husk.engine.containers.start import wanted_devices
 from husk.engine.host import Host
@@ -81,7 +82,12 @@ class Steps:
         self._entitlements = entitlements
         self._remains = remains
         self._filters = CompiledFilters()
+        self._spares = Spares(foreground, paths.bundle)
         self._tasks = Tasks()
+
+    async def close(self) -> None:
+        """When no step runs any more."""
+        await self._spares.close()
 
     def reload(self, defaults: ContainerDefaults) -> None:
         """Steps from now on get these."""
@@ -104,17 +110,16 @@ class Steps:
         self._foreground.expect()
         record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
         async with self._mounts.prepared(body, inputs, watcher.session) as prepared:
+            begun = self._begun(record)
 
-            async def run(bundle: Path) -> Ended:
-                return await self._foreground.run(
-                    bundle,
-                    record.id,
-                    self._runtime(record),
-                    lambda data, stderr: watcher.log(data, stderr=stderr),
-                    record.path,
-                )
+            async def run(config: bytes) -> Ended:
+                self._spares.prepare(self._runtime(record))
+                return await begun.run(config, lambda data, stderr: watcher.log(data, stderr=stderr), record.path)
 
-            ended = await self._run(record, body, prepared, watcher, self._files(record.id), run)
+            try:
+                ended = await self._run(record, body, prepared, watcher, self._files(record.id), run)
+            finally:
+                await begun.end()
             if ended.complaint:
                 watcher.log(f"{self._runtime(record).name} run failed: {ended.complaint}\n".encode(), stderr=True)
             try:
@@ -158,7 +163,8 @@ class Steps:
     ) -> Ended:
         """Run the first process: the container is there as long as it runs."""
 
-        async def run(bundle: Path) -> Ended:
+        async def run(config: bytes) -> Ended:
+            bundle = self.bundle_of(record)
             return await self._foreground.talk(bundle, record.id, self._runtime(record), streams, record.path)
 
         return await self._run(record, body, prepared, client, files, run)
@@ -192,17 +198,17 @@ class Steps:
         prepared: Prepared,
         watcher: Asking,
         files: Files,
-        run: Callable[[Path], Awaitable[Ended]],
+        run: Callable[[bytes], Awaitable[Ended]],
     ) -> Ended:
         async with self._taking_back(record, files):
             annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
             record.endpoints = self._networks.endpoints(record.host_config.network_mode, {})
             network = await self._networks.connect(record)
             prepare = functools.partial(self._prepare, record, body, prepared, files, network, annotations)
-            bundle = await self._in_thread(prepare, "prepare a step")
+            config = await self._in_thread(prepare, "prepare a step")
             serves = [_forward(watcher, agent) for agent in prepared.agents]
             async with serving(files.sockets, serves):
-                return await run(bundle)
+                return await run(config)
 
     def _prepare(
         self,
@@ -212,8 +218,8 @@ class Steps:
         files: Files,
         network: Connected,
         annotations: dict[str, str],
-    ) -> Path:
-        """Mount the root and what is in it, write the bundle: where that is. All of it blocks."""
+    ) -> bytes:
+        """Mount the root and what is in it, write the bundle: its configuration. All of it blocks."""
         hosts = plan.hosts_file(record, network)
         resolv_conf = plan.resolv_conf_file(record, network, read_ours("/etc/resolv.conf"))
         left = files.assemble(prepared.root, prepared.mounts, hosts, resolv_conf)
@@ -284,6 +290,14 @@ class Steps:
             cgroup.clear(self._paths.cgroup(record.id, parent), named=bool(parent))
         finally:
             files.release()
+
+    def _begun(self, record: Container) -> Begun:
+        """The runtime of a step: one that is loaded already, whose id the step gets, or one that is to be started."""
+        runtime = self._runtime(record)
+        if (spare := self._spares.take(runtime)) is not None:
+            record.id = spare.container_id
+            return spare
+        return self._foreground.begin(self.bundle_of(record), record.id, runtime)
 
     def _runtime(self, record: Container) -> OCIRuntime:
         return self._runtimes.get(record.host_config.runtime)

@@ -87,10 +87,10 @@ class World:
     def make_directory(self, path: str, uid: int, gid: int) -> None:
         self.happens("make_directory")
 
-    def write_bundle(self, config: dict[str, object]) -> Path:
+    def write_bundle(self, config: dict[str, object]) -> bytes:
         self.config = config
         self.happens("write_bundle")
-        return self._directory
+        return b"written"
 
     def release(self) -> None:
         self.happens("release")
@@ -103,19 +103,28 @@ class World:
     def expect(self) -> None:
         return None
 
-    async def run(
-        self,
-        directory: Path,
-        container_id: str,
-        runtime: OCIRuntime,
-        output: Callable[[bytes, bool], None],
-        command: str = "",
-    ) -> Ended:
+    def begin(self, directory: Path, container_id: str, runtime: OCIRuntime) -> "World":
+        self.container_id, self.directory = container_id, directory
+        return self
+
+    waits = False
+
+    async def start(self) -> None:
+        raise AssertionError("this runtime reads no pipes")
+
+    async def run(self, config: bytes, output: Callable[[bytes, bool], None], command: str = "") -> Ended:
+        assert config == b"written"
         output(b"out", False)
         output(b"err", True)
         self.happens("run")
         await self.hangs.wait()
         return self.ended
+
+    async def end(self) -> None:
+        self.runs = False
+
+    async def discard(self) -> None:
+        raise AssertionError("there is no spare")
 
     async def talk(
         self, directory: Path, container_id: str, runtime: OCIRuntime, streams: Streams, command: str = ""
