@@ -1,11 +1,24 @@
 """One header of an archive, 512 bytes: read into an entry, or written for a file."""
 
 import struct
-import tarfile
 import zlib
 from functools import lru_cache
 
-from husk.storage.tar.entry import BLOCK, BLOCK_DEVICE, CHARACTER, Entry, TarError, invalid
+import msgspec
+
+from husk.storage.tar.entry import (
+    BLOCK,
+    BLOCK_DEVICE,
+    CHARACTER,
+    DIRECTORY,
+    FIFO,
+    HARD_LINK,
+    REGULAR,
+    SYMLINK,
+    Entry,
+    TarError,
+    invalid,
+)
 
 # Of POSIX, with its version.
 _MAGIC = b"ustar\x0000"
@@ -14,13 +27,23 @@ _PREFIX_BEGINS = 345
 _MAJOR, _MINOR, _PREFIX = slice(329, 337), slice(337, 345), slice(_PREFIX_BEGINS, 500)
 _PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
 _CHECK = slice(148, 156)
-_KINDS = {
-    tarfile.REGTYPE: b"0",
-    tarfile.LNKTYPE: b"1",
-    tarfile.SYMTYPE: b"2",
-    tarfile.DIRTYPE: b"5",
-    tarfile.FIFOTYPE: b"6",
-}
+_PLAIN_KINDS = (REGULAR, HARD_LINK, SYMLINK, DIRECTORY, FIFO)
+
+
+class Member(msgspec.Struct):
+    """What is to be written about a file. `pax` has what a plain header has no room for."""
+
+    name: str
+    kind: bytes = REGULAR
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
+    size: int = 0
+    mtime: int = 0
+    link: str = ""
+    major: int = 0
+    minor: int = 0
+    pax: dict[str, str] = {}
 
 
 def parse_header(block: bytes) -> Entry:
@@ -84,28 +107,35 @@ def number(text: bytes) -> int:
 _usual = lru_cache(maxsize=512)(number)
 
 
-def plain_header(member: tarfile.TarInfo) -> bytes:
+def plain_header(member: Member) -> bytes:
     """An ordinary entry's header, as `tarfile` makes it at many times the cost; empty if it needs more than one."""
-    name = member.name + "/" if member.type == tarfile.DIRTYPE and not member.name.endswith("/") else member.name
-    kind = _KINDS.get(member.type)
+    name = member.name + "/" if member.kind == DIRECTORY and not member.name.endswith("/") else member.name
     if (
-        kind is None
-        or member.pax_headers
-        or not (name.isascii() and member.linkname.isascii() and len(name) <= 100 and len(member.linkname) <= 100)
+        member.kind not in _PLAIN_KINDS
+        or member.pax
+        or not (name.isascii() and member.link.isascii() and len(name) <= 100 and len(member.link) <= 100)
         or not (0 <= member.uid < 8**7 and 0 <= member.gid < 8**7)
         or not (0 <= member.size < 8**11 and 0 <= member.mtime < 8**11)
-        or member.uname
-        or member.gname
     ):
         return b""
     return _block(
-        name, member.mode, member.uid, member.gid, member.size, int(member.mtime), kind, member.linkname.encode()
+        name, member.mode, member.uid, member.gid, member.size, member.mtime, member.kind, member.link.encode()
     )
 
 
-def any_header(member: tarfile.TarInfo) -> bytes:
-    """The same with what must come before it, for long names, attributes and large numbers."""
-    return plain_header(member) or member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+def any_header(member: Member) -> bytes:
+    """Any entry's header, with another one before it that has what a plain one has no room for."""
+    return plain_header(member) or _pax_header(member)
+
+
+def _pax_header(member: Member) -> bytes:
+    import tarfile  # few files need it, and it brings much along
+
+    info = tarfile.TarInfo(member.name)
+    info.type, info.linkname, info.size = member.kind, member.link, member.size
+    info.mode, info.uid, info.gid, info.mtime = member.mode, member.uid, member.gid, member.mtime
+    info.devmajor, info.devminor, info.pax_headers = member.major, member.minor, member.pax
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 
 def file_header(name: str, mode: int, uid: int, gid: int, size: int, mtime: int) -> bytes:
@@ -117,6 +147,8 @@ def file_header(name: str, mode: int, uid: int, gid: int, size: int, mtime: int)
 
 def root_file_header(name: str, size: int) -> bytes:
     """A plain file of root's, of any size, and of no time: as archives of images have them."""
+    import tarfile
+
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, 0o644
     return member.tobuf(tarfile.GNU_FORMAT)

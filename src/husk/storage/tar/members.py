@@ -7,12 +7,11 @@ Large files need not pass through this process: where the archive goes into a pi
 import contextlib
 import os
 import stat
-import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from husk.storage.tar.entry import BLOCK, padding
-from husk.storage.tar.header import any_header, file_header
+from husk.storage.tar.entry import BLOCK, BLOCK_DEVICE, CHARACTER, DIRECTORY, FIFO, HARD_LINK, REGULAR, SYMLINK, padding
+from husk.storage.tar.header import Member, any_header, file_header
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 BUFFER = 1 << 20
@@ -83,7 +82,7 @@ class Members:
 
     def add_empty(self, name: str) -> None:
         """An empty file that is on no disk: a mark."""
-        self._head(tarfile.TarInfo(name))
+        self._head(Member(name))
 
     def add_data(self, name: str, data: bytes, status: os.stat_result) -> None:
         """A regular file that was read already, with all there is to tell about it in `status`."""
@@ -98,10 +97,10 @@ class Members:
         mtime = int(status.st_mtime)
         if self._latest is not None and mtime > self._latest:
             mtime = self._latest
-        header = file_header(name, status.st_mode, status.st_uid, status.st_gid, len(data), mtime)
-        if header:
-            self._out.write(b"%b%b%b" % (header, data, bytes(padding(len(data)))))
-        return bool(header)
+        head = file_header(name, status.st_mode, status.st_uid, status.st_gid, len(data), mtime)
+        if head:
+            self._out.write(b"%b%b%b" % (head, data, bytes(padding(len(data)))))
+        return bool(head)
 
     def add_pieces(self, name: str, pieces: Iterable[bytes], status: os.stat_result) -> bool:
         """The same with data that comes in pieces; False if it is not as much as `status` says."""
@@ -118,7 +117,7 @@ class Members:
     def add_directory(self, name: str, status: os.stat_result) -> None:
         """A directory with no more to tell about it than `status` has."""
         member = _described(name, status)
-        member.type = tarfile.DIRTYPE
+        member.kind = DIRECTORY
         self._head(member)
 
     def add(self, name: str, path: bytes, status: os.stat_result) -> None:
@@ -131,9 +130,9 @@ class Members:
         file = (status.st_dev, status.st_ino)
         shared = status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)
         if shared and (first := self._first_names.get(file)) is not None:
-            member.type, member.linkname, member.size = tarfile.LNKTYPE, first, 0
-            member.pax_headers = {}
-        if not member.isreg():
+            member.kind, member.link, member.size = HARD_LINK, first, 0
+            member.pax = {}
+        if member.kind != REGULAR:
             self._head(member)
         elif not self._file(member, path):
             return
@@ -159,29 +158,29 @@ class Members:
             os.close(fd)
         return len(data) == size and self.add_small(name, data, status)
 
-    def _head(self, member: tarfile.TarInfo) -> None:
+    def _head(self, member: Member) -> None:
         if self._latest is not None:
             member.mtime = min(member.mtime, self._latest)
         self._out.write(any_header(member))
 
-    def _member(self, name: str, path: bytes, status: os.stat_result) -> tarfile.TarInfo | None:
+    def _member(self, name: str, path: bytes, status: os.stat_result) -> Member | None:
         member = _described(name, status)
         kind = stat.S_IFMT(status.st_mode)
         try:
             if kind == stat.S_IFREG:
                 member.size = status.st_size
             elif kind == stat.S_IFDIR:
-                member.type = tarfile.DIRTYPE
+                member.kind = DIRECTORY
             elif kind == stat.S_IFLNK:
-                member.type, member.linkname = tarfile.SYMTYPE, os.fsdecode(os.readlink(path))
+                member.kind, member.link = SYMLINK, os.fsdecode(os.readlink(path))
             elif kind == stat.S_IFIFO:
-                member.type = tarfile.FIFOTYPE
+                member.kind = FIFO
             elif kind in (stat.S_IFCHR, stat.S_IFBLK):
-                member.type = tarfile.CHRTYPE if kind == stat.S_IFCHR else tarfile.BLKTYPE
-                member.devmajor, member.devminor = os.major(status.st_rdev), os.minor(status.st_rdev)
+                member.kind = CHARACTER if kind == stat.S_IFCHR else BLOCK_DEVICE
+                member.major, member.minor = os.major(status.st_rdev), os.minor(status.st_rdev)
             else:
                 return None
-            member.pax_headers = {
+            member.pax = {
                 f"SCHILY.xattr.{xattr}": os.getxattr(path, xattr, follow_symlinks=False).decode(
                     "utf-8", "surrogateescape"
                 )
@@ -192,7 +191,7 @@ class Members:
             return None
         return member
 
-    def _file(self, member: tarfile.TarInfo, path: bytes) -> bool:
+    def _file(self, member: Member, path: bytes) -> bool:
         """Write header and data; False when there is no such file any more."""
         try:
             fd = os.open(path, _READ)
@@ -220,9 +219,6 @@ class Members:
         return True
 
 
-def _described(name: str, status: os.stat_result) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.mode = stat.S_IMODE(status.st_mode)
-    member.uid, member.gid = status.st_uid, status.st_gid
-    member.mtime = int(status.st_mtime)
-    return member
+def _described(name: str, status: os.stat_result) -> Member:
+    mode, mtime = stat.S_IMODE(status.st_mode), int(status.st_mtime)
+    return Member(name, mode=mode, uid=status.st_uid, gid=status.st_gid, mtime=mtime)

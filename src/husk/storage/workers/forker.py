@@ -15,6 +15,7 @@ import importlib
 import os
 import select
 import socket
+import tarfile  # noqa: F401 (a worker in its confinement finds no modules: what it may need is here before)
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias

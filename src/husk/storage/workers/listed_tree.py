@@ -12,7 +12,6 @@ import itertools
 import mmap
 import os
 import stat
-import tarfile
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -20,8 +19,8 @@ import msgspec
 
 from husk.kernel.trees import walk
 from husk.storage.sync_table import NO_PLACE, Brief, Listed
-from husk.storage.tar.entry import BLOCK, padding
-from husk.storage.tar.header import any_header, file_header
+from husk.storage.tar.entry import BLOCK, DIRECTORY, SYMLINK, padding
+from husk.storage.tar.header import Member, any_header, file_header
 from husk.storage.workers.aside import Aside
 from husk.storage.workers.file_data import copy_range
 
@@ -340,13 +339,12 @@ def _padding(size: int) -> bytes:
 
 
 def _head(name: bytes, look: Brief, leads_to: bytes = b"") -> bytes:
-    member = tarfile.TarInfo(os.fsdecode(name))
-    member.mode, member.uid, member.gid = stat.S_IMODE(look.mode), look.uid, look.gid
-    member.mtime = _seconds(look.mtime)
+    mode, mtime = stat.S_IMODE(look.mode), _seconds(look.mtime)
+    member = Member(os.fsdecode(name), mode=mode, uid=look.uid, gid=look.gid, mtime=mtime)
     if stat.S_ISDIR(look.mode):
-        member.type = tarfile.DIRTYPE
+        member.kind = DIRECTORY
     elif stat.S_ISLNK(look.mode):
-        member.type, member.linkname = tarfile.SYMTYPE, os.fsdecode(leads_to)
+        member.kind, member.link = SYMLINK, os.fsdecode(leads_to)
     else:
         member.size = look.size
     return any_header(member)

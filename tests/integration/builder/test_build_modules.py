@@ -1,0 +1,106 @@
+"""What a plain build need not load is not loaded: code is nearly all that a build leaves in the daemon's memory."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.building import Builds, Context, needs_buildx
+from tests.support.daemon import Daemon
+
+pytestmark = needs_buildx
+
+# Python imports it at its start; at the end of a daemon it writes down what was loaded.
+NOTES = """
+import atexit, os, sys
+
+def write():
+    if "serve" in sys.orig_argv:
+        with open(os.environ["LOADED"], "w") as file:
+            file.write("\\n".join(sys.modules))
+
+atexit.register(write)
+"""
+SOURCES = Path(__file__).parents[3] / "src"
+DOCKERFILE = "FROM busybox\nRUN echo hi > /hi\nCOPY . /all/\n"
+# A module costs some 30 KiB. Another Python or a sitecustomize may bring some that this one does not have.
+OURS = {"buildkit": 446, "classic": 472}
+ALL = {"buildkit": 705, "classic": 731}
+BUILDER = "husk.engine.builder"
+UNWANTED = {
+    "sources from elsewhere": (
+        *(f"{BUILDER}.{name}" for name in ("git_source", "http_source", "layout_source", "seen_files")),
+        "husk.storage.repositories",
+    ),
+    "caches that are elsewhere": (f"{BUILDER}.remote.", "husk.storage.portable_digest"),
+    "exports that are no images here": (
+        *(f"{BUILDER}.exporters.{name}" for name in ("archive", "bundle", "local", "tar", "storing", "stated_files")),
+        *("husk.storage.layer_packing", "husk.storage.sync.exports", "husk.storage.stack_archives"),
+    ),
+    "scanners": (f"{BUILDER}.attest.sbom",),
+    "frontends that are images, and processes of clients": (
+        *(f"{BUILDER}.gateway_frontend", f"{BUILDER}.steps.held", "husk.api.buildkit.processes"),
+        "husk.api.buildkit.messages.containers",
+    ),
+    "questions about a Dockerfile": (f"{BUILDER}.answers", f"{BUILDER}.dockerfile.questions"),
+    "builds that come with POST /build and are BuildKit's": ("husk.api.buildkit.posted",),
+    "what a client's session serves and nobody asks for": (
+        *("husk.api.buildkit.session.agent", "husk.api.buildkit.session.content"),
+        "husk.api.buildkit.history_content",
+    ),
+    "registries": ("aiohttp", "yarl", "husk.engine.images.pull", "husk.engine.images.push", "husk.engine.images.fetch"),
+    "a swarm": ("husk.engine.services.parts", "husk.engine.services.model", "husk.cluster", "husk.api.types.services"),
+    "messages of protobuf in Python, or about messages": (
+        "google.protobuf.internal.python_message",
+        "google.protobuf.descriptor_pb2",
+    ),
+    "compression": ("isal", "zstandard", "gzip"),
+    "what the standard library has for this, and is large": ("csv", "dataclasses", "tempfile", "argparse"),
+}
+# The classic door has its own code, and contexts that come as archives.
+ONLY_CLASSIC = (f"{BUILDER}.classic", f"{BUILDER}.history_cache", "husk.storage.small", "tarfile")
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
+    """What one build has the daemon load, by each of the doors."""
+    root = tmp_path_factory.mktemp("loaded")
+    (root / "sitecustomize.py").write_text(NOTES)
+    paths = {"PYTHONPATH": f"{root}:{SOURCES}", "LOADED": str(root / "loaded")}
+    found = {}
+    with Daemon(environment=paths) as daemon:  # its first start has made the first image
+        for door in ("buildkit", "classic"):
+            daemon.stop()
+            daemon.start()
+            (root / door).mkdir()
+            builds = Builds(daemon, Context(root / door), buildkit=door == "buildkit")
+            builds.run(DOCKERFILE, "--no-cache", files={"file": "x"})
+            assert daemon.stop() == 0
+            found[door] = (root / "loaded").read_text().split()
+        daemon.start()
+        yield found
+
+
+@pytest.mark.parametrize("what", UNWANTED)
+@pytest.mark.parametrize("door", ["buildkit", "classic"])
+def test_a_plain_build_does_not_load(loaded: dict[str, list[str]], door: str, what: str) -> None:
+    assert [name for name in loaded[door] if name.startswith(UNWANTED[what])] == []
+
+
+def test_the_classic_door_is_loaded_by_its_own_builds(loaded: dict[str, list[str]]) -> None:
+    assert [name for name in ONLY_CLASSIC if name in loaded["buildkit"]] == []
+
+
+@pytest.mark.parametrize("door", ["buildkit", "classic"])
+def test_a_plain_build_loads_few_modules(loaded: dict[str, list[str]], door: str) -> None:
+    assert f"{BUILDER}.solver" in loaded[door]
+    assert len([name for name in loaded[door] if name.partition(".")[0] == "husk"]) <= OURS[door]
+    assert len(loaded[door]) <= ALL[door], sys.version
+
+
+def test_every_unwanted_module_of_ours_exists() -> None:
+    for name in (name.rstrip(".") for names in (*UNWANTED.values(), ONLY_CLASSIC) for name in names):
+        if name.startswith("husk."):
+            path = SOURCES / name.replace(".", "/")
+            assert path.is_dir() or path.with_suffix(".py").is_file(), name
