@@ -11,6 +11,8 @@ const PAUSE = 300;
 // Regions that are to be fetched, or are being fetched; true where something has happened since that began.
 const waiting = new Map();
 let source;
+// A form is on its way to another page, which says more than this one would.
+let leaving = false;
 
 export function csrf() {
   return document.querySelector('meta[name="husk-csrf"]').content;
@@ -37,7 +39,7 @@ export async function post(action, fields) {
 
 export async function refresh(region) {
   const answer = await fetch(location.href, { headers: { "X-Region": region.id } });
-  if (answer.status === 401) return location.reload();
+  if (answer.status === 401) return startOver();
   if (answer.ok) {
     morph(region, await answer.text());
     region.dispatchEvent(new CustomEvent("husk:refreshed", { bubbles: true }));
@@ -76,6 +78,11 @@ function watch(region) {
   }, 1000 * region.dataset.every);
 }
 
+// Whoever has no session any more is told so by the page itself.
+function startOver() {
+  if (!leaving) location.reload();
+}
+
 function away(is) {
   document.getElementById("away").hidden = !is;
 }
@@ -100,7 +107,7 @@ function listen() {
     refreshFor();
   });
   source.addEventListener("error", () => {
-    if (source?.readyState === EventSource.CLOSED) location.reload();
+    if (source?.readyState === EventSource.CLOSED) startOver();
   });
 }
 
@@ -117,7 +124,10 @@ document.addEventListener("visibilitychange", () => {
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("form[data-act]")) return;
+  if (!form.matches("form[data-act]")) {
+    leaving = !event.defaultPrevented;
+    return;
+  }
   event.preventDefault();
   const button = event.submitter;
   const fields = new FormData(form, button);
@@ -136,6 +146,9 @@ addEventListener("pagehide", () => {
   source?.close();
   source = undefined;
 });
-addEventListener("pageshow", listen);
+addEventListener("pageshow", () => {
+  leaving = false;
+  listen();
+});
 for (const region of document.querySelectorAll("[data-every]")) watch(region);
 listen();

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.support.chromium import FOREIGN, Tab
 from tests.support.daemon import Daemon
@@ -48,6 +48,20 @@ async def test_a_link_signs_in_once_and_a_session_ends(shown: Daemon, chromium: 
     await tab.page.get_by_role("button", name="Sign out").click()
     await expect(tab.page.locator("h1")).to_contain_text("signed out")
     assert (answer := await tab.page.goto(tab.origin + "/containers")) is not None and answer.status == 401
+    tab.forgive(401)
+
+
+async def test_the_end_of_a_session_is_told_though_the_page_hears_of_it_first(tab: Tab) -> None:
+    page = await tab.open("/containers")
+
+    async def late(route: Route) -> None:
+        async with page.expect_response(lambda answer: answer.status == 401):
+            answer = await route.fetch(max_redirects=0)
+        await route.fulfill(response=answer)
+
+    await page.route("**/sign-out", late)
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.locator("h1")).to_contain_text("signed out")
     tab.forgive(401)
 
 
