@@ -7,8 +7,9 @@
 
 To be loaded takes a runtime a third of what it does for a small container. One that was started early waits at a pipe
 by the name of its configuration. When the file is in its place, the same is written to the pipe, and the runtime goes
-on; should it come to the pipe later, it finds the file. If the daemon dies before, it reads the end of an empty pipe,
-and gives up. Whatever is still there when the block is left is killed.
+on; should it come to the pipe later, it finds the file. Only one that has opened the pipe `waits`: who is told between
+finding the pipe and opening it comes when nobody writes there any more, and waits for ever. If the daemon dies before,
+it reads the end of an empty pipe, and gives up. Whatever is still there when the block is left is killed.
 """
 
 import asyncio
@@ -68,8 +69,8 @@ class Begun:
 
     @property
     def waits(self) -> bool:
-        """Was it started, and is it still there?"""
-        return self._child is not None and not process.has_ended(self._child.pidfd)
+        """Was it started, and is it at the pipe now?"""
+        return self._child is not None and self._config >= 0 and _has_open(self._child.pid, self._config)
 
     async def run(self, config: bytes, output: Output, command: str = "") -> Ended:
         """Let the runtime go on with this, which is what the bundle has, and wait for the container's end.
@@ -121,12 +122,13 @@ class Begun:
             os.mkfifo(pipe, 0o600)
             # Both ends of it: nobody waits for the other one to come.
             self._config = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._child = self._spawn()
         except OSError as error:
             raise SystemFault(f"cannot make a bundle: {error}") from error
-        self._child = self._spawn()
 
     def _spawn(self) -> process.Child:
-        self._pipes += [_Pipe(), _Pipe()]
+        for _ in range(2):
+            self._pipes.append(_Pipe())
         stdout, stderr = self._pipes
         return process.spawn(self._argv, stdout=stdout.writer, stderr=stderr.writer)
 
@@ -137,7 +139,7 @@ class Begun:
                 if len(config) > _USUAL_PIPE:
                     fcntl.fcntl(self._config, fcntl.F_SETPIPE_SZ, len(config))
             return os.write(self._config, config) == len(config)
-        except BlockingIOError:
+        except OSError:
             return False
         finally:
             self._close_config()
@@ -197,6 +199,15 @@ class _Pipe:
 
 def _nobody(data: bytes) -> None:
     pass
+
+
+def _has_open(pid: int, file: int) -> bool:
+    """Has a process this file of ours open? One that has ended has none."""
+    wanted, directory = os.fstat(file), f"/proc/{pid}/fd"
+    try:
+        return any(os.path.samestat(os.stat(f"{directory}/{name}"), wanted) for name in os.listdir(directory))
+    except OSError:
+        return False  # it ends, or has just closed one: then it is not at the pipe, which it reads to the end
 
 
 def complaint_of(log: Path, pid_file: Path, command: str) -> str:

@@ -162,13 +162,18 @@ async def test_the_next_step_finds_a_runtime_that_is_loaded(bench: Bench) -> Non
         pytest.skip("this runtime is started with its bundle alone")
     taken = []
     spares = bench.steps._spares
+    spares._kept_for = 60
 
     async def spare() -> None:
         """Another step, which leaves one."""
         await bench.run("true")
         await spares._tasks.join()
         assert spares._spare is not None
-        taken.append(spares._spare[1].container_id)
+        _, begun = spares._spare
+        async with asyncio.timeout(30):
+            while not begun.waits:
+                await asyncio.sleep(0.005)
+        taken.append(begun.container_id)
 
     await spare()
     # More than a pipe takes without being asked.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -70,7 +71,9 @@ async def test_one_that_was_not_started_finds_the_file(place: Place) -> None:
 async def test_one_that_waits_is_told_at_the_pipe(place: Place) -> None:
     async with place.begun as begun:
         await begun.start()
-        assert begun.waits
+        async with asyncio.timeout(30):
+            while not begun.waits:
+                await asyncio.sleep(0.005)
         place.write(b"the same")
         assert await begun.run(b"the same", place.told) == Ended(0)
         assert not begun.waits
@@ -120,6 +123,39 @@ async def test_it_gives_up_when_the_daemon_goes(place: Place) -> None:
         begun._close_config()  # as the kernel does for one that dies
         await process.wait_exit(begun._child.pidfd)
         assert not begun.waits
+
+
+async def test_one_that_has_not_come_to_the_pipe_does_not_wait_yet(place: Place, tmp_path: Path) -> None:
+    """The kernel would let it wait for ever if it opened the pipe when all was said."""
+    os.mkfifo(tmp_path / "go")
+    program = tmp_path / "runtime"
+    program.write_text(f"#!/bin/sh\nread go < {tmp_path}/go\n" + program.read_text())
+    async with place.begun as begun:
+        await begun.start()
+        assert not begun.waits
+        await asyncio.to_thread((tmp_path / "go").write_text, "go\n")
+        async with asyncio.timeout(30):
+            while not begun.waits:
+                await asyncio.sleep(0.005)
+
+
+async def test_nothing_stays_of_one_for_which_there_are_no_pipes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    pipe2 = os.pipe2
+
+    def one_alone(flags: int) -> tuple[int, int]:
+        monkeypatch.setattr(os, "pipe2", none)
+        return pipe2(flags)
+
+    def none(flags: int) -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(os, "pipe2", one_alone)
+    with pytest.raises(SystemFault, match="too many open files"):
+        await place.begun.start()
+    monkeypatch.undo()
+    await place.begun.discard()
+    assert not place.bundle.exists() and set(os.listdir("/proc/self/fd")) == before
 
 
 async def test_a_bundle_that_cannot_be_made(place: Place) -> None:
