@@ -90,7 +90,13 @@ class Steps(Protocol):
     """Runs processes: `husk.engine.builder.steps`."""
 
     async def run(
-        self, body: Exec, inputs: Sequence[str], watcher: Watcher, platform: Platform | None, layered: bool = False
+        self,
+        body: Exec,
+        inputs: Sequence[str],
+        watcher: Watcher,
+        platform: Platform | None,
+        layered: bool = False,
+        followed: bool = True,
     ) -> list[str]: ...
 
 
@@ -135,7 +141,9 @@ class Execution:
                     fetched = await kind.fetch(operation.body, operation.platform, watcher)
                 return Record(new_id(), [fetched.stack], list(fetched.made), fetched.description, fetched.type)
             case Exec():
-                outputs = await self._steps.run(operation.body, inputs, watcher, operation.platform, vertex.layered)
+                outputs = await self._steps.run(
+                    operation.body, inputs, watcher, operation.platform, vertex.layered, vertex.followed
+                )
             case Files():
                 outputs = await self._trees.apply(operation.body.actions, inputs, vertex.layered, vertex.ahead)
             case Merge():

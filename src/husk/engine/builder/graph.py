@@ -47,6 +47,7 @@ class Vertex(Struct, frozen=True, kw_only=True):
     group: str = ""  # vertices of one group are shown as one
     locations: list[Location] = []
     layered: bool = False  # what it makes is to be a layer of an image
+    followed: bool = True  # others of its build may come behind it
     ahead: AheadTar | None = None  # what is packed while files come, for those who bring them and who copy them
 
 

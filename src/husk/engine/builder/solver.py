@@ -124,9 +124,11 @@ class Build:
         self._ended: set[str] = set()
         self.record: Record | None = None
         self.layered: frozenset[str] = frozenset()
+        self._wanted = ""
         self._waiting = WaitingCopies(graph, solver.executor, self._below)
 
     async def solve(self, wanted: Edge) -> None:
+        self._wanted = wanted.digest
         for vertex in self._graph.needed_for(wanted):
             self._lookups[vertex.digest] = self._tasks.spawn(self._look_up(vertex), "build lookup", awaited=True)
         self.record = await self._having(wanted.digest)
@@ -233,7 +235,8 @@ class Build:
                 record = await self._solve_within(vertex.operation.body, vertex, inputs)
             else:
                 layered, ahead = vertex.digest in self.layered, self._waiting.ahead(vertex, self.layered)
-                to_run = structs.replace(vertex, layered=layered, ahead=ahead) if layered or ahead else vertex
+                followed = vertex.digest != self._wanted
+                to_run = structs.replace(vertex, layered=layered, ahead=ahead, followed=followed)
                 record = await self._solver.run_once(flight, to_run, inputs, self._client)
         if id:
             record = structs.replace(record, id=id)

@@ -41,8 +41,8 @@ class Trees:
 
 
 class Steps:
-    async def run(self, body, inputs, watcher, platform, layered=False):
-        self.layered = layered
+    async def run(self, body, inputs, watcher, platform, layered=False, followed=True):
+        self.layered, self.followed = layered, followed
         return [f"{inputs[0]} diff:ran"]
 
 
@@ -81,6 +81,9 @@ async def test_a_step_hears_that_it_makes_a_layer(execution):
     for layered in (True, False):
         await execution.run(structs.replace(vertex(RUN), layered=layered), ["layer:x"], None)
         assert execution._steps.layered is layered
+        assert execution._steps.followed
+    await execution.run(structs.replace(vertex(RUN), followed=False), ["layer:x"], None)
+    assert not execution._steps.followed
 
 
 async def test_each_record_has_an_id_of_its_own(execution):

@@ -380,3 +380,17 @@ async def test_a_copy_that_the_cache_has_lets_go_of_what_was_packed(solver, work
         await build.close()
     assert worker.ran.count("copy") == 1
     assert [ahead.closed for ahead in worker.aheads] == [True, True]
+
+
+async def test_the_last_operation_of_a_build_knows_that_none_follows():
+    followed = {}
+
+    class Noting(Worker):
+        async def run(self, vertex, inputs, watcher):
+            followed[vertex.name] = vertex.followed
+            return await super().run(vertex, inputs, watcher)
+
+    graph, edge = chain("a", "b")
+    build = await Solver(Noting(), Memory()).solve(graph, edge, Watch())
+    await build.close()
+    assert followed == {"image": True, "a": True, "b": False}

@@ -100,10 +100,11 @@ class Steps:
         watcher: Watcher,
         platform: Platform | None = None,
         layered: bool = False,
+        followed: bool = True,
     ) -> list[str]:
         """Run a process on stacks; the stacks that it leaves, by the numbers of its outputs. StepFailed if it fails.
 
-        With `layered` what it changes is going to be a layer of an image.
+        With `layered` what it changes is going to be a layer of an image; if it is `followed`, others may come soon.
         """
         plan.check_entitled(body, self._entitlements)
         platforms.check(platform, self._host.machine, registered)
@@ -113,7 +114,8 @@ class Steps:
             begun = self._begun(record)
 
             async def run(config: bytes) -> Ended:
-                self._spares.prepare(self._runtime(record))
+                if followed:
+                    self._spares.prepare(self._runtime(record))
                 return await begun.run(config, lambda data, stderr: watcher.log(data, stderr=stderr), record.path)
 
             try:
