@@ -116,10 +116,10 @@ def read_listed(file: BinaryIO) -> Listed | None:
 
 def read_packed(file: BinaryIO) -> Packed | None:
     """Which tar the places are in; None if there is none."""
-    file.seek(-_PACKED_SIZE, os.SEEK_END)
     try:
+        file.seek(-_PACKED_SIZE, os.SEEK_END)
         return msgspec.json.decode(file.read(), type=Packed)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, OSError):  # it is shorter than that
         return None
 
 

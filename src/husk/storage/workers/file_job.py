@@ -281,7 +281,8 @@ def clean_pattern(pattern: str) -> str:
 
 
 def describe_fault(error: OSError) -> Answer:
-    told = f"{error.filename}: " if error.filename else ""
+    name = error.filename
+    told = f"{os.fsdecode(name) if isinstance(name, bytes) else name}: " if name else ""
     told += (error.strerror or str(error)).lower()
     if isinstance(error, FileNotFoundError):
         return Missing(told)

@@ -78,8 +78,8 @@ def open_told(table: str, blobs: str) -> ToldFiles | None:
     try:
         with open(f"{blobs}/{packed.blob.removeprefix('sha256:')}", "rb") as blob:
             return ToldFiles(file, boot, packed, mmap.mmap(blob.fileno(), 0, prot=mmap.PROT_READ))
-    except (FileNotFoundError, ValueError):
-        return ToldFiles(file, boot)
+    except (OSError, ValueError):
+        return ToldFiles(file, boot)  # it is not needed: the files are there
 
 
 def _boot() -> str:

@@ -1,12 +1,14 @@
 """Single actions on a directory. How they are carried out on stacks is tested with real workers."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Remove, Symlink
-from husk.storage.workers.file_job import Actions, NotThere
+from husk.storage.workers.answers import Failed, Missing
+from husk.storage.workers.file_job import Actions, NotThere, describe_fault
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
 
 
@@ -61,3 +63,9 @@ def test_what_is_not_there(root: Path):
 def test_a_copy_within_one_file_system(root: Path):
     found = do(root, Copy(source="/d/*.txt", destination="/e/", wildcards=True, make_parents=True))
     assert found == ["d", "d/a.txt", "d/b.txt", "e", "e/a.txt", "e/b.txt"]
+
+
+def test_a_fault_is_told_with_the_name_as_people_write_it():
+    assert describe_fault(OSError(errno.ENOSPC, "No space left", b"d/file")) == Failed("d/file: no space left")
+    assert describe_fault(OSError(errno.ENOENT, "No such file", "file")) == Missing("file: no such file")
+    assert describe_fault(OSError(errno.EIO, "Bad disk")) == Failed("bad disk")

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import os
 import stat
 from pathlib import Path
 
@@ -88,6 +89,21 @@ def test_an_empty_tar_is_none(table: str, tmp_path: Path):
     (tmp_path / BLOB).write_bytes(b"")
     told = open_told(table, str(tmp_path))
     assert told is not None and told.tar("a key") is None
+
+
+def test_a_tar_that_cannot_be_read_is_none(table: str, tmp_path: Path):
+    remember(table, "", [0, 1, 2, 3, 4])
+    (tmp_path / BLOB).unlink()
+    (tmp_path / BLOB).mkdir()
+    told = open_told(table, str(tmp_path))
+    assert told is not None and told.tar("a key") is None
+
+
+@pytest.mark.parametrize("length", [0, 100, 600])
+def test_a_table_that_was_cut_off_tells_nothing(table: str, tmp_path: Path, length: int):
+    os.truncate(table, length)
+    told = open_told(table, str(tmp_path))
+    assert told is not None and told.tar("a key") is None and told.below("") is None
 
 
 def test_nothing_is_written_while_somebody_else_reads(table: str):
