@@ -8,6 +8,7 @@ each writes the tar of what it has copied to where that belongs.
 
 import contextlib
 import errno
+import fcntl
 import itertools
 import mmap
 import os
@@ -300,8 +301,16 @@ def _shared(count: int, work: Callable[[int], None]) -> None:
         numbers.write(b"".join(number.to_bytes(4, "big") for number in range(count)))
         numbers.seek(0)
 
+        def following() -> bytes:
+            # Without this both may get the same: the kernel looks after the position in files with a name alone.
+            fcntl.lockf(numbers, fcntl.LOCK_EX)
+            try:
+                return os.read(numbers.fileno(), 4)
+            finally:
+                fcntl.lockf(numbers, fcntl.LOCK_UN)
+
         def take() -> bytes:
-            while number := os.read(numbers.fileno(), 4):
+            while number := following():
                 work(int.from_bytes(number, "big"))
             return b""
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -241,3 +242,16 @@ def test_a_second_process_that_cannot_go_on_is_heard(source: Path, tmp_path: Pat
     monkeypatch.setattr(os, "symlink", full)
     with pytest.raises(OSError, match="No space left"):
         Copied(source, "", listed(source))
+
+
+def test_two_processes_do_each_piece_once(tmp_path: Path):
+    count = 100_000
+    done = os.open(tmp_path / "done", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+
+    def work(number: int) -> None:
+        os.write(done, number.to_bytes(4, "big"))
+
+    listed_tree._shared(count, work)
+    numbers = (tmp_path / "done").read_bytes()
+    os.close(done)
+    assert sorted(struct.unpack(f">{len(numbers) // 4}I", numbers)) == list(range(count))
