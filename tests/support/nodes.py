@@ -150,7 +150,16 @@ def on(daemon: HostDaemon) -> tuple[str, str]:
 def pinned(name: str, where: HostDaemon, by: HostDaemon) -> None:
     """A new service runs on a node, and ends there."""
     before = running(where)
-    by.docker("service", "create", *SLEEPER, "--name", name, *on(where), *PROGRAM)
+    create = ("service", "create", *SLEEPER, "--name", name, *on(where), *PROGRAM)
+
+    def created() -> bool:
+        # Where a member of etcd has just gone, the store may be silent for a moment, and have done it nevertheless.
+        asked = by.docker(*create, check=False)
+        done = asked.returncode == 0 or "name conflicts" in asked.stderr
+        assert done or "the cluster store does not answer" in asked.stderr, asked.stderr
+        return done
+
+    until(created, f"that {name} is taken")
     until(lambda: len(homes(by, name)) == 1, f"a task of {name} there")
     by.docker("service", "rm", name)
     until(lambda: running(where) == before, "its end, and nothing else has changed")

@@ -2,10 +2,10 @@
 
 from typing import TypeAlias
 
-from husk.storage.workers.parts import Blob, Message
+from husk.storage.workers.parts import Blob, WorkerMessage
 
 
-class Done(Message, frozen=True, tag="done"):
+class Done(WorkerMessage, frozen=True, tag="done"):
     """All of it went well. `size` counts the bytes of files that were made, where it is known; `blob` is their tar.
 
     `heads` is a digest of the headers of a tar that was not written (`tar_heads`).
@@ -16,7 +16,7 @@ class Done(Message, frozen=True, tag="done"):
     heads: str = ""
 
 
-class UnpackedLayer(Message, frozen=True, tag="layer"):
+class UnpackedLayer(WorkerMessage, frozen=True, tag="layer"):
     """A layer is unpacked. `size` counts the bytes of its files; does its archive describe the root directory?"""
 
     blob: str
@@ -26,11 +26,11 @@ class UnpackedLayer(Message, frozen=True, tag="layer"):
     describes_root: bool
 
 
-class Blobs(Message, frozen=True, tag="blobs"):
+class Blobs(WorkerMessage, frozen=True, tag="blobs"):
     blobs: list[Blob]
 
 
-class Received(Message, frozen=True, tag="received"):
+class Received(WorkerMessage, frozen=True, tag="received"):
     """How many files the directory has now, how many bytes they have, and how many of those were written.
 
     While somebody is still `packing` them another answer follows.
@@ -42,30 +42,30 @@ class Received(Message, frozen=True, tag="received"):
     packing: bool = False
 
 
-class Packed(Message, frozen=True, tag="packed"):
+class Packed(WorkerMessage, frozen=True, tag="packed"):
     """The tar of what was received is complete, with the digest of its headers (`tar_heads`); or it was given up."""
 
     blob: Blob | None = None
     heads: str = ""
 
 
-class Sent(Message, frozen=True, tag="sent"):
+class Sent(WorkerMessage, frozen=True, tag="sent"):
     """How many bytes of files were sent."""
 
     size: int
 
 
-class Digests(Message, frozen=True, tag="digests"):
+class Digests(WorkerMessage, frozen=True, tag="digests"):
     """One for each selection."""
 
     digests: list[str]
 
 
-class FileContent(Message, frozen=True, tag="content"):
+class FileContent(WorkerMessage, frozen=True, tag="content"):
     data: bytes
 
 
-class Entry(Message, frozen=True):
+class Entry(WorkerMessage, frozen=True):
     """A file of a build's file system; names that are not UTF-8 have surrogates."""
 
     name: str
@@ -79,11 +79,11 @@ class Entry(Message, frozen=True):
     minor: int = 0
 
 
-class Looked(Message, frozen=True, tag="looked"):
+class Looked(WorkerMessage, frozen=True, tag="looked"):
     entries: list[Entry]
 
 
-class FileStatus(Message, frozen=True, tag="status"):
+class FileStatus(WorkerMessage, frozen=True, tag="status"):
     """What a path of a container names; `link` is where a symbolic link leads in the end."""
 
     name: str
@@ -93,25 +93,25 @@ class FileStatus(Message, frozen=True, tag="status"):
     link: str
 
 
-class Missing(Message, frozen=True, tag="missing"):
+class Missing(WorkerMessage, frozen=True, tag="missing"):
     """There is nothing at a path that the job names."""
 
     message: str = ""
 
 
-class Invalid(Message, frozen=True, tag="invalid"):
+class Invalid(WorkerMessage, frozen=True, tag="invalid"):
     """What was sent is to blame."""
 
     message: str
 
 
-class Refused(Message, frozen=True, tag="refused"):
+class Refused(WorkerMessage, frozen=True, tag="refused"):
     """It is not allowed."""
 
     message: str
 
 
-class Failed(Message, frozen=True, tag="failed"):
+class Failed(WorkerMessage, frozen=True, tag="failed"):
     """The host is to blame, or the worker."""
 
     message: str

@@ -4,10 +4,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import field
 
-from husk.storage.workers.parts import Access, AheadPlan, Bind, Message, Stack, UpperBlob
+from husk.storage.workers.parts import Access, AheadPlan, Bind, Stack, UpperBlob, WorkerMessage
 
 
-class UnpackJob(Message, frozen=True, tag="unpack"):
+class UnpackJob(WorkerMessage, frozen=True, tag="unpack"):
     """Make a layer of standard input: the blob in an empty file that is there, its files in `directory`.
 
     Answer: `UnpackedLayer`. `digest` is what it must have, if that is known; `limit`: most bytes of it, 0 for any.
@@ -19,13 +19,13 @@ class UnpackJob(Message, frozen=True, tag="unpack"):
     limit: int = 0
 
 
-class DiffJob(Message, frozen=True, tag="diff"):
+class DiffJob(WorkerMessage, frozen=True, tag="diff"):
     """Write what an overlay's upper directory changes to standard output, as a layer's tar. Answer: `Done`."""
 
     upper: str
 
 
-class DiffBlobsJob(Message, frozen=True, tag="diff-blobs"):
+class DiffBlobsJob(WorkerMessage, frozen=True, tag="diff-blobs"):
     """Write what upper directories of overlays change to empty files, as layers' tars. Answer: `Blobs`, in their order.
 
     No entry has a time after `latest`, in seconds.
@@ -35,7 +35,7 @@ class DiffBlobsJob(Message, frozen=True, tag="diff-blobs"):
     latest: int | None = None
 
 
-class PackJob(Message, frozen=True, tag="pack"):
+class PackJob(WorkerMessage, frozen=True, tag="pack"):
     """Write what a path of a container names to standard output, as a tar. Answers: `FileStatus`, then `Done`.
 
     Without a path it is the whole root, without a name for itself, and there is no status. `as_answer`: standard output
@@ -49,7 +49,7 @@ class PackJob(Message, frozen=True, tag="pack"):
     as_answer: bool = False
 
 
-class PutJob(Message, frozen=True, tag="put"):
+class PutJob(WorkerMessage, frozen=True, tag="put"):
     """Unpack the archive on standard input into the directory `path` of a container. Answer: `Done`.
 
     `owner` (user, group) replaces the archive's owners; `keep_kinds` refuses a file in a directory's place. `as_body`:
@@ -66,7 +66,7 @@ class PutJob(Message, frozen=True, tag="put"):
     length: int | None = None
 
 
-class FilesJob(Message, frozen=True, tag="files"):
+class FilesJob(WorkerMessage, frozen=True, tag="files"):
     """Carry out file actions, which standard input has (msgpack), on the first of some file systems. Answer: `Done`.
 
     Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files,
@@ -87,7 +87,7 @@ class FilesJob(Message, frozen=True, tag="files"):
 DigestForm: TypeAlias = Literal["", "portable", "older"]
 
 
-class DigestJob(Message, frozen=True, tag="digest"):
+class DigestJob(WorkerMessage, frozen=True, tag="digest"):
     """Compute digests of what selections, which standard input has (msgpack), choose. Answer: `Digests`.
 
     `table` is a file with what is known of the contents of files, if there is one. Digests of the forms "portable" and
@@ -101,7 +101,7 @@ class DigestJob(Message, frozen=True, tag="digest"):
     form: DigestForm = ""
 
 
-class ReadJob(Message, frozen=True, tag="read"):
+class ReadJob(WorkerMessage, frozen=True, tag="read"):
     """Read the beginning of a regular file, at most so many bytes. Answer: `FileContent`."""
 
     root: str
@@ -111,7 +111,7 @@ class ReadJob(Message, frozen=True, tag="read"):
     most: int
 
 
-class LookJob(Message, frozen=True, tag="look"):
+class LookJob(WorkerMessage, frozen=True, tag="look"):
     """Look at what a path names, or at all that a directory has in it. Answer: `Looked`."""
 
     root: str
@@ -121,7 +121,7 @@ class LookJob(Message, frozen=True, tag="look"):
     inside: bool = False
 
 
-class DifferenceJob(Message, frozen=True, tag="difference"):
+class DifferenceJob(WorkerMessage, frozen=True, tag="difference"):
     """Make the third file system, which begins as the first, the same as the second. Answer: `Done`."""
 
     root: str
@@ -129,7 +129,7 @@ class DifferenceJob(Message, frozen=True, tag="difference"):
     stacks: list[Stack]
 
 
-class ContextJob(Message, frozen=True, tag="context"):
+class ContextJob(WorkerMessage, frozen=True, tag="context"):
     """Unpack the context of a build, an archive on standard input, into a directory. Answer: `Done`.
 
     `limit` is how many bytes its files may have, 0 for any number.
@@ -139,7 +139,7 @@ class ContextJob(Message, frozen=True, tag="context"):
     limit: int = 0
 
 
-class GitJob(Message, frozen=True, tag="git"):
+class GitJob(WorkerMessage, frozen=True, tag="git"):
     """Ask a repository of git for its `names`; or, with a `commit`, have its files in `tree`.
 
     Answer: `FileContent` with lines of `git ls-remote`; `Done` when the files are there. `view` is a directory to mount
@@ -161,7 +161,7 @@ class GitJob(Message, frozen=True, tag="git"):
     limit: int = 0
 
 
-class ReceiveJob(Message, frozen=True, tag="receive"):
+class ReceiveJob(WorkerMessage, frozen=True, tag="receive"):
     """Make the directory `root` the same as a client's, with whom standard input and output speak. Answer: `Received`.
 
     The table `old` tells what `root` has, or is empty; it is removed first: from then on it is not true. The table
@@ -175,7 +175,7 @@ class ReceiveJob(Message, frozen=True, tag="receive"):
     ahead: AheadPlan | None = None
 
 
-class SendJob(Message, frozen=True, tag="send"):
+class SendJob(WorkerMessage, frozen=True, tag="send"):
     """Send the directory `root` to a client, with whom standard input and output speak. Answer: `Sent`.
 
     `prefix` is the directory of the client's directory that all goes into; `mtime` the time of all files (nanoseconds).
@@ -190,7 +190,7 @@ class SendJob(Message, frozen=True, tag="send"):
     empty: str = ""
 
 
-class StackTarJob(Message, frozen=True, tag="stack-tar"):
+class StackTarJob(WorkerMessage, frozen=True, tag="stack-tar"):
     """Write the files of stacks to standard output, as a tar. Answer: `Done`.
 
     Each is in a directory of its name, those of the name "" in none. No entry has a time after `latest`, in seconds.
@@ -202,7 +202,7 @@ class StackTarJob(Message, frozen=True, tag="stack-tar"):
     latest: int | None = None
 
 
-class ListJob(Message, frozen=True, tag="list"):
+class ListJob(WorkerMessage, frozen=True, tag="list"):
     """Write a line of JSON to standard output for everything in a file system that is no directory: its path, and if
     `digests` are wanted that of a regular file. Answer: `Done`."""
 

@@ -6,11 +6,11 @@ import msgspec
 MARK = b"\n"
 
 
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WorkerMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the two sides agree on."""
 
 
-class Bind(Message, frozen=True):
+class Bind(WorkerMessage, frozen=True):
     """Something of the host that a container has mounted."""
 
     source: str
@@ -18,7 +18,7 @@ class Bind(Message, frozen=True):
     readonly: bool
 
 
-class Stack(Message, frozen=True):
+class Stack(WorkerMessage, frozen=True):
     """A file system of a build: the directories of an overlay, topmost first. Without `upper` it is read alone.
 
     A `plain` one is a single directory that looks the same without overlayfs: no whiteouts, no attributes of it. If
@@ -32,12 +32,12 @@ class Stack(Message, frozen=True):
     table: str = ""
 
 
-class Blob(Message, frozen=True):
+class Blob(WorkerMessage, frozen=True):
     digest: str
     size: int
 
 
-class AheadPlan(Message, frozen=True):
+class AheadPlan(WorkerMessage, frozen=True):
     """What a layer's tar is packed into while its files still come (`husk.storage.ahead`); `time` is that of the top
     directory, in nanoseconds."""
 
@@ -45,14 +45,14 @@ class AheadPlan(Message, frozen=True):
     time: int
 
 
-class UpperBlob(Message, frozen=True):
+class UpperBlob(WorkerMessage, frozen=True):
     """An overlay's upper directory, and the empty file that its tar goes to."""
 
     upper: str
     blob: str
 
 
-class Access(Message, frozen=True):
+class Access(WorkerMessage, frozen=True):
     """How a repository of git is reached: its address, and who we are there.
 
     `header` is for addresses that begin with `scope`. `agent` is the name of a socket in the job's `work` directory,

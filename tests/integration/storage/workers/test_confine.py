@@ -12,7 +12,7 @@ import husk
 BEGIN = """
 import os, sys
 from husk.storage.workers.confine import confine, enter
-from husk.storage.workers.messages import Bind
+from husk.storage.workers.parts import Bind
 """
 
 

@@ -1,7 +1,7 @@
 """What does a client mean with its mounts? Reads `Binds`, `Mounts`, `Volumes` and `VolumesFrom`. Pure.
 
 What comes out are mount points as the container's record keeps them, still without what only the host knows: where a
-volume lies, which layers an image has. `husk.engine.containers.volumes` completes them.
+volume lies, which layers an image has. `husk.engine.containers.mounts` completes them.
 """
 
 import posixpath
