@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from husk.api.http.kernel import unread
 
 _CREDENTIALS = struct.Struct("3i")
+_PIECE = 1 << 16
 
 
 class Taker(Protocol):
@@ -162,6 +163,17 @@ class Channel(asyncio.Protocol):
         if self._reading_paused and not self.ended and not self._input_lent:
             self._reading_paused = False
             self._transport.resume_reading()
+
+    def rest_of_input(self) -> bytes:
+        """What the client had sent before it left, and nobody has read: a word to it that fails ends the connection,
+        whatever waits behind. Over TCP that is lost anyway."""
+        if not self.is_local or self._socket is None or self._input_lent:
+            return b""
+        found: list[bytes] = []
+        with contextlib.suppress(OSError):
+            while data := os.read(self._socket.fileno(), _PIECE):
+                found.append(data)
+        return b"".join(found)
 
     # the socket
 

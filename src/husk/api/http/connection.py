@@ -119,6 +119,8 @@ class Connection(Channel):
             self._writable.set()
         self.forget_hangup()
         if self._body is not None:
+            if rest := self.rest_of_input():
+                self._body.feed(rest)
             self._body.cut_off()
         if self._taker is not None:
             self._taker.end_input()

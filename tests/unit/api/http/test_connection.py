@@ -187,6 +187,38 @@ async def test_a_body_that_is_cut_off(tmp_path: Path) -> None:
 
 
 @on_both_loops
+async def test_what_a_client_sent_is_read_though_it_left_and_a_word_to_it_failed(tmp_path: Path) -> None:
+    requests: list[Request] = []
+    left = asyncio.Event()
+
+    async def tells(request: Request) -> Answer:
+        requests.append(request)
+        response = StreamedResponse(request, fields({"X": "y"}))
+        await left.wait()
+        while True:
+            await response.write(b"a word")
+            await asyncio.sleep(0)
+
+    async with serving(tells, tmp_path) as connect, connect() as client:
+        client.send(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await until(lambda: bool(requests))
+        [request] = requests
+        sent = 0
+        while not request.connection._reading_paused:
+            client.send(b"1000\r\n" + bytes(4096) + b"\r\n")
+            await asyncio.sleep(0.001)
+            sent += 4096
+        client.send(b"1000\r\n" + bytes(4096) + b"\r\n0\r\n\r\n")
+        await client.writer.drain()
+        client.writer.transport.abort()
+        await asyncio.sleep(0.01)
+        left.set()
+        await until(lambda: request.connection.gone)
+        assert request.body is not None
+        assert len(await request.body.document(1 << 22)) == sent + 4096
+
+
+@on_both_loops
 async def test_a_stream_is_sent_piece_by_piece(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
