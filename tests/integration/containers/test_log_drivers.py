@@ -28,6 +28,14 @@ def numbers(first: int, last: int) -> str:
     return "".join(f"{n}\n" for n in range(first, last + 1))
 
 
+def has_room(log: Path, room: int) -> bool:
+    """Is it smaller than that? While a full file is put aside there is none."""
+    try:
+        return log.stat().st_size < room
+    except FileNotFoundError:
+        return False
+
+
 @contextlib.contextmanager
 def counting(daemon: Daemon, *options: str, room: int = 20_480) -> Iterator[tuple[str, Callable[[int, int], None]]]:
     """A container that counts from one number to another when it is told to, and waits until its log file has room."""
@@ -42,7 +50,7 @@ def counting(daemon: Daemon, *options: str, room: int = 20_480) -> Iterator[tupl
             while shows.readline() != f"{last}\n".encode():
                 pass
             current = daemon.config.data_root / "containers" / box / "container.log"
-            until(lambda: current.exists() and current.stat().st_size < room, "the full file is put aside")
+            until(lambda: has_room(current, room), "the full file is put aside")
 
         until(lambda: daemon.docker("ps", "-q").stdout, "it runs")
         box = full_id(daemon, "box")
