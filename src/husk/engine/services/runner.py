@@ -47,6 +47,8 @@ class Runner:
         # What is done with containers: half a container is none that anybody could stop or remove.
         self._steps = Tasks()
         self._busy: dict[str, asyncio.Task[None]] = {}
+        # All that was begun for a task and is not over: of what is cut off, something may still be on its way.
+        self._begun: dict[str, set[asyncio.Task[None]]] = {}
         self._ending: set[str] = set()
 
     def busy(self, task: Task) -> bool:
@@ -152,13 +154,13 @@ class Runner:
         except Exception as error:
             await self.move(task, "failed", "starting", err=_reason(error))
 
-    async def _end(self, task: Task, former: asyncio.Task[None] | None) -> None:
+    async def _end(self, task: Task, former: Collection[asyncio.Task[None]]) -> None:
         await _ended(former)
         await self._stop(task)
         if task.alive:
             await self.move(task, "shutdown", "shutdown", exit_code=self._exit_code(task))
 
-    async def _forget(self, task: Task, former: asyncio.Task[None] | None) -> None:
+    async def _forget(self, task: Task, former: Collection[asyncio.Task[None]]) -> None:
         await _ended(former)
         await self._stop(task)
         with contextlib.suppress(NotFound):
@@ -183,16 +185,23 @@ class Runner:
         except NotFound:
             return 0
 
-    def _cut_off(self, task: Task) -> asyncio.Task[None] | None:
+    def _cut_off(self, task: Task) -> Collection[asyncio.Task[None]]:
+        """What is to be waited for before something else is done for it."""
         if (former := self._busy.get(task.id)) is not None:
             former.cancel()
-        return former
+        return frozenset(self._begun.get(task.id, ()))
 
     def _work(self, task: Task, work: Coroutine[object, object, None]) -> None:
         running = self._tasks.spawn(_patiently(work), f"task {task.id}")
         self._busy[task.id] = running
+        begun = self._begun.setdefault(task.id, set())
+        begun.add(running)
 
         def done(ended: asyncio.Task[None]) -> None:
+            work.close()  # it may have been cut off before its first step
+            begun.discard(ended)
+            if not begun and self._begun.get(task.id) is begun:
+                del self._begun[task.id]
             if self._busy.get(task.id) is ended:
                 del self._busy[task.id]
                 self._ending.discard(task.id)
@@ -240,10 +249,10 @@ async def _patiently(work: Coroutine[object, object, None]) -> None:
         await asyncio.sleep(PATIENCE)
 
 
-async def _ended(former: asyncio.Task[None] | None) -> None:
+async def _ended(former: Collection[asyncio.Task[None]]) -> None:
     """What was cut off may still be making a container: nothing is decided before it is over."""
-    if former is not None:
-        await asyncio.wait([former])
+    if former:
+        await asyncio.wait(former)
 
 
 def container_of(task: Task) -> str:

@@ -88,6 +88,29 @@ async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(s
     await runner.close()
 
 
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_second_decision_waits_for_what_the_first_cut_off(steps: int) -> None:
+    """A service that is removed, and then its swarm: its container may still be made meanwhile."""
+    containers = SlowContainers("create")
+    runner, service, task = made(cast(Containers, containers))
+    runner.launch(task, service)
+    await containers.reached.wait()
+    runner.forget(task)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    runner.forget(task)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert containers.log == [], "nothing is stopped before it is there"
+    containers.go_on.set()
+    async with asyncio.timeout(10):
+        while runner.busy(task):
+            await asyncio.sleep(0)
+    assert containers.log == ["create", "stop"]
+    await runner.close()
+    assert runner._begun == {}
+
+
 async def test_a_task_without_room_says_so_in_plain_words(caplog: pytest.LogCaptureFixture) -> None:
     containers = SlowContainers("")
     failure = OSError(errno.ENOSPC, "No space left on device", "/data/containers/x")
