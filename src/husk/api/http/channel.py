@@ -16,7 +16,8 @@ from typing import Protocol, cast
 from husk.api.http.kernel import unread
 
 _CREDENTIALS = struct.Struct("3i")
-_PIECE = 1 << 16
+# As much as a socket holds for its reader where a client may ask for 4 MiB, which the kernel doubles.
+_PIECE, _MOST_PIECES = 1 << 16, 128
 
 
 class Taker(Protocol):
@@ -171,7 +172,8 @@ class Channel(asyncio.Protocol):
             return b""
         found: list[bytes] = []
         with contextlib.suppress(OSError):
-            while data := os.read(self._socket.fileno(), _PIECE):
+            # Where it was us who ended it, the client may be there and send on.
+            while len(found) < _MOST_PIECES and (data := os.read(self._socket.fileno(), _PIECE)):
                 found.append(data)
         return b"".join(found)
 

@@ -99,3 +99,16 @@ async def test_a_hangup_is_seen_without_reading() -> None:
     assert not channel.gone  # a half-close is no hangup
     theirs.close()
     await until(lambda: channel.gone)
+
+
+@on_both_loops
+async def test_the_rest_of_input_has_an_end_though_the_client_sends_on() -> None:
+    channel, theirs = await pair()
+    channel.hold_input()
+    theirs.send(b"the rest")
+    assert channel.rest_of_input() == b"the rest"
+    with open("/dev/zero", "rb") as endless:
+        channel._socket = endless  # type: ignore[assignment]
+        assert len(channel.rest_of_input()) == 8 << 20
+    channel.abort()
+    theirs.close()
