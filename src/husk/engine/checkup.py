@@ -24,9 +24,9 @@ from husk.engine.model.network import Network
 from husk.engine.model.volume import Volume
 from husk.engine.networks.live import KIND as NETWORK
 from husk.engine.networks.sharing import Place
-from husk.engine.services.cluster import KIND as SWARM
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
+from husk.engine.services.swarm import KIND as SWARM
 from husk.engine.services.swarm import MEMBERSHIP, Membership, Swarm
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import SystemFault

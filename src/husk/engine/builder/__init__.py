@@ -14,11 +14,11 @@ Rooms in here: `dockerfile` (the language; pure), `steps` (processes in containe
 (results), `remote` (caches elsewhere), `attest` (provenance, SBOM).
 
 Modules: `operations`, `graph`, `schemes`, `stacks`, `op_json`, `layered` (what builds are made of; pure), `interfaces`,
-`solver`, `flights` (runs that several builds share), `execution` (one operation), `cache`, `cache_keys`, `prune`; the
-sources `image_source`, `layout_source`, `local_source`, `git_source`, `http_source` with `seen_files`,
-`remote_context`, `given`, `request_bodies`, `per_build` (what is found out once for a build); `frontend` with
-`frontend_options`, `comma_fields` and `syntax`, `gateway_frontend`, `answers` (questions by which nothing is built),
-`refs`, `results`; `sessions` (what the client is asked), `registry_login`; `jobs`, `solve`, `job_containers`,
+`solver`, `flights` (runs that several builds share), `execution` (one operation), `cache`, `cache_keys` with
+`vertex_keys`, `prune`; the sources `image_source`, `layout_source`, `local_source`, `git_source`, `http_source` with
+`seen_files`, `remote_context`, `given`, `request_bodies`, `per_build` (what is found out once for a build); `frontend`
+with `frontend_options`, `comma_fields` and `syntax`, `gateway_frontend`, `answers` (questions by which nothing is
+built), `refs`, `results`; `sessions` (what the client is asked), `registry_login`; `jobs`, `solve`, `job_containers`,
 `remains` and `failed_steps` (where a step failed), `failure`, `progress`, `status`, `kept_builds`; `classic` with
 `classic_progress` and `history_cache`; `export`, `waiting_copies` (layers that are packed while files come);
 `assemble`, `surroundings`, `late`, `late_sources`, `late_results` (how parts are put together, most when they are first

@@ -29,9 +29,10 @@ from husk.engine.builder.interfaces import Record as Record
 from husk.engine.builder.interfaces import Watcher as Watcher
 from husk.engine.builder.layered import layered
 from husk.engine.builder.operations import Build as Within
-from husk.engine.builder.operations import Edge, Source
+from husk.engine.builder.operations import Edge
 from husk.engine.builder.progress import Progress, Status, public_name
 from husk.engine.builder.sessions import Session
+from husk.engine.builder.vertex_keys import VertexKeys
 from husk.engine.builder.waiting_copies import WaitingCopies
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
@@ -119,7 +120,7 @@ class Build:
         self._obtained: dict[str, asyncio.Task[Record]] = {}
         self._had: dict[str, asyncio.Task[Record]] = {}
         self._held: list[Record] = []
-        self._source_keys: dict[str, str] = {}
+        self._keys = VertexKeys(solver.executor, solver.cache)
         self._started: set[str] = set()
         self._ended: set[str] = set()
         self.record: Record | None = None
@@ -224,7 +225,7 @@ class Build:
 
     async def _run(self, vertex: Vertex, records: Sequence[Record], id: str = "") -> Record:
         """`id` is that of a record which is made again: what was made from it stays as good as it was."""
-        key = await self._key(vertex, records)
+        key = await self._keys.by_definition(vertex, records, _SourceWatcher(self, vertex))
         edges = vertex.operation.inputs
         records = await asyncio.gather(*(self._having(edge.digest) for edge in edges))
         inputs = [record.outputs[edge.output] for record, edge in zip(records, edges, strict=True)]
@@ -242,7 +243,7 @@ class Build:
             record = structs.replace(record, id=id)
         self._hold(record)
         keys = [key]
-        if content := await self._content_key(vertex, records):
+        if content := await self._keys.by_content(vertex, records):
             keys.append(content)
         await self._solver.cache.remember(keys, record)
         self.ended(vertex)
@@ -270,7 +271,7 @@ class Build:
 
     async def _find(self, vertex: Vertex, records: Sequence[Record], *, eager: bool) -> Record | None:
         """Who is `eager` brings inputs here whose content may tell."""
-        key = await self._key(vertex, records)
+        key = await self._keys.by_definition(vertex, records, _SourceWatcher(self, vertex))
         found = await self._find_here(vertex, records, key)
         # Asked though we have it: what is found elsewhere for the next vertex depends on what was for this one.
         other = await self._find_elsewhere(vertex, records, key, found)
@@ -283,7 +284,7 @@ class Build:
             return None
         self._hold(record)
         if record is other:
-            content = await self._content_key(vertex, records)
+            content = await self._keys.by_content(vertex, records)
             await self._solver.cache.remember([key, content] if content else [key], record)
         if self._is_here(record):
             self.ended(vertex, cached=vertex.digest not in self._started)
@@ -297,7 +298,7 @@ class Build:
         cache = self._solver.cache
         if record := await cache.find(key):
             return record
-        content = await self._content_key(vertex, records)
+        content = await self._keys.by_content(vertex, records)
         record = (await cache.find(content) if content else None) or cache.know(key) or cache.know(content)
         if record:
             await cache.remember([key], record)
@@ -314,29 +315,6 @@ class Build:
     ) -> Record | None:
         elsewhere = self._client.elsewhere
         return await elsewhere.find(vertex, records, key, known, _SourceWatcher(self, vertex)) if elsewhere else None
-
-    # --- keys --------------------------------------------------------------------------------------------------------
-
-    async def _key(self, vertex: Vertex, records: Sequence[Record]) -> str:
-        operation = vertex.operation
-        if isinstance(operation.body, Source):
-            # What it is for this build is asked once: it may be another thing a moment later.
-            if vertex.digest not in self._source_keys:
-                watcher = _SourceWatcher(self, vertex)
-                self._source_keys[vertex.digest] = await self._solver.executor.source_key(operation, watcher)
-            return cache_keys.by_definition(operation, [self._source_keys[vertex.digest]])
-        return cache_keys.by_definition(operation, _names(vertex, records))
-
-    async def _content_key(self, vertex: Vertex, records: Sequence[Record]) -> str:
-        """Empty if there is none, or if files that it is made of are not here."""
-        selections = cache_keys.selections(vertex.operation)
-        if not selections or not all(self._solver.cache.is_whole(records[number]) for number in selections):
-            return ""
-        names = _names(vertex, records)
-        for number, chosen in selections.items():
-            output = records[number].outputs[vertex.operation.inputs[number].output]
-            names[number] = await self._solver.executor.content_digest(output, chosen)
-        return cache_keys.by_content(vertex.operation, names)
 
     def _hold(self, record: Record) -> None:
         self._solver.cache.hold(record)
@@ -399,10 +377,6 @@ class _SourceWatcher:
 
     def status(self, status: Status) -> None:
         self._build.said(self._vertex).status(self._vertex, status)
-
-
-def _names(vertex: Vertex, records: Sequence[Record]) -> list[str]:
-    return [f"{record.id} {edge.output}" for record, edge in zip(records, vertex.operation.inputs, strict=True)]
 
 
 def _result(task: asyncio.Task[Record] | asyncio.Task[Record | None]) -> Record | None:

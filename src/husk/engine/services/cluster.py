@@ -12,24 +12,21 @@ from collections.abc import Callable
 
 import msgspec
 
-from husk.cluster.records import NEW, Delete
 from husk.cluster.trust.tokens import WRONG_TOKEN, new_token
 from husk.config import AddressPool, ClusterStoreConfig
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.services import refusals, roots, settings
+from husk.engine.services import former_records, refusals, roots, settings
 from husk.engine.services.autolock import Autolock
 from husk.engine.services.founding import Home, first_node, new_swarm
 from husk.engine.services.machine import Machine
-from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, describe, manager_at
+from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, describe
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
 from husk.engine.services.settings import SwarmSpec
-from husk.engine.services.swarm import KEY, MEMBERSHIP, SELF, Membership, Swarm, former_node
+from husk.engine.services.swarm import KEY, KIND, MEMBERSHIP, SELF, Membership, Swarm
 from husk.errors import Conflict, HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import Change, StateStore
-
-KIND = "swarm"
 
 
 def store_of(state: StateStore) -> ClusterStoreConfig | None:
@@ -73,7 +70,10 @@ class Cluster:
         if self._store.shared:
             await asyncio.to_thread(self._autolock.settle, self._store.swarm)
         elif self._store.swarm is not None and KEY not in self._store.swarms:
-            await self._bring_up(self._store.swarm)
+            if (node := await former_records.node_of(self._store)) is not None:
+                node.description = self.description()
+                await self._join(Membership(node_id=node.id, advertise_address=node.status.addr))
+                await former_records.bring_up(self._store, self._store.swarm, node)
         elif self._store.swarm is not None and self._membership is None and len(self._store.nodes) == 1:
             # Its record was damaged, and put aside by the doctor.
             only = self.nodes[0]
@@ -93,32 +93,8 @@ class Cluster:
                 await self._store.amend(own, change)
 
     async def _trust(self) -> None:
-        """Up to release 0.1 a swarm had no CA, and tokens that nobody asked for."""
-        swarm = self._store.swarm
-        if swarm is None or swarm.trust is not None or self.locked or self.unreadable:
-            return
-        trust = await asyncio.to_thread(roots.first, settings.CAConfig(), self._sealer, time.time())
-
-        def change(swarm: Swarm) -> None:
-            swarm.trust = trust
-            roots.with_tokens(swarm)
-
-        await self._store.amend(swarm, change)
-
-    async def _bring_up(self, swarm: Swarm) -> None:
-        """Up to release 0.1 the record of the swarm, under its id, held the node too."""
-        former = (await self._store.store.listing(KIND)).records
-        nodes = [node for record in former if (node := former_node(record.body)) is not None]
-        if not nodes:
-            return
-        node = nodes[0]
-        node.manager = manager_at(node.status.addr)
-        node.description = self.description()
-        await self._join(Membership(node_id=node.id, advertise_address=node.status.addr))
-        swarm.version = NEW
-        await self._store.settle(swarm, node, checks=tuple(Delete(KIND, record.key) for record in former))
-        for record in former:
-            self._store.swarms.pop(record.key, None)
+        if not self.locked and not self.unreadable:
+            await former_records.with_trust(self._store, self._sealer)
 
     @property
     def unreadable(self) -> bool:

@@ -4,13 +4,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from husk.config import ClusterStoreConfig
-from husk.engine.services.node import Node, NodeStatus
-from husk.engine.services.settings import DATA_PATH_PORT, NodeSpec, SwarmSpec
+from husk.engine.services.settings import DATA_PATH_PORT, SwarmSpec
 from husk.gojson import Reader, parse_document
 
+KIND = "swarm"
 KEY = "default"
 """There is one swarm in a store, so its record has one key: of two who make a swarm there, one comes too late."""
 
@@ -119,35 +119,9 @@ class Standing(NamedTuple):
     trouble: str = ""
 
 
-class _FormerNode(Struct, kw_only=True):
-    """What the record of a swarm held of its one node, up to release 0.1."""
-
-    node_id: str = ""
-    node_updated_at: str = ""
-    node_spec: NodeSpec = field(default_factory=NodeSpec)
-    advertise_address: str = ""
-    created_at: str = ""
-
-
 _swarm = Reader(Swarm)
-_former = Reader(_FormerNode)
 
 
 def read_swarm(body: bytes) -> Swarm:
     """Records of the first releases hold parts of the settings as their client wrote them, `null` and all."""
     return _swarm.read(parse_document(body))
-
-
-def former_node(body: bytes) -> Node | None:
-    """The node that an old record of a swarm has in it."""
-    found = _former.read(parse_document(body))
-    if not found.node_id:
-        return None
-    return Node(
-        id=found.node_id,
-        version=0,
-        created_at=found.created_at,
-        updated_at=found.node_updated_at,
-        spec=found.node_spec,
-        status=NodeStatus(state="ready", addr=found.advertise_address),
-    )

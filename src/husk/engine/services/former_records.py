@@ -1,0 +1,78 @@
+"""Records of a swarm as release 0.1 wrote them, brought into their present form.
+
+Up to then the record of the swarm, under its id, held the node too; it had no CA, and tokens that nobody asked for.
+"""
+
+import asyncio
+import time
+
+from msgspec import Struct, field
+
+from husk.cluster.records import NEW, Delete
+from husk.engine.services import roots
+from husk.engine.services.node import Node, NodeStatus, manager_at
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.settings import CAConfig, NodeSpec
+from husk.engine.services.swarm import KIND, Swarm
+from husk.gojson import Reader, parse_document
+from husk.storage.secrets.sealing import Sealer
+
+
+class _FormerSwarm(Struct, kw_only=True):
+    """What the record of a swarm held of its one node, up to release 0.1."""
+
+    node_id: str = ""
+    node_updated_at: str = ""
+    node_spec: NodeSpec = field(default_factory=NodeSpec)
+    advertise_address: str = ""
+    created_at: str = ""
+
+
+_former = Reader(_FormerSwarm)
+
+
+async def node_of(store: SwarmRecords) -> Node | None:
+    """The node that such a record has in it."""
+    for record in (await store.store.listing(KIND)).records:
+        if (node := _node_in(record.body)) is not None:
+            node.manager = manager_at(node.status.addr)
+            return node
+    return None
+
+
+async def bring_up(store: SwarmRecords, swarm: Swarm, node: Node) -> None:
+    """Write the swarm and its node as records of their own instead."""
+    former = (await store.store.listing(KIND)).records
+    swarm.version = NEW
+    await store.settle(swarm, node, checks=tuple(Delete(KIND, record.key) for record in former))
+    for record in former:
+        store.swarms.pop(record.key, None)
+
+
+async def with_trust(store: SwarmRecords, sealer: Sealer) -> None:
+    """Give a swarm that has none a CA, and tokens that name it."""
+    swarm = store.swarm
+    if swarm is None or swarm.trust is not None:
+        return
+    trust = await asyncio.to_thread(roots.first, CAConfig(), sealer, time.time())
+
+    def change(swarm: Swarm) -> None:
+        swarm.trust = trust
+        roots.with_tokens(swarm)
+
+    await store.amend(swarm, change)
+
+
+def _node_in(body: bytes) -> Node | None:
+    """The node that an old record of a swarm has in it."""
+    found = _former.read(parse_document(body))
+    if not found.node_id:
+        return None
+    return Node(
+        id=found.node_id,
+        version=0,
+        created_at=found.created_at,
+        updated_at=found.node_updated_at,
+        spec=found.node_spec,
+        status=NodeStatus(state="ready", addr=found.advertise_address),
+    )
