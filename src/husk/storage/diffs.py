@@ -23,7 +23,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -48,7 +48,6 @@ from husk.storage.workspaces import Workspace, look_like
 from husk.tasks import Tasks
 
 KIND = DIFF
-
 _LAYER, _DIFF = "layer:", "diff:"
 
 log = logging.getLogger(__name__)
@@ -87,6 +86,7 @@ class DiffStore:
         self._state = state
         self._blobs = blobs
         self._records: dict[str, Diff] = {}
+        self.listeners: list[Callable[[str], None]] = []  # they hear of each diff that is removed
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
         self._packer = Packer(nursery, blobs, layers.directories, self._remember, self._tasks)
@@ -288,6 +288,8 @@ class DiffStore:
             # Never refused: what only deletes is written as soon as the disk lets us.
             await self._state.commit(*(Change(KIND, diff.id, None) for diff in gone), lazy=True)
         for diff in gone:
+            for tell in self.listeners:
+                tell(_DIFF + diff.id)
             self.directories.release(diff.directory)
             for packing in diff.packings.values():
                 # Asked for each: a layer with the same, which any step that did nothing has, may come meanwhile.

@@ -14,7 +14,7 @@ import pytest
 from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.registry import Registry
-from tests.support.waiting import wait_until
+from tests.support.waiting import until, wait_until
 
 pytestmark = needs_buildx
 
@@ -78,6 +78,19 @@ def test_a_large_context_is_packed_while_it_comes_to_the_same_layer(builds, daem
     assert layers[0] == layers[1]
     assert builds.sh("cat /c/link/small") == "text"
     assert os.listdir(daemon.config.data_root / "blobs/ingest") == []
+
+
+@pytest.mark.parametrize("options", [[], ["--no-cache"]])
+def test_many_builds_of_one_directory_leave_as_many_mirrors_as_one(builds, daemon, options):
+    """Of the context, the Dockerfile and what is ignored."""
+
+    def mirrors() -> int:
+        return len(list((daemon.config.data_root / "mirrors").iterdir()))
+
+    before = mirrors()
+    for number in range(4):
+        builds.run("FROM busybox\nCOPY file /\n", *options, files={"file": f"{number}", ".dockerignore": "no"})
+    until(lambda: mirrors() == before + 3, "three mirrors")
 
 
 def test_two_builds_of_one_context_at_once(builds):

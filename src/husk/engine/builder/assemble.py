@@ -62,6 +62,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     images = ImageSource(around.images, store, around.registry)
     sessions = Sessions()
     mirrors = await asyncio.to_thread(Mirrors.open, config.data_root / "mirrors", diffs, around.nursery)
+    stack.push_async_callback(mirrors.close)
     trees = Trees(diffs, around.nursery, mirrors.table)
     sources = LateSources(
         around,

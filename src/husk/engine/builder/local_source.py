@@ -35,6 +35,7 @@ class Mirrors(Protocol):
         take: Callable[[str], Awaitable[bool]],
         progress: Callable[[int], None] | None = None,
         ahead: AheadTar | None = None,
+        anew: bool = False,
     ) -> str: ...
 
 
@@ -68,8 +69,10 @@ class LocalSource:
         session = await self._session(source, watcher)
         told = _Transfer(name, watcher)
         async with session.sync(directory) as channel:
-            take = _leave if source.attributes.get("local.differ") == "none" else self._take
-            element = await self._mirrors.sync(mirror_key(source, session), channel, take, told.progress, ahead)
+            # Then nothing is compared with what was sent before.
+            anew = source.attributes.get("local.differ") == "none"
+            key = mirror_key(source, session)
+            element = await self._mirrors.sync(key, channel, self._take, told.progress, ahead, anew)
         told.end()
         return FetchedDirectory(element, [element], f"local source for {name}")
 
@@ -83,11 +86,6 @@ class LocalSource:
         if watcher.session is None:
             raise InvalidParameter("could not access local files without session")
         return watcher.session
-
-
-async def _leave(element: str) -> bool:
-    """Nothing is compared with what was sent before."""
-    return False
 
 
 class _Transfer:

@@ -3,9 +3,11 @@
 A mirror is a diff (`husk.storage.diffs`) and a table of what is in it, `<key>.<diff id>` below one directory. A diff
 never changes; so the next sync of the same directory makes another one. It takes over the files of the last mirror if
 nobody needs that any more, and then only what the client has changed is sent and written. Otherwise everything is: two
-builds of one directory at the same time have two mirrors of it.
+builds of one directory at the same time have two mirrors of it. Where nothing is to be compared (`anew`) everything is
+sent, too, and the new mirror replaces those that nobody needs any more.
 
-A mirror without its table is a diff like any other. The table goes first when the files are about to change.
+A mirror without its table is a diff like any other. The table goes first when the files are about to change. Which
+tables there are is known from the start on, and a table goes with its diff: no directory is looked through for a build.
 """
 
 import asyncio
@@ -42,7 +44,9 @@ class Mirrors:
         self._diffs = diffs
         self._nursery = nursery
         self._sequence = 0
-        self._taken: set[Path] = set()  # tables of mirrors whose files become others just now
+        self._tables: dict[str, Path] = {}  # by elements
+        self._elements: dict[str, dict[str, None]] = {}  # those of a directory, the oldest first, by names of keys
+        self._tasks = Tasks()
 
     @classmethod
     def open(cls, root: Path, diffs: DiffStore, nursery: Nursery) -> Self:
@@ -52,7 +56,14 @@ class Mirrors:
         for path in root.iterdir():
             if path.suffix == ".new" or not diffs.has(_element(path)):
                 path.unlink()
+            else:
+                mirrors._add(path)
+        diffs.listeners.append(mirrors._removed)
         return mirrors
+
+    async def close(self) -> None:
+        """Before the cache that owns mirrors is closed."""
+        await self._tasks.join()
 
     async def sync(
         self,
@@ -61,16 +72,16 @@ class Mirrors:
         take: Take,
         progress: Progress | None = None,
         ahead: AheadTar | None = None,
+        anew: bool = False,
     ) -> str:
         """Make a mirror of what a client sends: `diff:<id>`. Its owner is the caller.
 
-        What comes for the first time, and is much, is packed `ahead`.
+        What comes for the first time, and is much, is packed `ahead`. `anew`: nothing is compared with the last one.
         """
-        self._forget_removed()
         self._sequence += 1
         new = self._root / f"{self._sequence}.new"
         try:
-            async with self._place(key, take) as (space, old):
+            async with self._place("" if anew else _name(key), take) as (space, old):
                 job = ReceiveJob(root=str(space.upper), old=old, new=str(new))
                 received: Received | Sent | bytes = await receive_small(job, channel, progress or _nobody)
                 if isinstance(received, bytes):
@@ -78,7 +89,12 @@ class Mirrors:
                 element = await space.keep(received.size if isinstance(received, Received) else None)
                 if ahead is not None:
                     ahead.received(element)
-            new.rename(self._root / f"{_name(key)}.{element.removeprefix(_DIFF)}")
+            table = self._root / f"{_name(key)}.{element.removeprefix(_DIFF)}"
+            new.rename(table)
+            self._add(table)
+            if anew and len(self._elements[_name(key)]) > 1:
+                # Beside the build, which does not wait for it.
+                self._tasks.spawn(self._replace(_name(key), element, take), "replace mirrors")
             return element
         finally:
             new.unlink(missing_ok=True)
@@ -110,29 +126,49 @@ class Mirrors:
 
     def table(self, element: str) -> Path | None:
         """The table of a mirror, which has the digests of its contents (`sync_table`); None if it is no mirror."""
-        return next(self._root.glob(f"*.{element.removeprefix(_DIFF)}"), None)
+        return self._tables.get(element)
 
     @contextlib.asynccontextmanager
-    async def _place(self, key: str, take: Take) -> AsyncIterator[tuple[Workspace, str]]:
+    async def _place(self, name: str, take: Take) -> AsyncIterator[tuple[Workspace, str]]:
         """Where to write, and the table of what is there."""
-        for table in self._root.glob(f"{_name(key)}.*"):
-            element = _element(table)
+        for element in list(self._elements.get(name, ())):
             if self._diffs.alone(element) and await take(element) and self._diffs.alone(element):
-                self._taken.add(table)
+                # From here on the table is ours: it does not go with the diff.
+                table = self._forget(element)
                 try:
                     async with self._diffs.reopened(element) as space:
                         yield space, str(table)
                 finally:
-                    self._taken.discard(table)
+                    table.unlink(missing_ok=True)
                 return
         async with self._diffs.workspace("") as space:
             yield space, ""
 
-    def _forget_removed(self) -> None:
-        """Diffs go when the cache says so, and does not tell us."""
-        for path in self._root.iterdir():
-            if path.suffix != ".new" and path not in self._taken and not self._diffs.has(_element(path)):
-                path.unlink(missing_ok=True)
+    async def _replace(self, name: str, new: str, take: Take) -> None:
+        """Remove the mirrors that were there before a new one and that nobody needs."""
+        for element in list(self._elements.get(name, ())):
+            if element == new:
+                return
+            if self._diffs.alone(element) and await take(element):
+                await self._diffs.remove([element])
+
+    def _add(self, table: Path) -> None:
+        element = _element(table)
+        self._tables[element] = table
+        self._elements.setdefault(table.stem, {})[element] = None
+
+    def _forget(self, element: str) -> Path:
+        table = self._tables.pop(element)
+        same = self._elements[table.stem]
+        del same[element]
+        if not same:
+            del self._elements[table.stem]
+        return table
+
+    def _removed(self, element: str) -> None:
+        """Diffs go when the cache says so."""
+        if element in self._tables:
+            self._forget(element).unlink(missing_ok=True)
 
 
 async def _begin(ahead: AheadTar, much: asyncio.Event) -> None:

@@ -34,10 +34,11 @@ class Builds:
         self.context.mkdir()
         self.mirrors = Mirrors.open(self.root, store.diffs, nursery)
 
-    async def sync(self, take=yes, key="context::me"):
+    async def sync(self, take=yes, key="context::me", anew=False):
         theirs, ours = channel()
         job = SendJob(root=str(self.context), prefix="", mtime=None)
-        _, element = await asyncio.gather(exchange(self.nursery, job, theirs), self.mirrors.sync(key, ours, take))
+        sync = self.mirrors.sync(key, ours, take, anew=anew)
+        _, element = await asyncio.gather(exchange(self.nursery, job, theirs), sync)
         return element
 
     def files(self, element):
@@ -136,3 +137,68 @@ async def test_a_mirror_that_is_taken_over_keeps_its_table_while_others_begin(bu
     assert len(set(others)) == len(others)
     assert all(list(builds.files(element)) == ["same"] for element in others)
     assert not builds.store.diffs.has(first)
+
+
+async def test_what_is_sent_anew_replaces_what_nobody_needs(builds):
+    (builds.context / "file").write_bytes(b"one")
+    await builds.sync(key="other")
+    elements = [await builds.sync(anew=True) for _ in range(5)]
+    await builds.mirrors.close()
+    assert [builds.store.diffs.has(element) for element in elements] == [False] * 4 + [True]
+    assert len(list(builds.root.iterdir())) == 2
+    needed = elements[-1]
+    async with builds.store.diffs.held(needed):
+        before = builds.files(needed)
+        await builds.sync(anew=True)
+        last = await builds.sync(anew=True, take=no)
+        await builds.mirrors.close()
+        assert builds.files(needed) == before
+    assert builds.files(last) != before
+    assert len(list(builds.root.iterdir())) == 4
+
+
+async def test_what_is_sent_anew_is_compared_with_nothing(builds):
+    (builds.context / "file").write_bytes(b"one")
+    times = (builds.context / "file").stat()
+    await builds.sync(anew=True)
+    (builds.context / "file").write_bytes(b"two")
+    os.utime(builds.context / "file", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (place,) = builds.store.diffs.lower(await builds.sync(anew=True))
+    with open(f"{place}/file", "rb") as file:
+        assert file.read() == b"two"
+    await builds.mirrors.close()
+
+
+async def test_the_table_of_a_diff_goes_with_it_and_the_next_daemon_knows_the_others(builds):
+    (builds.context / "file").write_bytes(b"one")
+    one, two = await builds.sync(key="one"), await builds.sync(key="two")
+    await builds.store.diffs.remove([one])
+    assert builds.mirrors.table(one) is None
+    assert [builds.mirrors.table(two)] == list(builds.root.iterdir())
+    builds.store.diffs.listeners.clear()  # the daemon before has ended
+    builds.mirrors = Mirrors.open(builds.root, builds.store.diffs, builds.nursery)
+    before = builds.files(two)
+    assert builds.files(await builds.sync(key="two")) == before
+
+
+async def test_no_sync_looks_through_all_mirrors(builds, monkeypatch):
+    (builds.context / "file").write_bytes(b"one")
+    for number in range(3):
+        await builds.sync(key=f"{number}")
+    looked_at = set()
+
+    def note(method):
+        def noted(element):
+            looked_at.add(element)
+            return method(element)
+
+        return noted
+
+    for name in ("has", "alone"):
+        monkeypatch.setattr(builds.store.diffs, name, note(getattr(builds.store.diffs, name)))
+    for name in ("iterdir", "glob"):
+        monkeypatch.setattr(type(builds.root), name, lambda *_: pytest.fail("a directory is looked through"))
+    await builds.sync(key="new")
+    await builds.sync(key="new", anew=True)
+    await builds.mirrors.close()
+    assert len(looked_at) == 1

@@ -27,8 +27,9 @@ class Mirrors:
     def __init__(self):
         self.calls = []
 
-    async def sync(self, key, channel, take, progress=None, ahead=None):
+    async def sync(self, key, channel, take, progress=None, ahead=None, anew=False):
         self.ahead = ahead
+        self.anew = anew
         self.calls.append((key, channel.id, await take("diff:0")))
         progress(100)
         progress(1 << 20)
@@ -69,6 +70,7 @@ async def test_a_directory_is_asked_of_the_client_who_waits():
     assert fetched.description == "local source for context"
     assert client.asked == [LocalDirectory(name="context", include=[], exclude=["a", "!b"], follow=[])]
     assert mirrors.calls == [("context:hint:key", "one", True)]
+    assert not mirrors.anew
     told = [(status.current, status.done) for status in watcher.statuses]
     assert told == [(0, False), (1 << 20, False), (1 << 20, True)]
 
@@ -100,7 +102,9 @@ async def test_without_a_session_there_are_no_files():
 
 async def test_without_a_differ_everything_is_sent():
     _, mirrors, _ = await fetch(local(differ="none"), Client("one"))
-    assert mirrors.calls == [("context::key", "one", False)]
+    assert mirrors.anew
+    # And yet what was there before may be taken: it is replaced.
+    assert mirrors.calls == [("context::key", "one", True)]
 
 
 async def test_metadata_alone_is_not_built():
