@@ -227,7 +227,7 @@ def main() -> None:
     sheet.option("classic-rounds", 2, quick=1)
     sheet.option("scale", 1, quick=20, about="so many times less of everything")
     sheet.option("doors", "classic,buildkit", quick="buildkit")
-    sheet.option("rest", 15, quick=1, about="seconds that an engine has to give memory back")
+    sheet.option("rest", 40, quick=1, about="seconds that an engine has to give memory back")
     sheet.option("only", "cached,steps,apart,stages,interrupted,files,touched,large", quick="cached,steps")
     sheet.parser.add_argument("--classic-only", default="podman", help="engines without BuildKit's door, as a,b")
     sheet.parser.add_argument("--directory", default="/var/tmp", help="where the file systems of the engines are")
