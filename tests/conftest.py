@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -22,6 +23,8 @@ SEED = "HUSK_TEST_SEED"
 def pytest_configure() -> None:
     # Workers inherit it.
     os.environ.setdefault(SEED, str(random.randrange(10**6)))
+    # Who was started in the background ignores it, and so would all that tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

@@ -17,7 +17,7 @@ from husk.api.http.kernel import unread
 
 _CREDENTIALS = struct.Struct("3i")
 # As much as a socket holds for its reader where a client may ask for 4 MiB, which the kernel doubles.
-_PIECE, _MOST_PIECES = 1 << 16, 128
+_PIECE, _MOST_REST = 1 << 16, 8 << 20
 
 
 class Taker(Protocol):
@@ -170,12 +170,12 @@ class Channel(asyncio.Protocol):
         whatever waits behind. Over TCP that is lost anyway."""
         if not self.is_local or self._socket is None or self._input_lent:
             return b""
-        found: list[bytes] = []
+        found = bytearray()
         with contextlib.suppress(OSError):
             # Where it was us who ended it, the client may be there and send on.
-            while len(found) < _MOST_PIECES and (data := os.read(self._socket.fileno(), _PIECE)):
-                found.append(data)
-        return b"".join(found)
+            while data := os.read(self._socket.fileno(), min(_PIECE, _MOST_REST - len(found))):
+                found += data
+        return bytes(found)
 
     # the socket
 
