@@ -6,6 +6,9 @@ made for a record belongs to records: a diff that none names any more is removed
 a build, unless an image has it.
 
 A record that others lie on stays until they have gone. Who uses one says so (`hold`), and nobody removes it meanwhile.
+
+How many records name an element, and how many bytes there are, is counted when records come and go: all of them are not
+looked through for a build.
 """
 
 from collections import Counter
@@ -73,6 +76,10 @@ class BuildCache:
         self._by_key: dict[str, str] = {}
         self._makers: dict[str, str] = {}  # the records that diffs and layers were made for
         self._held: Counter[str] = Counter()
+        self._named: dict[str, int] = {}  # how many records name an element
+        self._sizes: dict[str, int] = {}  # those of diffs that records were made with
+        self._bytes = 0  # all of these
+        self._passing: dict[str, None] = {}  # what else records were made with: layers, which come and go with images
 
     @classmethod
     async def open(cls, state: StateStore, diffs: Diffs, pins: Pins, layers: Layers) -> Self:
@@ -115,6 +122,7 @@ class BuildCache:
             kept = StoredResult(record=record, keys=[], created=now_ns(), last_used=now_ns())
         elif record.outputs != kept.record.outputs:
             # It was not here, and was made again.
+            self._drop(kept)
             kept.record, kept.created = record, now_ns()
         kept.keys = list(dict.fromkeys([*kept.keys, *keys]))
         for key in kept.keys[_FIRST_KEYS:-_MOST_KEYS]:
@@ -144,6 +152,17 @@ class BuildCache:
     def in_use(self, kept: StoredResult) -> bool:
         return bool(self._held[kept.id])
 
+    @property
+    def count(self) -> int:
+        return len(self._records)
+
+    def get(self, id: str) -> StoredResult | None:
+        return self._records.get(id)
+
+    def total(self) -> int:
+        """The bytes of all records."""
+        return self._bytes + sum(self._diffs.size(element) for element in self._passing if self._diffs.has(element))
+
     def size(self, kept: StoredResult) -> int:
         own = [element for element in kept.record.made if self._makers.get(element) == kept.id]
         return sum(self._diffs.size(element) for element in own if self._diffs.has(element))
@@ -170,10 +189,10 @@ class BuildCache:
 
     # --- removal -----------------------------------------------------------------------------------------------------
 
-    def leaves(self) -> list[StoredResult]:
-        """Those that nobody uses and nothing lies on."""
-        below = {parent for kept in self._records.values() for parent in self.parents(kept)}
-        return [kept for kept in self._records.values() if not self._held[kept.id] and kept.id not in below]
+    def is_leaf(self, kept: StoredResult) -> bool:
+        """Does nothing lie on it? What it was made with is then named by itself alone."""
+        own = (element for element in kept.record.made if self._makers.get(element) == kept.id)
+        return all(self._named[element] == 1 for element in own)
 
     async def remove(self, id: str) -> int | None:
         """Forget one of the leaves, and what only it had; the bytes that this gives back. None if somebody uses it."""
@@ -188,15 +207,19 @@ class BuildCache:
     async def forget(self, stack: str) -> None:
         """Forget what was only given to one build: the records that brought it, and its diffs."""
         diffs = stacks.diffs_in(stack)
-        for kept in self:
-            if set(kept.record.made).intersection(diffs):
-                await self.remove(kept.id)
+        for maker in {self._makers.get(diff, "") for diff in diffs}:
+            await self.remove(maker)
+        if any(diff in self._named for diff in diffs):
+            # Seldom: somebody uses it, or others brought the same.
+            for kept in self:
+                if set(kept.record.made).intersection(diffs):
+                    await self.remove(kept.id)
         await self._remove_nobodys([diff for diff in diffs if self._diffs.has(diff)])
 
     async def give_up(self, diff: str) -> bool:
         """Let go of a diff, and forget the record that made it; False while somebody uses that or lies on it."""
         kept = self._records.get(self._makers.get(diff, ""))
-        if kept is None or kept.record.made != [diff] or kept not in self.leaves():
+        if kept is None or kept.record.made != [diff] or self._held[kept.id] or not self.is_leaf(kept):
             return False
         await self._forget(kept)
         return True
@@ -208,28 +231,49 @@ class BuildCache:
             self._state.settle_soon(*(_change(each) for each in kept.values()))
 
     async def _forget(self, kept: StoredResult) -> None:
-        del self._records[kept.id]
+        self._drop(kept)
         for key in kept.keys:
             if self._by_key.get(key) == kept.id:
                 del self._by_key[key]
-        for element in kept.record.made:
-            if self._makers.get(element) == kept.id:
-                del self._makers[element]
         await self._state.settle(Change(RECORD, kept.id, None), lazy=True)
 
     async def _remove_nobodys(self, elements: Collection[str]) -> None:
-        named = {element for kept in self._records.values() for element in _elements_of(kept.record)}
-        nobodys = " ".join(element for element in elements if element not in named)
+        nobodys = " ".join(element for element in elements if element not in self._named)
         if diffs := stacks.diffs_in(nobodys):
             await self._diffs.remove(diffs)
         if layers := stacks.layers_in(nobodys):
             await self._layers.release(layers)
 
     def _add(self, kept: StoredResult) -> None:
+        if kept.id not in self._records:
+            for element in set(_elements_of(kept.record)):
+                self._named[element] = self._named.get(element, 0) + 1
         self._records[kept.id] = kept
         self._by_key.update(dict.fromkeys(kept.keys, kept.id))
         for element in kept.record.made:
-            self._makers.setdefault(element, kept.id)
+            if element not in self._makers:
+                self._makers[element] = kept.id
+                self._measure(element)
+
+    def _measure(self, element: str) -> None:
+        if stacks.diffs_in(element) and self._diffs.has(element):
+            self._sizes[element] = self._diffs.size(element)
+            self._bytes += self._sizes[element]
+        else:
+            self._passing[element] = None
+
+    def _drop(self, kept: StoredResult) -> None:
+        """It is no record any more, and nothing was made for it."""
+        del self._records[kept.id]
+        for element in set(_elements_of(kept.record)):
+            self._named[element] -= 1
+            if not self._named[element]:
+                del self._named[element]
+        for element in kept.record.made:
+            if self._makers.get(element) == kept.id:
+                del self._makers[element]
+                self._bytes -= self._sizes.pop(element, 0)
+                self._passing.pop(element, None)
 
 
 def _layers_of(record: Record) -> list[str]:

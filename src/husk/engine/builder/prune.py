@@ -2,10 +2,15 @@
 
 Records go from the outside: what others lie on goes after them, and of those that may go the one that was used longest
 ago goes first.
+
+The rules are applied after each build. While there is less than they keep nothing is looked at, and then only as many
+records as it takes, the oldest first.
 """
 
+import asyncio
+import functools
 import heapq
-from collections import Counter
+import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
@@ -33,6 +38,8 @@ FILTERS = (
 _INNER = ("internal", "frontend")
 MOUNT = "exec.cachemount"
 _LOCAL = ("source.local", MOUNT, "source.git.checkout")
+# So many records are looked at before others have their turn.
+_TURN = 64
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -91,34 +98,44 @@ class CachePruner:
 
     async def prune(self, filters: Filters, *, all: bool, keep: int = 0) -> Pruned:
         matches = _matching(filters)
-        return await self._prune(lambda item: matches(item) and (all or _is_outer(item)), keep)
+        pruning = _Pruning(wanted=lambda item: matches(item) and (all or _is_outer(item)), keep=keep)
+        return await self._prune(pruning, await self._mounts.items(), functools.cache(self._shared))
 
     async def collect(self, rules: Iterable[CacheRule]) -> Pruned:
         """Apply the daemon's rules, one after the other."""
         result = Pruned()
-        size = sum(self._cache.size(kept) for kept in self._cache)
-        size += sum(item.size for item in await self._mounts.items())
+        mounts, shared = await self._mounts.items(), functools.cache(self._shared)
         for rule in rules:
-            # Mostly there is little, and it is not looked through: this follows every build.
-            if rule.keep and size - result.freed <= rule.keep:
-                continue
-            pruned = await self._prune(_by_rule(rule), rule.keep)
+            pruned = await self._prune(_by_rule(rule), mounts, shared)
+            gone = {item.id for item in pruned.items}
+            mounts = [item for item in mounts if item.id not in gone]
             result.items += pruned.items
             result.freed += pruned.freed
         return result
 
-    async def _prune(self, wanted: Callable[[Item], bool], keep: int) -> Pruned:
-        shared = self._shared()
-        all = {kept.id: self._item(kept, shared) for kept in self._cache}
-        all |= {item.id: item for item in await self._mounts.items()}
-        above = Counter(parent for item in all.values() for parent in item.parents)
-        left = sum(item.size for item in all.values())
-        result = Pruned()
-        waiting = [(item.last_used, item.id) for item in all.values() if not above[item.id]]
-        heapq.heapify(waiting)
+    async def _prune(self, pruning: "_Pruning", mounts: Sequence[Item], shared: Shared) -> Pruned:
+        keep, result = pruning.keep, Pruned()
+        left = self._cache.total() + sum(item.size for item in mounts)
+        if keep and left <= keep:
+            return result
+        others = {item.id: item for item in mounts}
+        waiting = sorted(
+            (found.last_used, found.id)
+            for found in (*self._cache, *mounts)
+            if found.last_used <= pruning.before and pruning.may_go(found)
+        )
+        looked_at = 0
         while waiting and (not keep or left > keep):
-            item = all[heapq.heappop(waiting)[1]]
-            if item.in_use or not wanted(item):
+            id = heapq.heappop(waiting)[1]
+            looked_at += 1
+            if not looked_at % _TURN:
+                await asyncio.sleep(0)
+            # Others build meanwhile: what counts is how it is now.
+            kept = self._cache.get(id)
+            if (kept is None and id not in others) or (kept is not None and not self._cache.is_leaf(kept)):
+                continue
+            item = self._item(kept, shared()) if kept else others[id]
+            if item.in_use or not pruning.wanted(item):
                 continue
             freed = await self._remove(item)
             if freed is None:
@@ -127,9 +144,8 @@ class CachePruner:
             result.freed += freed
             result.items.append(item)
             for parent in item.parents:
-                above[parent] -= 1
-                if not above[parent] and parent in all:
-                    heapq.heappush(waiting, (all[parent].last_used, parent))
+                if below := self._cache.get(parent):
+                    heapq.heappush(waiting, (below.last_used, parent))
         return result
 
     async def _remove(self, item: Item) -> int | None:
@@ -160,7 +176,24 @@ def _is_outer(item: Item) -> bool:
     return not item.shared and item.type not in _INNER
 
 
-def _by_rule(rule: CacheRule) -> Callable[[Item], bool]:
+class _Pruning(Struct, frozen=True, kw_only=True):
+    """What may go: of these types (or of all), used no later, until no more than `keep` bytes are left."""
+
+    wanted: Callable[[Item], bool]
+    keep: int = 0
+    types: Collection[str] = ()
+    before: int = sys.maxsize
+
+    def may_go(self, found: StoredResult | Item) -> bool:
+        """The cheap part of the question."""
+        return not self.types or _type_of(found) in self.types
+
+
+def _type_of(found: StoredResult | Item) -> str:
+    return found.type if isinstance(found, Item) else found.record.type
+
+
+def _by_rule(rule: CacheRule) -> _Pruning:
     moment = parse_moment(rule.unused_for) if rule.unused_for else now_ns()
 
     def wanted(item: Item) -> bool:
@@ -168,7 +201,7 @@ def _by_rule(rule: CacheRule) -> Callable[[Item], bool]:
             return False
         return item.last_used <= moment and (rule.all or _is_outer(item))
 
-    return wanted
+    return _Pruning(wanted=wanted, keep=rule.keep, types=rule.types, before=moment)
 
 
 def _matching(filters: Filters) -> Callable[[Item], bool]:

@@ -296,8 +296,7 @@ class Builder:
 
     def cache_usage(self) -> tuple[int, int]:
         """How many records the cache has, and their bytes; what cache mounts hold is not counted."""
-        sizes = [self._cache.size(kept) for kept in self._cache]
-        return len(sizes), sum(sizes)
+        return self._cache.count, self._cache.total()
 
     async def prune(self, filters: Filters, *, all: bool, keep: int) -> Pruned:
         return await self._tasks.to_its_end(self._pruner.prune(filters, all=all, keep=keep), "prune builds")

@@ -1,8 +1,11 @@
 """The cache of builds, with a real store of records and a double of the diffs."""
 
+import random
+from collections import Counter
+
 import pytest
 
-from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.cache import BuildCache, _elements_of
 from husk.engine.builder.solver import Record
 from husk.engine.images.store import Pins
 from husk.storage.state.store import StateStore
@@ -205,7 +208,7 @@ async def test_layers_that_were_fetched_for_a_record_stay_as_long_as_it(cache, l
     assert layers.all == {"sha256:base"}
     assert cache.made_at("layer:sha256:base") == cache.created(FETCHED) == 5
     await cache.remember(["above"], Record("above", ["layer:sha256:base diff:a"], ["diff:a"]))
-    assert [kept.id for kept in cache.leaves()] == ["above"]
+    assert [kept.id for kept in cache if cache.is_leaf(kept)] == ["above"]
     await cache.remove("above")
     assert layers.released == []
     await cache.remove("fetched")
@@ -230,3 +233,29 @@ async def test_a_record_that_is_not_here_is_known_and_not_found(cache, layers):
     await cache.remember(["gone"], made)
     assert await cache.find("gone") is made
     assert cache.created(Record("never seen", [])) is None
+
+
+async def test_what_is_counted_is_what_a_look_through_all_would_find(cache, diffs):
+    """Records come, are made again with other diffs, bring what others brought, and go; layers come and go."""
+
+    def check():
+        named = Counter(element for kept in cache for element in set(_elements_of(kept.record)))
+        below = {parent for kept in cache for parent in cache.parents(kept)}
+        assert cache._named == named
+        assert cache.total() == sum(cache.size(kept) for kept in cache)
+        assert {kept.id for kept in cache if not cache.is_leaf(kept)} == below
+        assert cache.count == len(list(cache))
+
+    chance = random.Random(1)
+    diffs.size = lambda element: diffs.sizes.get(element, 7)
+    for number in range(400):
+        stack = [*chance.sample(sorted(diffs.sizes), min(2, len(diffs.sizes))), "layer:sha256:base"]
+        made = [f"diff:{number}", *chance.choices(stack, k=chance.randrange(2))]
+        diffs.sizes[f"diff:{number}"] = number
+        await cache.remember([f"{number}"], Record(f"{chance.randrange(40)}", [" ".join([*stack, *made])], made))
+        check()
+        diffs.layers ^= {"layer:sha256:base"} if not chance.randrange(3) else set()
+        leaves = [kept.id for kept in cache if cache.is_leaf(kept)]
+        if leaves and not chance.randrange(3):
+            await cache.remove(chance.choice(leaves))
+        check()

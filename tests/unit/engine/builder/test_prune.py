@@ -1,5 +1,7 @@
 """What goes of the cache, and in which order."""
 
+import asyncio
+
 import pytest
 from msgspec import structs
 
@@ -13,6 +15,7 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, InvalidParameter
 from husk.storage.state.store import StateStore
+from husk.tasks import Tasks
 from tests.unit.engine.builder.test_cache import Diffs, Layers
 
 HOUR = 3600 * 10**9
@@ -141,3 +144,72 @@ async def test_what_is_less_than_all_rules_keep_is_not_looked_through(cache, mou
     assert ids(await pruner.collect([CacheRule(keep=1111), CacheRule(keep=2000, all=True)])) == []
     with pytest.raises(AssertionError):
         await pruner.collect([CacheRule(keep=1110)])
+
+
+async def test_of_many_records_as_few_are_looked_at_as_go(cache, mounts, monkeypatch):
+    """This follows every build."""
+    many = 2000
+    cache._diffs.sizes |= {f"diff:{number}": 1 for number in range(many)}
+    for number in range(many):
+        await cache.remember([f"{number}"], Record(f"{number}", [f"diff:{number}"], [f"diff:{number}"]))
+    looked_at, sized, asked = [], [], []
+    item, size = CachePruner._item, cache._diffs.size
+
+    def note_item(pruner, kept, shared):
+        looked_at.append(kept.id)
+        return item(pruner, kept, shared)
+
+    def note_size(element):
+        sized.append(element)
+        return size(element)
+
+    def shared():
+        asked.append("shared")
+        return set()
+
+    monkeypatch.setattr(CachePruner, "_item", note_item)
+    monkeypatch.setattr(cache._diffs, "size", note_size)
+    pruner = CachePruner(cache, mounts, shared)
+    total = cache.total()
+    assert total == 1111 + many
+
+    assert ids(await pruner.collect(prune.default_rules(1 << 30))) == []
+    assert (looked_at, sized, asked) == ([], [], [])
+    # More than rules keep, but nothing as old as they want it.
+    assert ids(await pruner.collect([CacheRule(types=("source.local",), unused_for="48h", keep=1)])) == []
+    assert (looked_at, sized, asked) == ([], [], [])
+    assert ids(await pruner.collect([CacheRule(keep=total - 1001), CacheRule(keep=total - 1001, all=True)])) == [
+        "m",
+        "c",
+    ]
+    assert looked_at == ["m", "c"]
+    assert asked == ["shared"]
+
+
+async def test_others_have_their_turn_while_many_are_looked_at(cache, mounts):
+    cache._diffs.sizes |= {f"diff:{number}": 1 for number in range(500)}
+    for number in range(500):
+        await cache.remember([f"{number}"], Record(f"{number}", [f"diff:{number}"], [f"diff:{number}"]))
+    pruner = CachePruner(cache, mounts, cache._diffs.all)  # all are shared: none may go
+    turns = 0
+    pruning = Tasks().spawn(pruner.collect([CacheRule(keep=1)]), "collect", awaited=True)
+    while not pruning.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert ids(await pruning) == []
+    assert turns > 500 // prune._TURN
+
+
+async def test_what_others_come_to_lie_on_meanwhile_stays(cache, mounts):
+    """The mirror is the oldest; while it goes somebody builds on the next."""
+
+    class BuiltOn(Diffs):
+        async def remove(self, elements):
+            await super().remove(elements)
+            if "diff:new" not in self.sizes:
+                self.sizes["diff:new"] = 1
+                await cache.remember(["n"], Record("n", ["diff:a diff:b diff:c diff:new"], ["diff:new"]))
+
+    cache._diffs.__class__ = BuiltOn
+    pruned = await CachePruner(cache, mounts, set).collect([CacheRule(keep=1, unused_for="1h")])
+    assert ids(pruned) == ["m"]
