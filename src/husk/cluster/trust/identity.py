@@ -130,6 +130,15 @@ def forget(directory: Path) -> None:
         directory.rmdir()
 
 
+def supersede(directory: Path, fresh: Path) -> None:
+    """What is in `fresh` takes the place of a node's identity. Where a crash comes between, call it again; nothing is
+    done where there is no such directory. Blocks."""
+    if fresh.exists():
+        forget(directory)
+        fresh.rename(directory)
+        sync_directory(directory.parent)
+
+
 @contextlib.contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
     """A path for those who read files only; nothing comes to the disk."""

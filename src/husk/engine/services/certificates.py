@@ -50,6 +50,7 @@ class Certificates:
         self._cluster = cluster
         self._sealer = sealer
         self._directory = directory
+        self._next = directory.with_name(directory.name + ".next")
         self._clock = clock
         self._changing = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -79,6 +80,54 @@ class Certificates:
         async with self._changing:
             await self._to_its_end(asyncio.to_thread(self.files().save, identity))
 
+    # --- for a manager that becomes a worker
+
+    async def prepare(self, identity: "Identity") -> None:
+        """Put it beside our own, sealed with a key of its own, until `succeed`: the keys of the swarm are needed for
+        as long as this node is a manager, and not to be on its disk afterwards."""
+        async with self._changing:
+            await self._to_its_end(asyncio.to_thread(self._prepare, identity))
+
+    async def succeed(self) -> None:
+        """Have what was prepared in place of our own, and of the key of the swarm's secrets. Where a crash comes
+        between, call it again; nothing is done where nothing is prepared."""
+        async with self._changing:
+            try:
+                await self._to_its_end(asyncio.to_thread(self._succeed))
+            except OSError as error:
+                raise SystemFault(f"this node's certificate cannot be used: {error}") from error
+
+    async def drop_prepared(self) -> None:
+        """Another daemon was about to make this node a worker, and did not come to that."""
+        async with self._changing:
+            await self._to_its_end(asyncio.to_thread(self._drop_prepared))
+
+    def _prepare(self, identity: "Identity") -> None:
+        self._drop_prepared()
+        sealer = self._sealer.successor()
+        # First: where there is none, nothing is prepared.
+        sealer.key()
+        self._files(self._next, sealer).save(identity)
+
+    def _succeed(self) -> None:
+        if self._sealer.has_successor:
+            from husk.cluster.trust.identity import supersede
+
+            supersede(self._directory, self._next)
+            # Last: while there is one, this is not at its end.
+            self._sealer.succeed()
+
+    def _drop_prepared(self) -> None:
+        if self._sealer.has_successor:
+            from husk.cluster.trust.identity import forget
+
+            forget(self._next)
+        sealer = self._sealer.successor()
+        sealer.settle(False)
+        sealer.forget()
+
+    # --- our own, anew
+
     async def renew(self) -> "Identity":
         async with self._changing:
             return await self._renew()
@@ -95,6 +144,7 @@ class Certificates:
         async with self._changing:
             self._shown.clear()
             await self._to_its_end(asyncio.to_thread(forget, self._directory))
+            await self._to_its_end(asyncio.to_thread(self._drop_prepared))
 
     async def _to_its_end(self, work: Coroutine[object, object, T]) -> T:
         """A thread cannot be cancelled: whoever holds the lock waits for it."""
@@ -143,13 +193,16 @@ class Certificates:
         return renewal.wait(said.made, said.ends, self._clock(), chance)
 
     def files(self) -> "IdentityFiles":
+        return self._files(self._directory, self._sealer)
+
+    def _files(self, directory: Path, sealer: Sealer) -> "IdentityFiles":
         from husk.cluster.trust import authority
         from husk.cluster.trust.identity import IdentityFiles
 
         return IdentityFiles(
-            self._directory,
-            lambda key: self._sealer.seal(key, _CONTEXT),
-            lambda sealed: self._sealer.unseal(sealed, _CONTEXT),
+            directory,
+            lambda key: sealer.seal(key, _CONTEXT),
+            lambda sealed: sealer.unseal(sealed, _CONTEXT),
             authority.fits,
         )
 

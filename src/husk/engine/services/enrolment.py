@@ -78,7 +78,6 @@ class Enrolment:
         self._store = store
         self._cluster = cluster
         self._certificates = certificates
-        self._sealer = sealer
         self._gateway = gateway
         self._workers = workers
         self._make_worker = worker
@@ -89,7 +88,7 @@ class Enrolment:
         self._finishing, self._tasks = Tasks(), Tasks()
         self._moving: asyncio.Task[None] | None = None
         # What a manager becomes that lays down its office: where that fails it is tried again from there.
-        self._stepping: tuple[Membership, Identity] | None = None
+        self._stepping: Membership | None = None
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
@@ -101,6 +100,8 @@ class Enrolment:
     # --- a worker
 
     async def work(self, membership: Membership) -> None:
+        # What this host has prepared as a manager, be it in a daemon that died before it could take it.
+        await self._certificates.succeed()
         self.worker = await self._make_worker(membership)
         self.trouble = ""
         self.worker.start()
@@ -243,27 +244,27 @@ class Enrolment:
         log.info("this node is a manager of its swarm now")
 
     async def _step_down(self) -> None:
-        if self._stepping is None or self._stepping[0] is not self._cluster.between:
+        if self._stepping is None or self._stepping is not self._cluster.between:
             if not self._cluster.active or self._cluster.node.is_manager:
                 return
             node = self._cluster.node
             others = [other.manager for other in self._store.nodes.values() if other.is_manager]
             endpoints = [read_endpoint(manager.addr, MANAGER_PORT) for manager in others if manager is not None]
-            identity = await self._renewed(endpoints)
+            # A daemon that dies before the new place is written down leaves a manager with all that it has, and one
+            # that dies after that leaves a worker which takes this at its start.
+            await self._certificates.prepare(await self._renewed(endpoints))
             # Whom we heard, ourselves too, stays alive until another manager hears them.
             await self._workers.close()
             await self._gateway.close()
             self._cluster.between = self._worker_place(node, endpoints)
-            self._stepping = self._cluster.between, identity
-        membership, identity = self._stepping
+            self._stepping = self._cluster.between
+        membership = self._stepping
 
         async def noted() -> None:
             await self._cluster.enrol(membership, happened=True)
 
         await self.tenure.lay_down(noted)
-        await asyncio.to_thread(self._sealer.forget)
         await noted()
-        await self._certificates.keep(identity)
         await self.work(membership)
         self._cluster.between = self._stepping = None
         log.info("this node is a worker of its swarm now")

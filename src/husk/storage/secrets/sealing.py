@@ -30,6 +30,7 @@ class Sealer:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock_path = path.with_name(path.stem + ".lock")
+        self._next = path.with_name(path.name + ".next")
         self._key = b""
         self.locked = False
 
@@ -119,6 +120,24 @@ class Sealer:
         self._key, self.locked = b"", False
         _destroy(self._path)
         _destroy(self._lock_path)
+
+    # --- another key
+
+    def successor(self) -> "Sealer":
+        """With a key of its own, in a file beside this one's until `succeed` puts it in its place."""
+        return Sealer(self._next)
+
+    @property
+    def has_successor(self) -> bool:
+        return self._next.exists()
+
+    def succeed(self) -> None:
+        """Seal with the successor's key from now on: what was sealed before cannot be read any more. Where a crash
+        comes between, call it again; nothing is done where there is no successor."""
+        if self.has_successor:
+            self.forget()
+            self._next.rename(self._path)
+            _sync(self._path.parent)
 
     def _cipher(self) -> "AESGCM":
         # Importing it costs some 20 ms and 5 MiB, which daemons without secrets need not pay.

@@ -127,3 +127,18 @@ def test_what_others_unlocked_meanwhile_is_locked_here_until_somebody_brings_the
     again = Sealer(tmp_path / "key")
     again.settle(False)
     assert again.locked and again.unlock(UNLOCK) and again.unseal(sealed, "c") == b"value"
+
+
+def test_a_successors_key_takes_the_place_of_key_and_lock(tmp_path: Path):
+    sealer = Sealer(tmp_path / "swarm.key")
+    before = sealer.seal(b"value", "c")
+    sealer.lock(UNLOCK)
+    sealer.succeed()  # there is none
+    assert not sealer.has_successor and sealer.unseal(before, "c") == b"value"
+    sealed = sealer.successor().seal(b"another", "c")
+    assert sealer.has_successor and sealer.unseal(before, "c") == b"value"
+    sealer.succeed()
+    assert sealer.unseal(sealed, "c") == b"another" and Sealer(tmp_path / "swarm.key").unseal(sealed, "c") == b"another"
+    with pytest.raises(SystemFault, match="cannot be unsealed"):
+        sealer.unseal(before, "c")
+    assert [path.name for path in tmp_path.iterdir()] == ["swarm.key"]
