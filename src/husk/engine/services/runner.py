@@ -25,6 +25,8 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.0
+# Between two tries to remove a container of a task that is not this node's, in seconds.
+AGAIN = 5.0
 
 
 class Runner:
@@ -50,6 +52,9 @@ class Runner:
         # All that was begun for a task and is not over: of what is cut off, something may still be on its way.
         self._begun: dict[str, set[asyncio.Task[None]]] = {}
         self._ending: set[str] = set()
+        # Containers of tasks that this node is not given any more, each with its task; and those that are on their way.
+        self._strangers: dict[str, str] = {}
+        self._removing: set[str] = set()
 
     def busy(self, task: Task) -> bool:
         return task.id in self._busy
@@ -96,11 +101,14 @@ class Runner:
 
     def remove_strangers(self, but: Collection[str] = ()) -> None:
         """Remove the containers of tasks that this node is not given any more; only when it was told of all it has.
-        `but` are tasks of which it was not understood what they are to do."""
+        `but` are tasks of which it was not understood what they are to do. What cannot be removed is tried again."""
         known = {task.id for task in self._assignments.tasks()} | set(but)
-        for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
-            if container.config.labels.get(TASK_LABEL) not in known:
-                self._tasks.spawn(self._remove(container.id), f"a stranger's container {container.id[:12]}")
+        there = self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]}))
+        tasks = {container.id: container.config.labels[TASK_LABEL] for container in there}
+        self._strangers = {container: task for container, task in tasks.items() if task not in known}
+        for container in self._strangers.keys() - self._removing:
+            self._removing.add(container)
+            self._tasks.spawn(self._remove_stranger(container), f"a stranger's container {container[:12]}")
 
     async def remove_all(self) -> list[HuskError]:
         """Remove the containers of all tasks, whatever is known of those; why some are still there."""
@@ -114,6 +122,25 @@ class Runner:
         return failures
 
     # --- how they go
+
+    async def _remove_stranger(self, container: str) -> None:
+        """Until it is gone, or no stranger any more."""
+        try:
+            while (of := self._strangers.get(container)) is not None:
+                if any(task.id == of for task in self._assignments.tasks()):
+                    return
+                try:
+                    await self._remove(container)
+                    return
+                except (HuskError, OSError) as error:
+                    log.warning(
+                        "a container that is no task's of this node, %s, cannot be removed yet: %s",
+                        container[:12],
+                        error,
+                    )
+                await asyncio.sleep(AGAIN)
+        finally:
+            self._removing.discard(container)
 
     async def _remove(self, container_id: str) -> None:
         with contextlib.suppress(NotFound):

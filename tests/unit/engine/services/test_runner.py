@@ -9,10 +9,13 @@ import pytest
 
 from husk.engine.containers.create import Created
 from husk.engine.containers.service import Containers
+from husk.engine.model.container import TASK_LABEL
+from husk.engine.services import runner as runner_module
 from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.runner import Runner
-from husk.errors import NotFound
+from husk.errors import Conflict, NotFound
+from tests.support.waiting import until_async
 from tests.unit.engine.records import container
 
 
@@ -118,4 +121,58 @@ async def test_a_task_without_room_says_so_in_plain_words(caplog: pytest.LogCapt
     await runner._launch(task, service)
     assert (task.status.state, task.status.err) == ("rejected", "write /data/containers/x: no space left on device")
     assert not caplog.records, "it is nothing to look for in the log"
+    await runner.close()
+
+
+class StubbornContainers(SlowContainers):
+    """Containers of tasks that are not removed at the first try."""
+
+    def __init__(self, *tasks: str) -> None:
+        super().__init__("")
+        self.left = {f"box-{task}": task for task in tasks}
+        self.faults: list[Exception] = [Conflict("device or resource busy"), OSError(errno.EIO, "input/output error")]
+
+    def listing(self, *_: object) -> list[Any]:
+        return [Mock(id=id, config=Mock(labels={TASK_LABEL: task})) for id, task in self.left.items()]
+
+    async def remove(self, *request: object) -> None:
+        reference = str(request[0])
+        self.log.append(reference)
+        if self.faults:
+            raise self.faults.pop(0)
+        del self.left[reference]
+
+
+def strangers(containers: StubbornContainers, monkeypatch: pytest.MonkeyPatch) -> tuple[Runner, list[Task]]:
+    """A runner whose node has no tasks yet."""
+    monkeypatch.setattr(runner_module, "AGAIN", 0.01)
+    own = list[Task]()
+    runner, _, _ = made(cast(Containers, containers))
+    monkeypatch.setattr(runner._assignments, "tasks", lambda: own)
+    return runner, own
+
+
+async def test_a_strangers_container_is_removed_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    containers = StubbornContainers("old")
+    runner, _ = strangers(containers, monkeypatch)
+    runner.remove_strangers()
+    runner.remove_strangers()  # who is told twice does not try twice at once
+    await until_async(lambda: not containers.left, "it is gone")
+    assert containers.log == ["box-old"] * 3
+    await until_async(lambda: not runner._removing, "nothing is left to do")
+    await runner.close()
+
+
+@pytest.mark.parametrize("how", ["given", "not understood"])
+async def test_who_is_no_stranger_any_more_is_left_alone(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    containers = StubbornContainers("old")
+    runner, own = strangers(containers, monkeypatch)
+    runner.remove_strangers()
+    await until_async(lambda: bool(containers.log), "it was tried once")
+    if how == "given":
+        own.append(Mock(id="old"))
+    else:
+        runner.remove_strangers(["old"])
+    await until_async(lambda: not runner._removing, "nothing is left to do")
+    assert containers.left and containers.log == ["box-old"]
     await runner.close()
