@@ -73,23 +73,11 @@ class Plan(msgspec.Struct):
         self.wake_at = moment if self.wake_at is None else min(self.wake_at, moment)
 
 
-def plan(
-    service: Service, tasks: Iterable[Task], now: int, nodes: Mapping[str, NodeFacts], *, retention: int = RETENTION
-) -> Plan:
-    """What to do now. `nodes` are all that the swarm has, by their ids."""
-    pieces = planning(service, tasks, now, nodes, retention=retention)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as done:
-            result: Plan = done.value
-            return result
-
-
 def planning(
     service: Service, tasks: Iterable[Task], now: int, nodes: Mapping[str, NodeFacts], *, retention: int = RETENTION
 ) -> Generator[None, None, Plan]:
-    """`plan` in pieces: it stops after each, so that a service of very many tasks delays nobody."""
+    """What to do now, in pieces: it stops after each, so that a service of very many tasks delays nobody. `nodes` are
+    all that the swarm has, by their ids."""
     result = Plan()
     everywhere = service.spec.mode.is_global
     homes = Homes(service, nodes)

@@ -25,10 +25,10 @@ from husk.engine.services.model import (
     UpdateStatus,
 )
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.planner import Create, Forget, Stop, plan
+from husk.engine.services.planner import Create, Forget, Stop
 from husk.engine.services.updates import conclude
 
-from .test_planner import DRAINED, ONE, START, make_service, make_task, with_policy
+from .test_planner import DRAINED, ONE, START, make_service, make_task, plan, with_policy
 
 FAIL: list[TaskState] = ["failed", "complete"]
 

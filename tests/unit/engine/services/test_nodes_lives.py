@@ -25,12 +25,12 @@ from husk.engine.services.model import (
     UpdateStatus,
 )
 from husk.engine.services.placement import NodeFacts, parse_constraint
-from husk.engine.services.planner import ORPHANED_AFTER, Create, Forget, Orphan, Stop, plan, slot_of
+from husk.engine.services.planner import ORPHANED_AFTER, Create, Forget, Orphan, Stop, slot_of
 from husk.engine.services.scheduler import schedule
 from husk.engine.services.task_index import TaskIndex
 from husk.engine.services.updates import conclude
 
-from .test_planner import START, make_service, make_task, with_policy
+from .test_planner import START, make_service, make_task, plan, with_policy
 
 
 def facts(id: str, **changes: object) -> NodeFacts:

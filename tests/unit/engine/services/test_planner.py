@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 import msgspec
 import pytest
@@ -40,7 +41,12 @@ def plan(
     retention: int = planner.RETENTION,
 ) -> Plan:
     """On one node, where nothing else is said."""
-    return planner.plan(service, tasks, now, nodes, retention=retention)
+    pieces = planning(service, tasks, now, nodes, retention=retention)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as done:
+            return cast(Plan, done.value)
 
 
 def make_service(replicas: int = 3, **changes: object) -> Service:
