@@ -154,20 +154,32 @@ class StepFiles:
 
     def release(self) -> None:
         """Unmount and remove everything but what the step has written. SystemFault if something stays."""
+        self.unmount()
+        self.remove()
+
+    def unmount(self) -> None:
+        """Have nothing of it mounted any more, so that what the step has written can be kept. SystemFault if not."""
         failures: list[str] = []
         for each in self.sockets:
             each.close()
         self.sockets = []
-        for work in (self._root.unmount, lambda: staging.unstage(self._staging), *self._take_stubs()):
+        for work in (self._root.unmount, self._unstage, *self._take_stubs()):
             try:
                 work()
             except OSError as error:
                 failures.append(f"{error.filename}: {_reason(error)}" if error.filename else _reason(error))
-        if not failures:
-            kept = [str(each) for each in (self._bundle, self._directory) if not discard_tree(each)]
-            failures += [f"{path} cannot be deleted" for path in kept]
-        if failures:
-            raise SystemFault("cannot release the file system of a build's step: " + "; ".join(failures))
+        _check(failures)
+
+    def remove(self) -> None:
+        """Remove what was written for it, once nothing is mounted any more. SystemFault if something stays."""
+        _check([f"{each} cannot be deleted" for each in (self._bundle, self._directory) if not discard_tree(each)])
+
+    def _unstage(self) -> None:
+        with contextlib.suppress(OSError):
+            # As it is without mounts of its own. A directory with a mount is refused: then the table of mounts is read.
+            os.rmdir(self.rootfs)
+            os.rmdir(self._staging)
+        staging.unstage(self._staging)
 
     def _take_stubs(self) -> Iterator[Callable[[], None]]:
         while self._stubs:
@@ -379,6 +391,11 @@ def _make_point(place: Path, directory: bool) -> None:
 def _give(path: Path, uid: int, gid: int, mode: int) -> None:
     os.chown(path, uid, gid)
     os.chmod(path, mode & 0o777)
+
+
+def _check(failures: Sequence[str]) -> None:
+    if failures:
+        raise SystemFault("cannot release the file system of a build's step: " + "; ".join(failures))
 
 
 def _reason(error: OSError) -> str:

@@ -83,3 +83,23 @@ def test_nothing_is_released_where_nothing_was_made(tmp_path: Path) -> None:
     files.release()
     files.release()
     assert not os.path.exists(bundle)
+
+
+def test_what_was_written_for_a_step_may_be_removed_later(tmp_path: Path) -> None:
+    paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    files = StepFiles(paths, "id")
+    files.write_bundle({"a": 1})
+    files.rootfs.mkdir(parents=True)
+    files.unmount()
+    assert not paths.staging("id").exists() and paths.bundle("id").exists()
+    files.remove()
+    assert not paths.bundle("id").exists()
+
+
+def test_what_else_is_in_the_directory_of_mounts_goes_too(tmp_path: Path) -> None:
+    paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    files = StepFiles(paths, "id")
+    files.rootfs.mkdir(parents=True)
+    (paths.staging("id") / "0").touch()
+    files.unmount()
+    assert not paths.staging("id").exists()

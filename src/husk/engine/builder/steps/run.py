@@ -53,6 +53,9 @@ log = logging.getLogger(__name__)
 
 Made = TypeVar("Made")
 
+# So many steps may have files that are still being removed. Each has a thread, and there are few.
+_MOST_REMOVED = 2
+
 
 class Steps:
     def __init__(
@@ -84,9 +87,11 @@ class Steps:
         self._filters = CompiledFilters()
         self._spares = Spares(foreground, paths.bundle)
         self._tasks = Tasks()
+        self._removals = Tasks()
 
     async def close(self) -> None:
         """When no step runs any more."""
+        await self._removals.join()
         await self._spares.close()
 
     def reload(self, defaults: ContainerDefaults) -> None:
@@ -119,7 +124,7 @@ class Steps:
                 return await begun.run(config, lambda data, stderr: watcher.log(data, stderr=stderr), record.path)
 
             try:
-                ended = await self._run(record, body, prepared, watcher, self._files(record.id), run)
+                ended = await self._run(record, body, prepared, watcher, self._files(record.id), run, followed)
             finally:
                 await begun.end()
             if ended.complaint:
@@ -201,8 +206,9 @@ class Steps:
         watcher: Asking,
         files: Files,
         run: Callable[[bytes], Awaitable[Ended]],
+        followed: bool = False,
     ) -> Ended:
-        async with self._taking_back(record, files):
+        async with self._taking_back(record, files, followed):
             annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
             record.endpoints = self._networks.endpoints(record.host_config.network_mode, {})
             network = await self._networks.connect(record)
@@ -255,43 +261,51 @@ class Steps:
         return user, plan.spec_of(record, paths, user, self._host, extras, env, left)
 
     @asynccontextmanager
-    async def _taking_back(self, record: Container, files: Files) -> AsyncIterator[None]:
+    async def _taking_back(self, record: Container, files: Files, followed: bool) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await self._tasks.to_its_end(self._release(record, files), "release a step")
+            await self._tasks.to_its_end(self._release(record, files, followed), "release a step")
 
-    async def _release(self, record: Container, files: Files) -> None:
-        """One part that fails keeps no other from being given back."""
-        results = await asyncio.gather(
-            self._release_files(record, files), self._networks.disconnect(record), return_exceptions=True
-        )
+    async def _release(self, record: Container, files: Files, followed: bool) -> None:
+        """One part that fails keeps no other from being given back. What nobody sees goes while the next step runs."""
+        later = followed and self._removals.count < _MOST_REMOVED
+        work = self._release_files(record, files.unmount if later else files.release)
+        results = await asyncio.gather(work, self._networks.disconnect(record), return_exceptions=True)
+        if later and results[0] is None:
+            self._removals.spawn(self._remove(record, files), "remove the files of a step")
         for error in results:
             if isinstance(error, HuskError | OSError):
                 log.error("build step %s: %s", record.id[:12], error)
             elif isinstance(error, BaseException):
                 raise error
 
-    async def _release_files(self, record: Container, files: Files) -> None:
-        if not await asyncio.to_thread(self._let_go, record, files):
+    async def _remove(self, record: Container, files: Files) -> None:
+        try:
+            await asyncio.to_thread(files.remove)
+        except HuskError as error:
+            log.error("build step %s: %s", record.id[:12], error)
+
+    async def _release_files(self, record: Container, release: Callable[[], None]) -> None:
+        if not await asyncio.to_thread(self._let_go, record, release):
             try:
                 await self._runtime(record).delete(record.id, force=True)
             finally:
-                await asyncio.to_thread(self._clear, record, files)
+                await asyncio.to_thread(self._clear, record, release)
 
-    def _let_go(self, record: Container, files: Files) -> bool:
+    def _let_go(self, record: Container, release: Callable[[], None]) -> bool:
         """In one go, as it is for nearly all: their runtime has forgotten them already. False if it has not."""
         if not self._runtime(record).forget_ended(record.id):
             return False
-        self._clear(record, files)
+        self._clear(record, release)
         return True
 
-    def _clear(self, record: Container, files: Files) -> None:
+    def _clear(self, record: Container, release: Callable[[], None]) -> None:
         parent = record.host_config.cgroup_parent
         try:
             cgroup.clear(self._paths.cgroup(record.id, parent), named=bool(parent))
         finally:
-            files.release()
+            release()
 
     def _begun(self, record: Container) -> Begun:
         """The runtime of a step: one that is loaded already, whose id the step gets, or one that is to be started."""

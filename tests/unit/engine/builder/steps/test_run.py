@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from husk.config import Config, ContainerDefaults
 from husk.engine.builder.operations import Exec, Mount, Process
 from husk.engine.builder.sessions import Session
+from husk.engine.builder.steps import run
 from husk.engine.builder.steps.mounts import Prepared
 from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.builder.steps.run import Steps
@@ -37,6 +39,8 @@ class World:
         self.ended = Ended(0)
         self.hangs = asyncio.Event()
         self.hangs.set()
+        self.removes = threading.Event()
+        self.removes.set()
         self.config: dict[str, object] = {}
         self.sockets: Sequence[socket.socket] = ()
         self._directory = directory
@@ -93,7 +97,15 @@ class World:
         return b"written"
 
     def release(self) -> None:
-        self.happens("release")
+        self.unmount()
+        self.remove()
+
+    def unmount(self) -> None:
+        self.happens("unmount")
+
+    def remove(self) -> None:
+        assert self.removes.wait(30)
+        self.happens("remove")
 
     # runtime
 
@@ -172,7 +184,8 @@ ALL = [
     "make_directory",
     "write_bundle",
     "run",
-    "release",
+    "unmount",
+    "remove",
     "disconnect",
     "keep",
     "done",
@@ -181,9 +194,9 @@ ALL = [
 
 async def test_a_step_that_ends_well(steps: Steps, world: World) -> None:
     listener = Listener()
-    assert await steps.run(BODY, ["a"], listener) == ["a diff:new"]
-    assert sorted(world.happened[6:8]) == ["disconnect", "release"]
-    assert [*world.happened[:6], "release", "disconnect", *world.happened[8:]] == ALL
+    assert await steps.run(BODY, ["a"], listener, followed=False) == ["a diff:new"]
+    assert sorted(world.happened[6:9]) == ["disconnect", "remove", "unmount"]
+    assert [*world.happened[:6], "unmount", "remove", "disconnect", *world.happened[9:]] == ALL
     assert (listener.stdout, listener.stderr) == (b"out", b"err")
     process = world.config["process"]
     assert isinstance(process, dict)
@@ -191,21 +204,49 @@ async def test_a_step_that_ends_well(steps: Steps, world: World) -> None:
     assert "S=t" in process["env"]
 
 
+async def test_a_step_that_another_follows_does_not_wait_until_its_files_are_removed(
+    steps: Steps, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.removes.clear()
+    world.fails_at = "remove"
+    for _ in range(run._MOST_REMOVED):
+        assert await steps.run(BODY, ["a"], Listener()) == ["a diff:new"]
+    assert "unmount" in world.happened and "remove" not in world.happened
+    # They do not pile up: one more waits for its own.
+    one_more = Tasks().spawn(steps.run(BODY, ["a"], Listener()), "a step", awaited=True)
+    async with asyncio.timeout(30):
+        while world.happened.count("unmount") <= run._MOST_REMOVED:
+            await asyncio.sleep(0.005)
+    assert not one_more.done()
+    world.removes.set()
+    await one_more
+    await steps.close()
+    assert world.happened.count("remove") == run._MOST_REMOVED + 1
+    assert caplog.text.count("remove") == run._MOST_REMOVED + 1
+
+
+async def test_what_is_still_mounted_is_not_removed(steps: Steps, world: World) -> None:
+    world.fails_at = "unmount"
+    assert await steps.run(BODY, ["a"], Listener()) == ["a diff:new"]
+    await steps.close()
+    assert "remove" not in world.happened
+
+
 @pytest.mark.parametrize("point", ["connect", "assemble", "make_directory", "write_bundle", "run", "keep"])
 async def test_whatever_fails_all_is_given_back(steps: Steps, world: World, point: str) -> None:
     world.fails_at = point
     with pytest.raises(SystemFault, match=point):
         await steps.run(BODY, ["a"], Listener())
-    assert {"release", "disconnect", "done"} <= set(world.happened)
+    assert {"unmount", "disconnect", "done"} <= set(world.happened)
 
 
-@pytest.mark.parametrize("point", ["release", "disconnect"])
+@pytest.mark.parametrize("point", ["unmount", "disconnect"])
 async def test_one_that_cannot_be_given_back_keeps_no_other(
     steps: Steps, world: World, point: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.fails_at = point
     assert await steps.run(BODY, ["a"], Listener()) == ["a diff:new"]
-    assert {"release", "disconnect"} <= set(world.happened)
+    assert {"unmount", "disconnect"} <= set(world.happened)
     assert f"{point}" in caplog.text
 
 
@@ -233,5 +274,5 @@ async def test_a_step_that_is_cancelled(steps: Steps, world: World) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert {"release", "disconnect", "done"} <= set(world.happened)
+    assert {"unmount", "disconnect", "done"} <= set(world.happened)
     assert "keep" not in world.happened
