@@ -20,6 +20,7 @@ from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.api.buildkit.doors import BuildkitServer
+    from husk.api.buildkit.history import History
     from husk.api.encoded import Answers
     from husk.engine.engine import Engine
 
@@ -33,7 +34,7 @@ _FALSE = frozenset({"", "0", "no", "false", "none"})
 class Common:
     """What all calls of one edge share."""
 
-    __slots__ = ("_answers", "buildkit", "changes", "engine", "fields", "json_fields", "limits", "minimum")
+    __slots__ = ("_answers", "_history", "buildkit", "changes", "engine", "fields", "json_fields", "limits", "minimum")
 
     def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self.engine = engine
@@ -43,7 +44,8 @@ class Common:
         self.limits = limits or Limits()
         self.fields = fields(common_headers(engine.system.version))  # what every answer carries
         self.json_fields = JSON_TYPE + self.fields
-        self.buildkit: BuildkitServer | None = None  # from the first build on
+        self._history: History | None = None  # of builds, from the first on
+        self.buildkit: BuildkitServer | None = None  # from the first build by its protocol on
 
     @property
     def answers(self) -> "Answers":
@@ -53,6 +55,15 @@ class Common:
 
             self._answers = Answers(self.engine)
         return self._answers
+
+    async def history(self) -> "History":
+        """That of builds, one for all connections and both doors; nothing of connections is loaded with it."""
+        builder = await self.engine.builder.get()
+        if self._history is None:
+            from husk.api.buildkit.history import History
+
+            self._history = History(builder.kept)
+        return self._history
 
 
 class Call:

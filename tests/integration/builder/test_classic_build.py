@@ -11,7 +11,7 @@ from typing import Any
 import docker
 import pytest
 
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, Context, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
 
@@ -47,6 +47,16 @@ def test_what_a_step_says_is_shown_and_a_failure_has_its_code(builds):
     assert done.returncode == 7
     assert "before" in lines(done)
     assert "The command '/bin/sh -c echo before; exit 7' returned a non-zero code: 7" in done.stderr
+
+
+@needs_buildx
+def test_it_is_in_the_history_of_builds(builds, daemon, tmp_path_factory):
+    builds.run("FROM busybox\nRUN echo said in a classic build\n", "--no-cache")
+    other = Builds(daemon, Context(tmp_path_factory.mktemp("buildx")), buildkit=True)
+    assert "Completed" in other.docker("buildx", "history", "ls").stdout
+    assert "said in a classic build" in other.docker("buildx", "history", "logs").stderr
+    builds.run("FROM busybox\nRUN exit 7\n", check=False)
+    assert "non-zero code: 7" in other.docker("buildx", "history", "inspect").stdout
 
 
 def test_the_second_time_it_comes_from_the_cache(builds):

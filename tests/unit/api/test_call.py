@@ -132,3 +132,16 @@ def test_platforms_are_documents() -> None:
     for text in ("linux/arm", "[]", '{"os": 5}', "\udcff"):
         with pytest.raises(InvalidParameter, match="invalid platform"):
             platform_parameter(text)
+
+
+async def test_both_doors_of_builds_have_one_history() -> None:
+    class Builder:
+        kept = None
+
+        async def get(self) -> "Builder":
+            return self
+
+    engine = FakeEngine()
+    engine.builder = Builder()
+    common = Common(cast(Any, engine))
+    assert await common.history() is await common.history()

@@ -2,8 +2,8 @@
 
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from husk.api.buildkit import filters, llb_read, llb_write, progress
 from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
@@ -35,14 +35,13 @@ _SECONDS = {"h": 3600, "m": 60, "s": 1}
 
 
 class Control:
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, history: History | None = None) -> None:
+        """`history` is one that others write to, as well."""
         self._backend = backend
         # What the frontend of a build may ask for, as it came.
         self.inputs: dict[str, dict[str, Definition]] = {}
-        self.history = History(backend.kept_builds)
+        self.history = history or History(backend.kept_builds)
         self._tasks = Tasks()
-        # Builds under way that others than this protocol do, and what they tell.
-        self._noted: dict[str, StatusLog] = {}
         # The last builds of clients for themselves, of which no record is kept.
         self._internal: deque[str] = deque(maxlen=_MOST_INTERNAL)
 
@@ -119,7 +118,7 @@ class Control:
         if (told := await self.history.statuses(ref)) is not None:
             return told
         try:
-            return self._noted.get(ref) or (await self._backend.job(ref)).log
+            return self.history.told_by(ref) or (await self._backend.job(ref)).log
         except NotFound:
             # It is ending: its job is gone, and its record is about to be there.
             if await self.history.wait(ref):
@@ -128,25 +127,6 @@ class Control:
             if ref in self._internal:
                 return ()
             raise
-
-    @asynccontextmanager
-    async def noted(self, request: control.SolveRequest) -> AsyncIterator[StatusLog]:
-        """A build that is done inside, by other ways than this protocol, is in the history as all are. What it tells
-        goes to the log that this gives."""
-        await self.history.load()
-        self.history.begin(request)
-        log = self._noted[request.ref] = StatusLog()
-        error: Status | None = Status(CANCELLED, "context canceled")
-        try:
-            yield log
-            error = None
-        except Exception as failure:
-            error = Status(UNKNOWN, failure.message if isinstance(failure, HuskError) else str(failure))
-            raise
-        finally:
-            log.close()
-            del self._noted[request.ref]
-            self.history.complete(request.ref, log.told, {}, error)
 
     # --- history -----------------------------------------------------------------------------------------------------
 

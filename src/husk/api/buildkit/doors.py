@@ -16,6 +16,7 @@ from husk.api.buildkit.backend import Backend
 from husk.api.buildkit.control import Control
 from husk.api.buildkit.frontends import FrontendBridge, health
 from husk.api.buildkit.gateway import Gateway
+from husk.api.buildkit.history import History
 from husk.api.buildkit.messages.common import HealthCheckRequest
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.serve import answer, router
@@ -39,10 +40,10 @@ _LIMITS = Limits(streams=1024, window=1 << 18)
 
 
 class BuildkitServer:
-    def __init__(self, backend: Backend, attach: Attach) -> None:
+    def __init__(self, backend: Backend, attach: Attach, history: History | None = None) -> None:
         self._backend = backend
         self._attach = attach
-        self.control = control = Control(backend)
+        self.control = control = Control(backend, history)
         backend.serve_frontends(FrontendBridge(backend, control))
         self._handler = router(
             {

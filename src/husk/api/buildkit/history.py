@@ -3,12 +3,15 @@
 A client may follow: it hears of all that are known, then of each that begins, ends or is removed. What a build told is
 kept with it as far as it is not too much, and can be had again by asking for its status. That, and what was stated
 about its result, are blobs: a record names them by their digests, and `blob` has them.
+
+The classic door writes here, too (`noted`), and nothing of connections is loaded for it.
 """
 
 import asyncio
 import hashlib
 import struct
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -18,9 +21,10 @@ from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Status, timestamp
 from husk.engine.builder.kept_builds import RECORD
 from husk.engine.builder.results import Predicate
-from husk.engine.builder.status import LogTold, StatusTold, Told, VertexTold, WarningTold
+from husk.engine.builder.status import LogTold, StatusLog, StatusTold, Told, VertexTold, WarningTold
 from husk.engine.model.clock import now_ns
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import HuskError, InvalidParameter, NotFound
+from husk.rpc.grpc.codes import CANCELLED, UNKNOWN
 from husk.tasks import Tasks
 
 MOST = 50
@@ -61,6 +65,8 @@ class History:
         self._listeners: set[asyncio.Queue[control.BuildHistoryEvent]] = set()
         self._tasks = Tasks()
         self._changing = asyncio.Lock()
+        # Builds under way that others than BuildKit's protocol do, and what they tell.
+        self._noted: dict[str, StatusLog] = {}
         self._is_loaded = False
 
     async def load(self) -> None:
@@ -122,6 +128,29 @@ class History:
         self._do(self._kept.save(ref, {**files, RECORD: record.encode()}), "keep a build's record")
         self._tell(control.BUILD_COMPLETE, record)
         self._forget_old()
+
+    @asynccontextmanager
+    async def noted(self, request: control.SolveRequest) -> AsyncIterator[StatusLog]:
+        """A build that is done inside, by other ways than BuildKit's protocol, is in the history as all are. What it
+        tells goes to the log that this gives."""
+        await self.load()
+        self.begin(request)
+        log = self._noted[request.ref] = StatusLog()
+        error: Status | None = Status(CANCELLED, "context canceled")
+        try:
+            yield log
+            error = None
+        except Exception as failure:
+            error = Status(UNKNOWN, failure.message if isinstance(failure, HuskError) else str(failure))
+            raise
+        finally:
+            log.close()
+            del self._noted[request.ref]
+            self.complete(request.ref, log.told, {}, error)
+
+    def told_by(self, ref: str) -> StatusLog | None:
+        """What a noted build tells that is under way."""
+        return self._noted.get(ref)
 
     def _forget_old(self) -> None:
         for pinned, most in ((False, MOST), (True, MOST_PINNED)):

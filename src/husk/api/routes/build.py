@@ -40,13 +40,12 @@ async def build(call: Call) -> Answer:
     credentials = credentials_in(_credentials(call))
 
     async def work(report: Report) -> None:
-        # The history of builds speaks BuildKit's protocol: it is loaded for who builds.
+        # The history of builds has BuildKit's messages: they are loaded for who builds.
         from husk.api.classic_record import record_of
-        from husk.api.routes.buildkit import server_of
 
         builder = await call.engine.builder.get()
         remote = call.text("remote")
-        history = (await server_of(call.common)).control
+        history = await call.common.history()
         async with history.noted(record_of(request, remote)) as log:
             if remote:
                 image = await builder.build_remote(request, remote, credentials, report, log)

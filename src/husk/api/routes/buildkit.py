@@ -28,8 +28,9 @@ async def server_of(common: Common) -> BuildkitServer:
     """One for all connections: it remembers the builds that were."""
     engine = common.engine
     builder = await engine.builder.get()
+    history = await common.history()
     if common.buildkit is None:
-        common.buildkit = BuildkitServer(EngineBackend(builder, engine.system.info().engine_id), attach)
+        common.buildkit = BuildkitServer(EngineBackend(builder, engine.system.info().engine_id), attach, history)
     return common.buildkit
 
 

@@ -1,6 +1,7 @@
 """gRPC on one connection of HTTP/2, and both sides of it: clients of builds call us, and serve calls of ours.
 
     framing      messages in a stream's bytes, without I/O
+    codes        how a call ends, as numbers
     status       how a call ends: codes, errors and their details
     stream       one call, as both sides see it
     connection   all calls of one connection

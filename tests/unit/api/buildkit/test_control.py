@@ -142,7 +142,7 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch
 async def test_a_build_of_others_that_fails_is_remembered_as_failed(failure: BaseException, message: str) -> None:
     served = Control(FakeBackend())
     with pytest.raises(type(failure)):
-        async with served.noted(control.SolveRequest(ref="b")):
+        async with served.history.noted(control.SolveRequest(ref="b")):
             raise failure
     listened = served.listen_history(control.BuildHistoryRequest(early_exit=True), {})
     (record,) = [event.record async for event in listened if event.record]
@@ -155,7 +155,7 @@ async def test_a_build_of_others_is_followed_and_remembered() -> None:
     vertex = graph[edge.digest]
     following = served.status(control.StatusRequest("b"), {})
     with pytest.raises(NotFound):
-        async with served.noted(control.SolveRequest(ref="b")) as log:
+        async with served.history.noted(control.SolveRequest(ref="b")) as log:
             log.started(vertex)
             assert [one.name for one in (await anext(following)).vertexes] == ["make"]
             raise NotFound("no such file")

@@ -1,6 +1,8 @@
 """What is kept of builds, and who hears of it."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -146,3 +148,10 @@ async def test_who_waits_for_a_build_hears_of_its_end() -> None:
     assert not waiting.done()
     history.complete("a", [])
     assert await waiting and await history.wait("a")
+
+
+def test_nothing_of_connections_is_loaded_with_the_history() -> None:
+    code = "import sys, husk.api.buildkit.history, husk.api.classic_record; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    unwanted = ("hpack", "husk.rpc.http2", "husk.rpc.grpc.status", "husk.rpc.grpc.connection")
+    assert [name for name in loaded if name.startswith(unwanted)] == []

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.buildkit.control import Control
+from husk.api.buildkit.history import History
 from husk.api.buildkit.messages.control import BuildHistoryRecord, BuildHistoryRequest
-from husk.api.routes import buildkit
 from husk.engine.builder.operations import Limits, Ulimit
 from husk.engine.builder.prune import Item, Pruned
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.auth import Credentials
-from tests.unit.api.buildkit.fake_backend import FakeBackend
+from tests.unit.api.buildkit.fake_backend import KeptInMemory
 from tests.unit.api.fake_engine import FakeEngine
 
 ITEM = Item(
@@ -42,6 +41,7 @@ class Builder:
         self.credentials: Any = None
         self.fails: Exception | None = None
         self.pruned: Any = None
+        self.kept = KeptInMemory()
 
     async def get(self) -> "Builder":
         return self
@@ -67,32 +67,25 @@ class Builder:
 
 
 @pytest.fixture
-def builder(engine: FakeEngine, history: Control, monkeypatch: pytest.MonkeyPatch) -> Builder:
-    async def server_of(common: object) -> object:
-        return SimpleNamespace(control=history)
-
-    monkeypatch.setattr(buildkit, "server_of", server_of)
+def builder(engine: FakeEngine) -> Builder:
     found = Builder()
     engine.builder = found
     return found
 
 
-@pytest.fixture
-def history() -> Control:
-    return Control(FakeBackend())
-
-
-async def records(history: Control) -> list[BuildHistoryRecord]:
-    """Of the builds that the history knows."""
-    listened = history.listen_history(BuildHistoryRequest(early_exit=True), {})
+async def records(builder: Builder) -> list[BuildHistoryRecord]:
+    """Of the builds that the next daemon's history knows."""
+    history = History(builder.kept)
+    await history.load()
+    listened = history.listen(BuildHistoryRequest(early_exit=True))
     return [event.record async for event in listened if event.record]
 
 
-async def test_builds_are_in_the_history(client: ClientSession, builder: Builder, history: Control) -> None:
+async def test_builds_are_in_the_history(client: ClientSession, builder: Builder) -> None:
     await lines(client, 't=me/it:1&target=prod&buildargs={"A":"1"}', data=b"a tar")
     builder.fails = InvalidParameter("it cannot be")
     await lines(client, "dockerfile=other", data=b"a tar")
-    good, bad = await records(history)
+    good, bad = await records(builder)
     assert good.exporters[0].attrs == {"name": "me/it:1"} and good.error is None and good.completed_at
     assert good.frontend_attrs["build-arg:A"] == "1" and good.frontend_attrs["target"] == "prod"
     assert bad.error is not None and bad.error.message == "it cannot be"
