@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from husk.errors import InvalidParameter, SystemFault
@@ -50,22 +50,24 @@ async def exchange(
     `packing` what it has received is handed over.
     """
     dialogue = await Dialogue.start(nursery, job)
+    pumps, reading = Tasks(), Tasks()
     try:
-        pumps = Tasks()
+        telling = reading.spawn(dialogue.outcome(), "what a worker that syncs has done", awaited=True)
         passing = _to_worker(channel, dialogue, progress or _nobody, begun)
         there = pumps.spawn(passing, "sync to a worker", awaited=True)
         back = pumps.spawn(_to_client(dialogue, channel), "sync to a client", awaited=True)
         failure: Exception | None = None
         try:
-            await asyncio.gather(there, back)
+            await _passed([there, back], telling)
         except Exception as error:
             failure = error
             dialogue.end_input()
         finally:
             # One that has failed leaves the other behind.
             await pumps.cancel_all()
-        outcome = _judge(await dialogue.outcome(), failure)
+        outcome = _judge(await telling, failure)
     except BaseException:
+        await reading.cancel_all()
         dialogue.stop()
         raise
     if packing is not None and isinstance(outcome, Received) and outcome.packing:
@@ -73,6 +75,22 @@ async def exchange(
     else:
         dialogue.stop()
     return outcome
+
+
+async def _passed(pumps: Sequence[asyncio.Task[None]], telling: asyncio.Task[Answer | None]) -> None:
+    """Until all is passed on, or the worker has died without a word: a client may wait for that one in silence."""
+    left: set[asyncio.Task[None]] = set(pumps)
+    watched: set[asyncio.Task[Answer | None]] = {telling}
+    while left:
+        await asyncio.wait([*left, *watched], return_when=asyncio.FIRST_COMPLETED)
+        ended = {pump for pump in left if pump.done()}
+        if failures := [error for pump in ended if (error := pump.exception()) is not None]:
+            raise failures[0]
+        left -= ended
+        if watched and telling.done():
+            if telling.exception() is not None or telling.result() is None:
+                return
+            watched = set()
 
 
 def _judge(outcome: Answer | None, failure: Exception | None) -> Received | Sent:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from husk.storage.workers.jobs import Job
 
 _PATIENCE = 60.0
+# A worker may be killed before it hears of its work; not one after the other.
+_TRIES = 3
 _CLOSED = "no more workers are started"
 # A worker has ended, but whoever it worked for may still be busy.
 _RESERVE_AFTER = 0.02
@@ -91,8 +93,10 @@ class Nursery:
             raise SystemFault(f"a worker cannot be told {len(work)} bytes")
         idle, self._reserve = self._reserve, None
         child = idle.employ(work, descriptors) if idle is not None else None
-        while child is None:
-            child = (await self._fresh()).employ(work, descriptors)
+        for _ in range(_TRIES):
+            child = child or (await self._fresh()).employ(work, descriptors)
+        if child is None:
+            raise SystemFault("workers die before they have work: see the daemon's log")
         self.employed += 1
         if reserve or idle is not None:
             self._fill_reserve_after(child)

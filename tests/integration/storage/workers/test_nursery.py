@@ -211,3 +211,26 @@ async def test_the_process_can_be_started_before_a_worker_is_wanted(root: Path):
         assert len(forkers() - before) == 1
     one.wake()
     assert not forkers() - before
+
+
+@pytest.mark.parametrize("woken", [False, True])
+async def test_a_broken_installation_is_told_at_once(root: Path, woken: bool, monkeypatch: pytest.MonkeyPatch):
+    """The process that forks cannot import what workers need, and dies before it has heard of anybody."""
+    command = module._command()
+    broken = "import sys; sys.modules['husk.storage.workers.unpack'] = None; "
+    monkeypatch.setattr(module, "_command", lambda: [*command[:-1], broken + command[-1]])
+    async with nursery() as one:
+        if woken:
+            one.wake()
+        async with asyncio.timeout(20):
+            for _ in range(2):
+                with pytest.raises(SystemFault, match="the process that starts workers died"):
+                    await look(one, root)
+
+
+async def test_workers_that_all_die_before_they_have_work_are_an_error(root: Path, monkeypatch: pytest.MonkeyPatch):
+    async with nursery() as one:
+        monkeypatch.setattr(module._Idle, "employ", lambda idle, work, descriptors: idle.dismiss())
+        async with asyncio.timeout(20):
+            with pytest.raises(SystemFault, match="workers die before they have work"):
+                await look(one, root)

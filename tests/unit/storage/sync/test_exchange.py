@@ -11,6 +11,7 @@ from husk.storage.workers.answers import Invalid, Received
 from husk.storage.workers.handle import WorkerDied
 from husk.storage.workers.jobs import SendJob
 from husk.storage.workers.nursery import Nursery
+from tests.support.waiting import soon
 
 
 class Worker:
@@ -124,3 +125,26 @@ async def test_a_worker_that_goes_on_packing_is_handed_over(monkeypatch):
     await exchange(Nursery(), SendJob("/", ""), Client(b"one"))
     assert taken == workers[:1]
     assert [worker.stopped for worker in workers] == [False, True]
+
+
+class Silent(Client):
+    """It waits for the worker to speak, and does not go."""
+
+    async def receive(self):
+        await asyncio.Event().wait()
+
+
+async def test_a_worker_that_dies_at_its_start_is_told_though_the_client_waits_on(run):
+    dead = Worker(None)
+    dead.ended.set()
+    async with asyncio.timeout(20):
+        with pytest.raises(SystemFault, match="died"):
+            await run(dead, Silent())
+
+
+async def test_who_is_cancelled_stops_the_worker(run):
+    waiting = soon(run(Worker(Received(1, 4, 4)), Silent()))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
