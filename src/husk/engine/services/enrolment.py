@@ -13,19 +13,14 @@ from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.engine.services import joining
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
-from husk.engine.services.cluster_store import ClusterStore
-from husk.engine.services.council import Council
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.joining import Wish
-from husk.engine.services.network_sharing import NetworkSharing
 from husk.engine.services.node import MANAGER_PORT, Node
 from husk.engine.services.records import SwarmRecords
-from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import KEY, Membership, Standing
 from husk.engine.services.tenure import Tenure
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError
-from husk.storage.secrets.sealing import Sealer
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -43,36 +38,18 @@ class Enrolment:
     def __init__(
         self,
         *,
+        tenure: Tenure,
         store: SwarmRecords,
         cluster: Cluster,
         certificates: Certificates,
-        sealer: Sealer,
-        council: Council,
         gateway: Gateway,
         workers: Workers,
-        shared: Shared | None,
-        sharing: NetworkSharing,
-        embedded: Callable[[], ClusterStore],
         worker: Callable[[Membership], Awaitable["Worker"]],
-        woken: Callable[..., None],
         remove_tasks: Callable[[], Awaitable[list[HuskError]]],
     ) -> None:
         """`worker` makes this host one, which is in a swarm already. `remove_tasks` removes whatever tasks have on this
-        host, and says why it could not. `Tenure` tells of the others."""
-        self.tenure = Tenure(
-            store=store,
-            cluster=cluster,
-            certificates=certificates,
-            sealer=sealer,
-            council=council,
-            gateway=gateway,
-            workers=workers,
-            shared=shared,
-            sharing=sharing,
-            embedded=embedded,
-            woken=woken,
-            demoted=self.demoted,
-        )
+        host, and says why it could not."""
+        self.tenure = tenure
         self.changing = self.tenure.changing
         self._remove_tasks = remove_tasks
         self._store = store

@@ -38,6 +38,7 @@ from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import Membership
 from husk.engine.services.task_logs import TaskLogs
+from husk.engine.services.tenure import Tenure
 from husk.engine.services.wanted import KEY, MEMBER, NODE, OVERLAY, TASK_FILES
 from husk.engine.services.workers import Workers
 from husk.errors import Conflict, SystemFault
@@ -297,7 +298,7 @@ def _build(
     sharing = NetworkSharing(store, cluster, networks, endpoints, agent, events)
     if shared is not None or state.has(OVERLAY):
         sharing.begin()
-    enrolment = Enrolment(
+    tenure = Tenure(
         store=store,
         cluster=cluster,
         certificates=certificates,
@@ -308,8 +309,17 @@ def _build(
         shared=shared,
         sharing=sharing,
         embedded=lambda: EmbeddedStore(state),
-        worker=worker,
         woken=lambda *service_ids: reconciler.wake(*service_ids),
+        demoted=lambda: enrolment.demoted(),
+    )
+    enrolment = Enrolment(
+        tenure=tenure,
+        store=store,
+        cluster=cluster,
+        certificates=certificates,
+        gateway=gateway,
+        workers=workers,
+        worker=worker,
         remove_tasks=runner.remove_all,
     )
     services = Services(

@@ -51,6 +51,7 @@ from husk.engine.services.service import Services
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import Membership
 from husk.engine.services.task_logs import TaskLogs
+from husk.engine.services.tenure import Tenure
 from husk.engine.services.worker import Worker
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError, NotFound
@@ -258,7 +259,7 @@ class SwarmRoom:
         self.worker_fails: HuskError | None = None
         self.broker = cast(LogBroker, FakeBroker())
         self.council = Council(self.store, self.cluster, self.sealer, directory / "swarm.etcd")
-        self.enrolment = Enrolment(
+        tenure = Tenure(
             store=self.store,
             cluster=self.cluster,
             certificates=self.certificates,
@@ -269,8 +270,17 @@ class SwarmRoom:
             shared=None,
             sharing=cast(NetworkSharing, SimpleNamespace(switched=lambda told: None, end=lambda: None)),
             embedded=lambda: EmbeddedStore(state),
-            worker=self._worker,
             woken=self._wake,
+            demoted=lambda: self.enrolment.demoted(),
+        )
+        self.enrolment = Enrolment(
+            tenure=tenure,
+            store=self.store,
+            cluster=self.cluster,
+            certificates=self.certificates,
+            gateway=cast(Gateway, self.gateway),
+            workers=cast(Workers, self.workers),
+            worker=self._worker,
             remove_tasks=self._remove_tasks,
         )
         self.services = Services(
