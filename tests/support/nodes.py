@@ -147,21 +147,25 @@ def on(daemon: HostDaemon) -> tuple[str, str]:
     return "--constraint", f"node.id=={own(daemon)['NodeID']}"
 
 
+def insist(by: HostDaemon, *words: str, done: str) -> None:
+    """Have a command of docker carried out, also where a member of etcd has just gone: the store may be silent for a
+    moment then, and have done it nevertheless, which `done` tells."""
+
+    def carried_out() -> bool:
+        asked = by.docker(*words, check=False)
+        well = asked.returncode == 0 or done in asked.stderr
+        assert well or "the cluster store does not answer" in asked.stderr, asked.stderr
+        return well
+
+    until(carried_out, "that the swarm takes docker " + " ".join(words))
+
+
 def pinned(name: str, where: HostDaemon, by: HostDaemon) -> None:
     """A new service runs on a node, and ends there."""
     before = running(where)
-    create = ("service", "create", *SLEEPER, "--name", name, *on(where), *PROGRAM)
-
-    def created() -> bool:
-        # Where a member of etcd has just gone, the store may be silent for a moment, and have done it nevertheless.
-        asked = by.docker(*create, check=False)
-        done = asked.returncode == 0 or "name conflicts" in asked.stderr
-        assert done or "the cluster store does not answer" in asked.stderr, asked.stderr
-        return done
-
-    until(created, f"that {name} is taken")
+    insist(by, "service", "create", *SLEEPER, "--name", name, *on(where), *PROGRAM, done="name conflicts")
     until(lambda: len(homes(by, name)) == 1, f"a task of {name} there")
-    by.docker("service", "rm", name)
+    insist(by, "service", "rm", name, done="not found")
     until(lambda: running(where) == before, "its end, and nothing else has changed")
 
 
