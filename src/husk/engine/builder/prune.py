@@ -92,9 +92,12 @@ class CachePruner:
 
     async def items(self, filters: Filters | None = None) -> list[Item]:
         wanted = _matching(filters or Filters())
-        shared = self._shared()
-        all = [*(self._item(kept, shared) for kept in self._cache), *await self._mounts.items()]
-        return [item for item in all if wanted(item)]
+        shared, found = self._shared(), list[Item]()
+        for number, kept in enumerate(self._cache, 1):
+            found.append(self._item(kept, shared))
+            if not number % _TURN:
+                await asyncio.sleep(0)
+        return [item for item in (*found, *await self._mounts.items()) if wanted(item)]
 
     async def prune(self, filters: Filters, *, all: bool, keep: int = 0) -> Pruned:
         matches = _matching(filters)

@@ -87,6 +87,8 @@ class _Directory:
         self.removing = False
         self.made: asyncio.Future[bool] | None = None
         """While it is made: whether that went well."""
+        self.measured: tuple[int, int] | None = None
+        """Its bytes between two uses, and how many uses there had been."""
 
     def admits(self, sharing: str) -> bool:
         if self.removing:
@@ -264,7 +266,7 @@ class CacheMounts:
         # Nobody gets it any more, also while it is measured.
         directory.removing = True
         try:
-            size = await trees(self._directories.size, name)
+            size = await self._size(directory)
         except BaseException:
             directory.removing = False
             raise
@@ -299,11 +301,22 @@ class CacheMounts:
             description=kept.description,
             in_use=bool(directory.users),
             shared=False,
-            size=await trees(self._directories.size, kept.name),
+            size=await self._size(directory),
             created=kept.created,
             last_used=kept.last_used,
             uses=kept.uses,
         )
+
+    async def _size(self, directory: _Directory) -> int:
+        """Its bytes. Its files are looked at only where a step has used it since: this is asked after each build."""
+        uses = directory.kept.uses
+        if not directory.users and directory.measured is not None and directory.measured[0] == uses:
+            return directory.measured[1]
+        idle = not directory.users
+        size = await trees(self._directories.size, directory.kept.name)
+        if idle and directory.kept.uses == uses:
+            directory.measured = uses, size
+        return size
 
     def _add(self, directory: _Directory) -> None:
         self._caches.setdefault(directory.kept.key, _Cache()).directories.append(directory)

@@ -18,6 +18,7 @@ class FakeDirectories:
     def __init__(self) -> None:
         self.made: dict[str, tuple[Sequence[str], str]] = {}
         self.failure: Exception | None = None
+        self.measured = 0
 
     def path(self, name: str) -> Path:
         return Path("/caches", name)
@@ -31,6 +32,7 @@ class FakeDirectories:
         self.made[name] = (lower, selector)
 
     def size(self, name: str) -> int:
+        self.measured += 1
         return 7
 
     def remove(self, name: str) -> None:
@@ -191,6 +193,19 @@ async def test_removal(caches: CacheMounts, directories: FakeDirectories, state:
     assert (item.type, item.size, item.uses, item.in_use) == ("exec.cachemount", 7, 1, False)
     assert await caches.prune(lambda item: True) == [item]
     assert await caches.items() == []
+
+
+async def test_files_are_looked_at_only_after_a_use(directories: FakeDirectories, caches: CacheMounts) -> None:
+    async with AsyncExitStack() as stack:
+        [path] = await take(caches, stack, SHARED)
+        for measured in (1, 2):  # a step is at work on it
+            assert [item.size for item in await caches.items()] == [7] and directories.measured == measured
+    for _ in range(3):
+        assert [item.size for item in await caches.items()] == [7] and directories.measured == 3
+    async with AsyncExitStack() as stack:
+        await take(caches, stack, SHARED)
+    assert [item.size for item in await caches.items()] == [7] and directories.measured == 4
+    assert await caches.remove(path.name) == 7 and directories.measured == 4
 
 
 async def test_records_whose_directories_are_gone(directories: FakeDirectories, state: FakeState) -> None:
