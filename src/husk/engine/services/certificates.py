@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _CONTEXT = "the key of the node's certificate"
 _USUAL_EXPIRY = 90 * 24 * 3600 * SECOND
+_ROLES: tuple[Role, ...] = ("manager", "worker")
 
 
 class Certificates:
@@ -50,7 +51,6 @@ class Certificates:
         self._cluster = cluster
         self._sealer = sealer
         self._directory = directory
-        self._next = directory.with_name(directory.name + ".next")
         self._clock = clock
         self._changing = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -80,51 +80,73 @@ class Certificates:
         async with self._changing:
             await self._to_its_end(asyncio.to_thread(self.files().save, identity))
 
-    # --- for a manager that becomes a worker
+    # --- for a node that gets another role
 
-    async def prepare(self, identity: "Identity") -> None:
-        """Put it beside our own, sealed with a key of its own, until `succeed`: the keys of the swarm are needed for
-        as long as this node is a manager, and not to be on its disk afterwards."""
+    async def prepare(self, role: Role, identity: "Identity", keys: tuple[bytes, bytes] | None = None) -> None:
+        """Put it beside our own until `succeed`, with the `keys` that a manager is given: that of the swarm's secrets,
+        and the one that unlocks it. A worker's is sealed with a new key: those of the swarm are not to be on its disk.
+
+        Only for a role that the next daemon does not have yet: it takes what is prepared for the one that it has."""
         async with self._changing:
-            await self._to_its_end(asyncio.to_thread(self._prepare, identity))
+            await self._to_its_end(asyncio.to_thread(self._prepare, role, identity, keys))
 
-    async def succeed(self) -> None:
-        """Have what was prepared in place of our own, and of the key of the swarm's secrets. Where a crash comes
-        between, call it again; nothing is done where nothing is prepared."""
+    async def succeed(self, role: Role) -> None:
+        """Have what was prepared for this role in place of our own, and of the key that it is sealed with. Where a
+        crash comes between, call it again; nothing is done where nothing is prepared."""
         async with self._changing:
             try:
-                await self._to_its_end(asyncio.to_thread(self._succeed))
+                await self._to_its_end(asyncio.to_thread(self._succeed, role))
             except OSError as error:
                 raise SystemFault(f"this node's certificate cannot be used: {error}") from error
 
-    async def drop_prepared(self) -> None:
-        """Another daemon was about to make this node a worker, and did not come to that."""
+    async def drop_prepared(self, role: Role) -> None:
+        """This node was about to have this role, be it in another daemon, and did not come to that."""
         async with self._changing:
-            await self._to_its_end(asyncio.to_thread(self._drop_prepared))
+            await self._to_its_end(asyncio.to_thread(self._drop_prepared, role))
 
-    def _prepare(self, identity: "Identity") -> None:
-        self._drop_prepared()
-        sealer = self._sealer.successor()
+    async def go_on(self) -> None:
+        """At a start, before anything is unsealed: what a daemon left that died while this node got another role. What
+        a worker takes it takes when it begins to work."""
+        if self._cluster.unreadable:
+            return
+        role = membership.role if (membership := self._cluster.membership) is not None else None
+        for other in _ROLES:
+            if other != role:
+                await self.drop_prepared(other)
+        if role == "manager":
+            await self.succeed(role)
+
+    def _prepare(self, role: Role, identity: "Identity", keys: tuple[bytes, bytes] | None) -> None:
+        self._drop_prepared(role)
+        directory, sealer = self._prepared(role)
         # First: where there is none, nothing is prepared.
-        sealer.key()
-        self._files(self._next, sealer).save(identity)
+        if keys is not None:
+            sealer.adopt(*keys)
+        else:
+            sealer.key()
+        self._files(directory, sealer).save(identity)
 
-    def _succeed(self) -> None:
-        if self._sealer.has_successor:
+    def _succeed(self, role: Role) -> None:
+        directory, sealer = self._prepared(role)
+        if sealer.is_there:
             from husk.cluster.trust.identity import supersede
 
-            supersede(self._directory, self._next)
+            supersede(self._directory, directory)
             # Last: while there is one, this is not at its end.
-            self._sealer.succeed()
+            self._sealer.succeed(sealer)
 
-    def _drop_prepared(self) -> None:
-        if self._sealer.has_successor:
+    def _drop_prepared(self, role: Role) -> None:
+        directory, sealer = self._prepared(role)
+        if sealer.is_there:
             from husk.cluster.trust.identity import forget
 
-            forget(self._next)
-        sealer = self._sealer.successor()
+            forget(directory)
         sealer.settle(False)
         sealer.forget()
+
+    def _prepared(self, role: Role) -> tuple[Path, Sealer]:
+        own = self._directory
+        return own.with_name(f"{own.stem}.{role}{own.suffix}"), self._sealer.successor(role)
 
     # --- our own, anew
 
@@ -144,7 +166,8 @@ class Certificates:
         async with self._changing:
             self._shown.clear()
             await self._to_its_end(asyncio.to_thread(forget, self._directory))
-            await self._to_its_end(asyncio.to_thread(self._drop_prepared))
+            for role in _ROLES:
+                await self._to_its_end(asyncio.to_thread(self._drop_prepared, role))
 
     async def _to_its_end(self, work: Coroutine[object, object, T]) -> T:
         """A thread cannot be cancelled: whoever holds the lock waits for it."""

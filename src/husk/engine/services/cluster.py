@@ -58,6 +58,8 @@ class Cluster:
         # Why this host's own member of the swarm's store does not run.
         self.member_trouble: Callable[[], str] = lambda: ""
         self._membership = state.records(MEMBERSHIP, Membership).get(SELF)
+        # The same as the next daemon would find it.
+        self.noted = self._membership
         # While a worker becomes a manager, or a manager a worker: its place as a worker.
         self.between: Membership | None = None
         # While it is on its way into a swarm.
@@ -262,6 +264,16 @@ class Cluster:
         """Have this place in a swarm, from now on and after the next start. What has `happened` no disk refuses."""
         await self._join(membership, happened)
 
+    def assume(self, membership: Membership) -> None:
+        """Have this place from now on; the next daemon has the one that was `noted`, until another one is."""
+        self._membership = membership
+
+    async def note(self, membership: Membership, *, happened: bool = False) -> None:
+        """The next daemon has this place; this one as soon as it is to `assume` it."""
+        write = self._state.settle if happened else self._state.commit
+        await write(Change(MEMBERSHIP, SELF, msgspec.json.encode(membership)))
+        self.noted = membership
+
     async def note_alone(self) -> None:
         """This host has no share in a store of the swarm any more, and the next daemon looks for none."""
         if self._membership is not None and self._membership.store:
@@ -370,13 +382,12 @@ class Cluster:
 
     async def _part(self) -> None:
         await self._state.commit(Change(MEMBERSHIP, SELF, None))
-        self._membership = self.between = None
+        self._membership = self.noted = self.between = None
 
     async def _join(self, membership: Membership, happened: bool = False) -> None:
         """Before anything is written that belongs to the node."""
-        write = self._state.settle if happened else self._state.commit
-        await write(Change(MEMBERSHIP, SELF, msgspec.json.encode(membership)))
-        self._membership = membership
+        await self.note(membership, happened=happened)
+        self.assume(membership)
 
     async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:
         """Save a record that may lock or unlock the swarm."""

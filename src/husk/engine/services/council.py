@@ -357,7 +357,8 @@ class Council:
         await self.drop()
         contents = dict(zip(self._files, (root, certificate, key), strict=True))
         await asyncio.to_thread(member_files.install, contents)
-        await self._cluster.enrol(msgspec.structs.replace(self._place, store_ports=self._new_ports))
+        # Written down with the store that it belongs to.
+        self._cluster.assume(msgspec.structs.replace(self._place, store_ports=self._new_ports))
 
     def _wipe(self) -> None:
         if member_files.is_there(self._directory):

@@ -78,7 +78,7 @@ class Enrolment:
 
     async def work(self, membership: Membership) -> None:
         # What this host has prepared as a manager, be it in a daemon that died before it could take it.
-        await self._certificates.succeed()
+        await self._certificates.succeed("worker")
         self.worker = await self._make_worker(membership)
         self.trouble = ""
         self.worker.start()
@@ -208,6 +208,8 @@ class Enrolment:
         await worker.close()
 
         async def again() -> None:
+            if self._cluster.noted is not None and self._cluster.noted.role == "manager":
+                await self._prepare_way_back(identity)
             await self._cluster.enrol(was, happened=True)
 
         try:
@@ -215,10 +217,20 @@ class Enrolment:
         except BaseException:
             await again()
             await self.work(was)
+            await self._certificates.drop_prepared("manager")
             raise
         finally:
             self._cluster.between = None
         log.info("this node is a manager of its swarm now")
+
+    async def _prepare_way_back(self, identity: "Identity") -> None:
+        """The next daemon would be a manager, with the swarm's keys; a worker cannot unlock them. A full disk keeps
+        nobody from being a worker again: this one has them in memory."""
+        try:
+            await self._certificates.prepare("worker", identity)
+        except OSError as error:
+            log.warning("this worker keeps the keys of a manager until it is one: %s", error)
+            await self._certificates.drop_prepared("worker")
 
     async def _step_down(self) -> None:
         if self._stepping is None or self._stepping is not self._cluster.between:
@@ -229,7 +241,7 @@ class Enrolment:
             endpoints = [read_endpoint(manager.addr, MANAGER_PORT) for manager in others if manager is not None]
             # A daemon that dies before the new place is written down leaves a manager with all that it has, and one
             # that dies after that leaves a worker which takes this at its start.
-            await self._certificates.prepare(await self._renewed(endpoints))
+            await self._certificates.prepare("worker", await self._renewed(endpoints))
             # Whom we heard, ourselves too, stays alive until another manager hears them.
             await self._workers.close()
             await self._gateway.close()

@@ -79,6 +79,7 @@ async def open_services(
         parts.start()
         await parts.services.open()
 
+    await parts.services.certificates.go_on()
     await parts.services.enrolment.tenure.council.open()
     if parts.shared is None:
         await begin()

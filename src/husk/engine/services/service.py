@@ -237,7 +237,6 @@ class Services:
                 self.enrolment.trouble = error.message
                 log.error("this node cannot work for its swarm: %s", error.message)
         elif self.cluster.active:
-            await self.certificates.drop_prepared()
             await self.started()
         elif self._store.shared and not self.cluster.node_id:
             # A swarm of others.

@@ -123,11 +123,21 @@ class Tenure:
         self, membership: Membership, identity: "Identity", entered: "Entered", key: bytes, noted: Noted
     ) -> None:
         """Become a manager with a manager's certificate. Where it fails nothing is left of it but what `noted` writes
-        down in place of the membership, the certificate and the keys."""
-        await asyncio.to_thread(self._sealer.adopt, entered.key, entered.unlock_key)
-        await self._certificates.keep(identity)
-        await self._cluster.enrol(msgspec.structs.replace(membership, advertise_address=entered.address))
-        if self.shared is None:
+        down in place of the membership, the certificate and the keys.
+
+        A daemon that dies before the next one would find the records leaves a worker with all that it has (one that
+        joins is in no swarm then), and one that dies after that leaves a manager which takes what is prepared."""
+        await self._certificates.prepare("manager", identity, (entered.key, entered.unlock_key))
+        place = msgspec.structs.replace(membership, advertise_address=entered.address)
+        if self.shared is not None:
+            await self._cluster.note(place)
+            await self._take_keys(entered)
+            self._cluster.assume(place)
+        else:
+            if self._cluster.worker is not None:
+                self._cluster.assume(place)
+            else:
+                await self._cluster.enrol(place)
             self.shared = await self._bring_member(membership.node_id, entered, key, noted)
         try:
             if not self.council.here:
@@ -154,11 +164,19 @@ class Tenure:
     async def _bring_member(self, node: str, entered: "Entered", key: bytes, noted: Noted) -> Shared:
         try:
             where = await self.council.join(node, entered, key)
+            # Before there are records that they open.
+            await self._take_keys(entered)
             return await follow(self._store, where, self.woken, self._sharing.switched)
         except BaseException:
             undone = self.council.withdraw(entered.members, noted)
             await self._finishing.to_its_end(undone, "swarm: undo a member of etcd")
             raise
+
+    async def _take_keys(self, entered: "Entered") -> None:
+        """Those that were prepared, when the next daemon would take them, too."""
+        await self._certificates.succeed("manager")
+        if self._sealer.locked:
+            await asyncio.to_thread(self._sealer.unlock, entered.unlock_key)
 
     # --- more than one manager
 

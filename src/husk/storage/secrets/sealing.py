@@ -30,7 +30,6 @@ class Sealer:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock_path = path.with_name(path.stem + ".lock")
-        self._next = path.with_name(path.name + ".next")
         self._key = b""
         self.locked = False
 
@@ -123,20 +122,25 @@ class Sealer:
 
     # --- another key
 
-    def successor(self) -> "Sealer":
+    def successor(self, name: str) -> "Sealer":
         """With a key of its own, in a file beside this one's until `succeed` puts it in its place."""
-        return Sealer(self._next)
+        return Sealer(self._path.with_name(f"{self._path.stem}.{name}{self._path.suffix}"))
 
     @property
-    def has_successor(self) -> bool:
-        return self._next.exists()
+    def is_there(self) -> bool:
+        """Is its key on the disk, be it locked?"""
+        return self._path.exists() or self._lock_path.exists()
 
-    def succeed(self) -> None:
-        """Seal with the successor's key from now on: what was sealed before cannot be read any more. Where a crash
-        comes between, call it again; nothing is done where there is no successor."""
-        if self.has_successor:
+    def succeed(self, successor: "Sealer") -> None:
+        """Seal with the successor's key from now on: what was sealed before cannot be read any more. One with a lock
+        file alone is locked. Where a crash comes between, call it again; nothing is done where the key is not there."""
+        if successor.is_there:
             self.forget()
-            self._next.rename(self._path)
+            self.locked = not successor._path.exists()
+            if self.locked:
+                successor._lock_path.rename(self._lock_path)
+            else:
+                successor._path.rename(self._path)
             _sync(self._path.parent)
 
     def _cipher(self) -> "AESGCM":

@@ -1,8 +1,6 @@
 """What is left where a host cannot have its new place; those that can are in tests/integration/services."""
 
 import asyncio
-import os
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from husk.engine.services.office import SwarmOffice
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import KEY, Membership
 from husk.engine.services.tenure import Noted
-from husk.errors import InvalidParameter, SystemFault, Unavailable
+from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import soon, until_async
@@ -322,94 +320,10 @@ def demoted(node: Node) -> None:
     node.spec, node.manager = NodeSpec(role="worker"), None
 
 
-class Killed(BaseException):
-    """The daemon has died here."""
-
-
-class Steps:
-    """Everything that a step down writes to the disk; the daemon is killed before the nth of it."""
-
-    def __init__(self, last: int) -> None:
-        self.left = last
-
-    def take(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise Killed
-
-    def watch(self, monkeypatch: pytest.MonkeyPatch, room: SwarmRoom) -> None:
-        for owner, name in ((os, "fsync"), (Path, "rename"), (Path, "unlink"), (Path, "rmdir"), (Path, "mkdir")):
-            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
-        enrol = room.cluster.enrol
-
-        async def enrolled(membership: Membership, *, happened: bool = False) -> None:
-            self.take()
-            await enrol(membership, happened=happened)
-            self.take()
-
-        monkeypatch.setattr(room.cluster, "enrol", enrolled)
-
-    def _counted(self, call: Callable[..., object]) -> Callable[..., object]:
-        def counted(*arguments: object, **others: object) -> object:
-            self.take()
-            return call(*arguments, **others)
-
-        return counted
-
-
-@pytest.mark.parametrize("unlock_key", [b"", b"u" * 32])
-async def test_a_daemon_that_dies_while_it_steps_down_leaves_a_manager_or_a_worker(
-    tmp_path: Path, unlock_key: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed before each single thing that it writes: as the next daemon finds it, and comes to the same end."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power is cut
-    ends, moment, done = list[str](), 0, False
-    while not done:
-        home = tmp_path / str(moment)
-        home.mkdir()
-        with closing(StateStore.open(tmp_path / f"{moment}.db")) as state:
-            room = SwarmRoom(home, state)
-            await room.init()
-            await room.certificates.identity()
-            if unlock_key:
-                room.sealer.adopt(room.sealer.key(), unlock_key)
-            sealed = room.sealer.seal(b"a secret", "of the swarm")
-            with monkeypatch.context() as patch:
-                await with_member(room, patch)
-                await demote(room, patch)
-                steps = Steps(moment)
-                steps.watch(patch, room)
-                try:
-                    await room.enrolment._step_down()
-                    done = True
-                except Killed:
-                    pass
-            after = SwarmRoom(home, state)
-            await after.services.open()
-            if after.cluster.active:
-                if unlock_key:
-                    assert after.sealer.unlock(unlock_key)
-                assert joining.is_managers(await after.certificates.kept())
-                assert after.sealer.unseal(sealed, "of the swarm") == b"a secret"
-                assert not list(home.glob("*.next*"))
-                with monkeypatch.context() as patch:
-                    renews(after, patch)
-                    await after.enrolment._step_down()
-                ends.append("manager")
-            else:
-                ends.append("worker")
-            assert after.cluster.worker is not None and after.enrolment.worker is not None
-            assert not joining.is_managers(await after.certificates.kept())
-            with pytest.raises(SystemFault, match="is not the key"):
-                after.sealer.unseal(sealed, "of the swarm")
-            assert {path.name for path in home.iterdir()} == {"swarm.key", "swarm.node"}
-            await after.services.close()
-        moment += 1
-    assert ends == sorted(ends) and len(set(ends)) == 2 and len(ends) > 20
-
-
 async def test_who_leaves_has_nothing_that_was_prepared(room: SwarmRoom, tmp_path: Path) -> None:
-    await room.certificates.prepare(PortedSwarm().identity("n", "worker"))
-    assert {path.name for path in tmp_path.glob("*.next")} == {"swarm.key.next", "swarm.node.next"}
+    await room.certificates.prepare("worker", PortedSwarm().identity("n", "worker"))
+    assert {path.name for path in tmp_path.glob("*.worker.*")} == {"swarm.worker.key", "swarm.worker.node"}
+    await room.certificates.prepare("manager", PortedSwarm().identity("n", "manager"), (b"k" * 32, b"u" * 32))
+    assert {path.name for path in tmp_path.glob("*.manager.*")} == {"swarm.manager.lock", "swarm.manager.node"}
     await room.certificates.forget()
-    assert not list(tmp_path.glob("*.next*"))
+    assert [path.name for path in tmp_path.glob("swarm.*")] == ["swarm.key"]

@@ -133,12 +133,24 @@ def test_a_successors_key_takes_the_place_of_key_and_lock(tmp_path: Path):
     sealer = Sealer(tmp_path / "swarm.key")
     before = sealer.seal(b"value", "c")
     sealer.lock(UNLOCK)
-    sealer.succeed()  # there is none
-    assert not sealer.has_successor and sealer.unseal(before, "c") == b"value"
-    sealed = sealer.successor().seal(b"another", "c")
-    assert sealer.has_successor and sealer.unseal(before, "c") == b"value"
-    sealer.succeed()
+    successor = sealer.successor("next")
+    sealer.succeed(successor)  # there is none
+    assert not successor.is_there and sealer.unseal(before, "c") == b"value"
+    sealed = successor.seal(b"another", "c")
+    assert successor.is_there and sealer.unseal(before, "c") == b"value"
+    sealer.succeed(successor)
     assert sealer.unseal(sealed, "c") == b"another" and Sealer(tmp_path / "swarm.key").unseal(sealed, "c") == b"another"
     with pytest.raises(SystemFault, match="cannot be unsealed"):
         sealer.unseal(before, "c")
     assert [path.name for path in tmp_path.iterdir()] == ["swarm.key"]
+
+
+def test_a_successor_that_is_locked_is_locked_in_its_place(tmp_path: Path):
+    sealer = Sealer(tmp_path / "swarm.key")
+    sealer.key()
+    successor = sealer.successor("next")
+    successor.adopt(b"k" * 32, UNLOCK)
+    assert {path.name for path in tmp_path.iterdir()} == {"swarm.key", "swarm.next.lock"} and successor.is_there
+    sealer.succeed(successor)
+    assert [path.name for path in tmp_path.iterdir()] == ["swarm.lock"] and sealer.locked
+    assert sealer.unlock(UNLOCK) and sealer.key() == b"k" * 32
