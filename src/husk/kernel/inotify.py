@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Callable
@@ -19,7 +20,7 @@ _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 class FileWatch:
     """`async with FileWatch(fd) as watch: await watch.changed()`; changes since the last call count at once.
 
-    A file that is renamed to something in `directory` counts as a change too.
+    A file that is renamed to something in `directory` counts as a change too, as long as that is there.
     """
 
     def __init__(self, fd: int, directory: Path) -> None:
@@ -34,6 +35,8 @@ class FileWatch:
         for path, events in self._watched:
             if _libc.inotify_add_watch(self._fd, os.fsencode(path), events) < 0:
                 error = ctypes.get_errno()
+                if error == errno.ENOENT and events == _IN_MOVED_TO:
+                    continue  # removed by now, with all that was in it but what is still open
                 os.close(self._fd)
                 raise OSError(error, os.strerror(error), path)
         asyncio.get_running_loop().add_reader(self._fd, self._readable)

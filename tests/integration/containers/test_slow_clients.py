@@ -95,7 +95,8 @@ def test_logs_and_the_stream_of_a_fast_writer_have_every_line_once(daemon: Daemo
             open_clients.enter_context(attached(daemon, container, "logs=1&stream=1&stdout=1&stderr=1"))
             for _ in range(8)
         ]
-        daemon.docker("exec", container, "touch", "/enough")
+        # The container may end, and take this process with it, before it has said that all went well.
+        daemon.docker("exec", container, "touch", "/enough", check=False)
         assert ended(daemon, container) == 0
         wanted = stream_of(daemon.http("GET", f"/containers/{container}/logs?stdout=1").body, 1)
         assert wanted.splitlines() == [b"%d" % n for n in range(wanted.count(b"\n"))]

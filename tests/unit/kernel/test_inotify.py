@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,22 @@ async def test_a_file_that_grows_and_one_that_takes_its_place_are_changes(tmp_pa
 
 async def test_a_file_that_cannot_be_watched_leaves_no_descriptor(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    with (tmp_path / "log").open("wb") as file, pytest.raises(FileNotFoundError):
-        async with FileWatch(file.fileno(), tmp_path / "nowhere"):
+    (tmp_path / "file").touch()
+    with (tmp_path / "log").open("wb") as file, pytest.raises(NotADirectoryError):
+        async with FileWatch(file.fileno(), tmp_path / "file" / "below"):
             pass
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_an_open_file_is_watched_though_its_directory_is_gone(tmp_path: Path) -> None:
+    directory = tmp_path / "gone"
+    directory.mkdir()
+    with (directory / "log").open("ab", buffering=0) as file:
+        shutil.rmtree(directory)
+        async with FileWatch(file.fileno(), directory) as watch:
+            file.write(b"a")
+            async with asyncio.timeout(10):
+                await watch.changed()
 
 
 async def test_each_watch_is_told_of_its_own(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A container's log on its way to a receiver: no line is left out, whatever the receiver or the daemon does."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,22 @@ async def test_lines_arrive_as_they_are_written_and_to_the_last(house: House, re
     house.box.end()
     await house.sent()
     assert receiver.got == ["one", "two", "three"] and receiver.connections == 0
+
+
+async def test_a_container_that_is_removed_when_it_ends_is_sent_to_the_last_line(
+    tmp_path: Path, receiver: FakeReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "box").mkdir()
+    house = House(tmp_path / "box")
+    house.box.record.state.status = "running"
+    house.box.write("one")
+    with house.box.path.open("ab") as log:
+        house.forwarder.running(house.box)
+        shutil.rmtree(tmp_path / "box")
+        log.write(STAMP + b" stdout F two\n")
+    house.box.end()
+    await house.sent()
+    assert receiver.got == ["one", "two"] and "failed" not in caplog.text
 
 
 async def test_the_next_daemon_goes_on_where_this_one_was(house: House, receiver: FakeReceiver) -> None:
