@@ -29,9 +29,10 @@ from husk.engine.services.model import (
     TaskStatus,
 )
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.planner import Create, Plan, Stop, planning
+from husk.engine.services.planner import Create, Stop, planning
 from husk.engine.services.scheduler import schedule
 from husk.engine.services.task_index import TaskIndex
+from tests.support.generators import at_once
 
 NOW = 1_800_000_000 * SECOND
 
@@ -49,7 +50,7 @@ class Swarm:
         """Plan and place these; (actions, tasks placed)."""
         actions = placed = 0
         for service in services:
-            decided = self._planned(service)
+            decided = at_once(planning(service, self.index.of_service(service.id), NOW, self.nodes))
             for action in decided.actions:
                 actions += 1
                 if isinstance(action, Create):
@@ -63,15 +64,6 @@ class Swarm:
                 self.index.note(task)
                 placed += 1
         return actions, placed
-
-    def _planned(self, service: Service) -> Plan:
-        pieces = planning(service, self.index.of_service(service.id), NOW, self.nodes)
-        while True:
-            try:
-                next(pieces)
-            except StopIteration as done:
-                result: Plan = done.value
-                return result
 
     def note(self, task: Task) -> None:
         self.tasks.append(task)

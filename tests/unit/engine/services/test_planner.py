@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 import msgspec
 import pytest
@@ -27,6 +26,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import WINDOW, Create, Forget, Plan, Stop, planning
+from tests.support.generators import at_once
 
 START = 1_700_000_000 * SECOND
 ONE = {"n": NodeFacts(id="n", hostname="alpha")}
@@ -41,12 +41,7 @@ def plan(
     retention: int = planner.RETENTION,
 ) -> Plan:
     """On one node, where nothing else is said."""
-    pieces = planning(service, tasks, now, nodes, retention=retention)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as done:
-            return cast(Plan, done.value)
+    return at_once(planning(service, tasks, now, nodes, retention=retention))
 
 
 def make_service(replicas: int = 3, **changes: object) -> Service:
