@@ -12,6 +12,8 @@ import stat
 import time
 from pathlib import Path
 
+from husk.kernel.path_walk import walk
+
 _SYS_OPENAT2 = 437
 _RESOLVE_IN_ROOT = 0x10
 _RESOLVE_NO_MAGICLINKS = 0x02
@@ -68,30 +70,15 @@ def make_directories(root: Path | str, path: str, owner: tuple[int, int] | None 
     Nothing happens where it exists. NotADirectoryError where a file stands, ELOOP where links lead to each other.
     What is made belongs to `owner` (user and group).
     """
-    todo = path.split("/")[::-1]
-    done: list[str] = []
-    links = 0
-    while todo:
-        name = todo.pop()
-        if name in ("", "."):
-            continue
-        if name == "..":
-            del done[-1:]
-            continue
-        parent = open_in_root(root, "/" + "/".join(done), os.O_PATH | os.O_DIRECTORY)
+
+    def look(above: list[str], name: str, last: bool) -> str | None:
+        parent = open_in_root(root, "/" + "/".join(above), os.O_PATH | os.O_DIRECTORY)
         try:
-            target = _make_directory(parent, name, owner)
+            return _make_directory(parent, name, owner)
         finally:
             os.close(parent)
-        if target is None:
-            done.append(name)
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        if target.startswith("/"):
-            done = []
-        todo += target.split("/")[::-1]
+
+    walk(path, look, _MOST_LINKS)
 
 
 def _make_directory(parent: int, name: str, owner: tuple[int, int] | None) -> str | None:

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from husk.globs import BadPattern, has_wildcards, name_pattern
+from husk.kernel.path_walk import walk
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.workers.told_files import ToldFiles
 
@@ -36,30 +37,18 @@ class RootedTree:
 
     def resolve(self, path: str, follow_last: bool = True) -> str:
         """Where a path leads; parts that are missing stay as they are."""
-        todo = path.split("/")[::-1]
-        done: list[str] = []
-        links = 0
-        while todo:
-            name = todo.pop()
-            if name in ("", "."):
-                continue
-            if name == "..":
-                del done[-1:]
-                continue
-            here = "/".join([*done, name])
-            last = not any(part not in ("", ".") for part in todo)
+
+        def look(above: list[str], name: str, last: bool) -> str | None:
+            here = "/".join([*above, name])
             status = self.status(here) if follow_last or not last else None
-            if status is None or not stat.S_ISLNK(status.st_mode):
-                done.append(name)
-                continue
-            links += 1
-            if links > _MOST_LINKS:
-                raise ActionFailed(f"too many links in /{path.lstrip('/')}")
-            target = os.readlink(here, dir_fd=self.fd)
-            if target.startswith("/"):
-                done = []
-            todo += target.split("/")[::-1]
-        return "/".join(done)
+            return os.readlink(here, dir_fd=self.fd) if status is not None and stat.S_ISLNK(status.st_mode) else None
+
+        try:
+            return "/".join(walk(path, look, _MOST_LINKS))
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise ActionFailed(f"too many links in /{path.lstrip('/')}") from None
 
     def status(self, resolved: str) -> os.stat_result | None:
         """What is there, None if nothing is. A file where a directory should be is an error."""
