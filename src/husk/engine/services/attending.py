@@ -100,7 +100,7 @@ class Attending:
             return
         self._council.know(endpoints)
         if self._seen is None:
-            await self._council.vote()
+            await self._council.settle()
         if leading:
             await self._council.tidy()
         self._seen = (endpoints, leading)

@@ -142,8 +142,7 @@ class Council:
             roots.member_certificate, swarm.store_root, self._sealer, request, node.id, host, self._clock()
         )
         await self._install(swarm.store_root.certificate.encode(), signed, key)
-        if node.store_port != self._port_told:
-            await self._store.amend(node, self.note_port)
+        await self._tell_port()
         await self._run(self._made(node.id, host, {}))
         return self.where([self.own])
 
@@ -161,7 +160,11 @@ class Council:
 
     @property
     def _port_told(self) -> int:
-        return 0 if self._new_ports[0] == CLIENT_PORT else self._new_ports[0]
+        return 0 if self._ports[0] == CLIENT_PORT else self._ports[0]
+
+    async def _tell_port(self) -> None:
+        if (node := self._cluster.node).store_port != self._port_told:
+            await self._store.amend(node, self.note_port)
 
     async def enter(self, node: str, request: bytes) -> "Entered":
         """What another manager needs (`husk.cluster.port.enter.EnterDesk`)."""
@@ -234,8 +237,9 @@ class Council:
         await self.halt()
         await asyncio.to_thread(self._wipe)
 
-    async def vote(self) -> None:
-        """Let our member vote, where a daemon died before it could do that."""
+    async def settle(self) -> None:
+        """Let our member vote, and others know its port, where a daemon died before it could do that."""
+        await self._tell_port()
         own = self._cluster.advertise_address
         members = await self._members(self.endpoints())
         try:

@@ -28,8 +28,8 @@ class FakeCouncil:
     def know(self, endpoints: list[str]) -> None:
         self.told.append(f"know {endpoints}")
 
-    async def vote(self) -> None:
-        self.told.append("vote")
+    async def settle(self) -> None:
+        self.told.append("settle")
 
     async def tidy(self) -> None:
         if self.fails:

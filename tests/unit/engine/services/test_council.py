@@ -2,12 +2,14 @@
 
 import shutil
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
+import msgspec
 import pytest
 from cryptography import x509
 
 from husk.cluster.endpoints import Endpoint
+from husk.cluster.etcd.members import Known
 from husk.cluster.port.enter import Entered
 from husk.cluster.trust import authority
 from husk.engine.services.council import GIVEN_STORE
@@ -107,6 +109,21 @@ async def test_what_a_daemon_left_that_died_is_wiped(room: SwarmRoom, tmp_path: 
     await room.council.depart()
     await room.council.drop()
     await room.council.close()
+
+
+async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_told_them(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
+    learner = Known(7, "m", Endpoint("192.0.2.1", 23800), learns=True)
+    members = AsyncMock(listing=AsyncMock(return_value=[learner]))
+    monkeypatch.setattr(room.council, "_members", AsyncMock(return_value=members))
+    await room.council.settle()
+    assert room.council.endpoints() == [Endpoint("192.0.2.1", 23790)]
+    members.promote.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
+    members.close.assert_awaited_once()
 
 
 def test_what_was_entered_is_all_there() -> None:
