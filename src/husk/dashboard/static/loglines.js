@@ -108,15 +108,20 @@ export class LogView {
     element.replaceChildren(this.space);
     this.rowHeight = this.#measure();
     this.waiting = false;
+    this.height = element.clientHeight;
     element.addEventListener("scroll", () => {
       const end = element.scrollHeight - element.clientHeight - element.scrollTop < this.rowHeight;
-      if (end !== this.follow && !this.waiting) {
+      // A view of another size moves, too, and that is nobody's wish.
+      if (end !== this.follow && element.clientHeight === this.height) {
         this.follow = end;
         element.dispatchEvent(new CustomEvent("follow", { detail: end }));
       }
       this.changed();
     }, { passive: true });
-    new ResizeObserver(() => this.changed()).observe(element);
+    new ResizeObserver(() => {
+      this.#settle();
+      this.changed();
+    }).observe(element);
   }
 
   /** There are other lines, or another view: draw once before the next picture. */
@@ -132,12 +137,18 @@ export class LogView {
   draw() {
     const { element, lines, rowHeight } = this;
     this.space.style.height = `${lines.count * rowHeight}px`;
-    if (this.follow) element.scrollTop = element.scrollHeight;
+    this.#settle();
     const [first, last] = rowsInView(element.scrollTop, element.clientHeight, rowHeight, lines.count);
     this.rows.style.transform = `translateY(${first * rowHeight}px)`;
     const made = [];
     for (let place = first; place < last; place += 1) made.push(this.#row(lines.at(place)));
     this.rows.replaceChildren(...made);
+  }
+
+  /** Be at the end, if that is wanted, of lines and a view as they are now. */
+  #settle() {
+    if (this.follow) this.element.scrollTop = this.element.scrollHeight;
+    this.height = this.element.clientHeight;
   }
 
   #row([time, stream, text]) {

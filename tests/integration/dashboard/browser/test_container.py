@@ -16,7 +16,9 @@ TABS = (
     "/environment", "/inspect", "/remove", "/kill",
 )  # fmt: skip
 MANY = 200_000
-AT_ITS_END = "view => view.scrollTop + view.clientHeight > view.scrollHeight - 3"
+AT_ITS_END = """
+([view, height]) => window.innerHeight === height && view.scrollTop + view.clientHeight > view.scrollHeight - 3
+"""
 WRITES = f"""
 printf '\\033[31mred\\033[0m and \\033[1mbold\\033[0m\\n'; echo 'an <error>' >&2
 seq 1 {MANY} | sed 's/^/line /'; exec sleep 3600
@@ -67,7 +69,7 @@ async def test_a_log_of_many_lines_follows(shown: Daemon, box: str, tab: Tab) ->
     # A window of another size is no wish to stop following.
     for height in (900, 500, 700):
         await page.set_viewport_size({"width": 1200, "height": height})
-        await page.wait_for_function(AT_ITS_END, arg=await view.element_handle())
+        await page.wait_for_function(AT_ITS_END, arg=[await view.element_handle(), height])
     await expect(follow).to_be_checked()
     # Whoever scrolls up stays there.
     await view.evaluate("view => { view.scrollTop = 0; }")
@@ -78,6 +80,17 @@ async def test_a_log_of_many_lines_follows(shown: Daemon, box: str, tab: Tab) ->
     await expect(rows.first).to_contain_text("red and bold")
     await follow.check()
     await expect(rows.last).to_have_text("not seen yet")
+
+
+async def test_whoever_scrolls_up_stays_there_though_new_lines_are_about_to_be_drawn(
+    shown: Daemon, box: str, tab: Tab
+) -> None:
+    page, view = await opened(tab, box)
+    rows = view.locator(".log-row")
+    await expect(rows.last).to_be_visible()
+    await view.evaluate("view => { view.dispatchEvent(new Event('scroll')); view.scrollTop = 0; }")
+    await expect(page.get_by_label("Follow")).not_to_be_checked()
+    await expect(rows.first).to_contain_text("red and bold")
 
 
 async def test_a_log_is_searched_and_shows_streams_times_and_colours(shown: Daemon, box: str, tab: Tab) -> None:
