@@ -28,6 +28,7 @@ LEASE = 4
 # When to try again: after an error, and where no news of the leader's end came. A try is a write on all members' disks;
 # that a member hangs is seen by renewals of the lease, not by this.
 PAUSE, LOOK = 1.0, 10.0
+LOST = "the cluster store does not answer: this manager's lease was lost"
 # No record has this version: one that does not lead must not plan.
 _NEVER = 1 << 62
 
@@ -77,8 +78,13 @@ class Election:
         self._version = NEW
         self._vacant = asyncio.Event()
         self.leader = ""
-        # Why the store could not be asked last; empty while the lease holds.
-        self.trouble = ""
+        self._trouble = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why the store could not be asked last; empty while the lease holds. Its end is told at once, also while a
+        call to a silent store is under way: nodes that are heard here have to find another manager in time."""
+        return LOST if self._lease is not None and self._lease.lost else self._trouble
 
     @property
     def leading(self) -> bool:
@@ -110,12 +116,12 @@ class Election:
                 async with await self._store.lease(LEASE) as lease:
                     self._lease = lease
                     await self._hold(lease)
-                    self.trouble = "the cluster store does not answer: this manager's lease was lost"
+                    self._trouble = LOST
             except HuskError as error:
-                self.trouble = error.message
+                self._trouble = error.message
                 log.warning("this manager cannot be heard by the swarm: %s", error.message)
             except Exception as error:  # a fault of ours: without a leader nothing is planned
-                self.trouble = str(error)
+                self._trouble = str(error)
                 log.exception("this manager could not take part in the election, and tries again")
             finally:
                 self._lease, self._version = None, NEW
@@ -124,7 +130,7 @@ class Election:
 
     async def _hold(self, lease: Lease) -> None:
         """Lead when nobody else does, until the lease is lost."""
-        self.trouble = ""
+        self._trouble = ""
         self._changed()
         self._tasks.spawn(self._watch(lease), "swarm: end of the lease")
         while not lease.lost:

@@ -8,7 +8,7 @@ import pytest
 from husk.cluster.records import Check, Put, Stale, StoreUnavailable
 from husk.engine.services import leading
 from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.leading import LEADER, PLANNER, Alone, Election, Outside
+from husk.engine.services.leading import LEADER, LOST, PLANNER, Alone, Election, Outside
 from husk.storage.state.store import StateStore
 from tests.support.waiting import until_async
 
@@ -94,6 +94,25 @@ async def test_a_store_that_is_away_is_told_and_asked_again(
         assert election.trouble == "nobody is there" and not election.leading
     await until_async(lambda: election.leading, "a leader")
     assert election.trouble == ""
+
+
+async def test_the_end_of_a_lease_is_told_though_the_store_is_silent(
+    managers: Managers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def silent(*changes: object, **how: object) -> int:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody answers")
+
+    monkeypatch.setattr(managers.store, "commit", silent)
+    election = managers.all["a"] = Election(managers.store, "a", lambda: None)
+    election.start()
+    await asked.wait()
+    assert election.trouble == "" and election._lease is not None
+    await election._lease.close()
+    assert election.trouble == LOST
 
 
 async def test_who_is_alone_plans_and_who_is_outside_does_not(state: StateStore) -> None:
