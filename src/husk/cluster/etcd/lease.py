@@ -39,6 +39,8 @@ class EtcdLease:
         self._seconds = seconds
         self._until = asked + seconds
         self._ended = ended
+        # Kept: whether the lease is lost may be asked in any thread.
+        self._loop = asyncio.get_running_loop()
         self._lost = asyncio.Event()
         self._tasks = Tasks()
         self._keeping = self._tasks.spawn(self._keep(), f"lease {id:x}")
@@ -47,7 +49,7 @@ class EtcdLease:
     @property
     def lost(self) -> bool:
         # The loop may have been stopped for longer than the lease had.
-        return self._lost.is_set() or asyncio.get_running_loop().time() >= self._until
+        return self._lost.is_set() or self._loop.time() >= self._until
 
     async def wait_lost(self) -> None:
         await self._lost.wait()
@@ -55,7 +57,7 @@ class EtcdLease:
     def abandon(self) -> None:
         self._keeping.cancel()
         self._watching.cancel()
-        asyncio.get_running_loop().call_at(self._until, self._lost.set)
+        self._loop.call_at(self._until, self._lost.set)
         # Nor does the store end it when it is closed.
         self._ended(self)
 
@@ -68,10 +70,9 @@ class EtcdLease:
                 await self._channel.unary(REVOKE, LeaseRequest(id=self.id).encode(), _FAREWELL)
 
     async def _keep(self) -> None:
-        loop = asyncio.get_running_loop()
         while not self._lost.is_set():
-            await asyncio.sleep(pause(self._seconds, self._until - loop.time()))
-            asked = loop.time()
+            await asyncio.sleep(pause(self._seconds, self._until - self._loop.time()))
+            asked = self._loop.time()
             try:
                 answer, _ = await self._channel.unary(KEEP_ALIVE, LeaseRequest(id=self.id).encode(), self._seconds)
             except (StoreUnavailable, GrpcError) as error:

@@ -1,8 +1,11 @@
 """When a lease is renewed; leases of a real etcd are in tests/integration/cluster/etcd/test_lease.py."""
 
+import asyncio
+from unittest.mock import Mock
+
 import pytest
 
-from husk.cluster.etcd.lease import pause
+from husk.cluster.etcd.lease import EtcdLease, pause
 
 
 @pytest.mark.parametrize(
@@ -12,3 +15,14 @@ from husk.cluster.etcd.lease import pause
 )
 def test_a_lease_is_renewed_before_it_is_over(left: float, wanted: float) -> None:
     assert pause(15.0, left) == wanted
+
+
+async def test_whether_it_is_lost_can_be_asked_in_a_thread() -> None:
+    now = asyncio.get_running_loop().time()
+    lease, late = (EtcdLease(Mock(), 7, 60.0, asked, Mock()) for asked in (now, now - 61))
+    try:
+        assert not await asyncio.to_thread(lambda: lease.lost)
+        assert await asyncio.to_thread(lambda: late.lost)
+    finally:
+        lease.abandon()
+        late.abandon()
