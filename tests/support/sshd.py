@@ -56,7 +56,7 @@ def sshd(directory: Path) -> Iterator[SshServer]:
     )  # fmt: skip
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_path)], stdout=subprocess.DEVNULL)
     try:
-        wait_until(socket_path.exists, "the agent")
+        wait_until(lambda: _listens(socket_path), "the agent")
         added = {**os.environ, "SSH_AUTH_SOCK": str(socket_path)}
         subprocess.run(["ssh-add", "-q", str(directory / "key")], env=added, check=True)
         wait_until(lambda: server.poll() is not None or _answers(port), "sshd")
@@ -71,3 +71,9 @@ def sshd(directory: Path) -> Iterator[SshServer]:
 def _answers(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _listens(path: Path) -> bool:
+    """A socket is there a moment before anybody may connect to it."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
