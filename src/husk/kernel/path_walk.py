@@ -13,18 +13,15 @@ Look = Callable[[list[str], str, bool], str | None]
 
 def walk(path: str, look: Look, most_links: int) -> list[str]:
     """The parts of where `path` leads, without links and `..`. ELOOP where more links follow each other than that."""
-    todo = path.split("/")[::-1]
+    todo = _parts(path)
     done: list[str] = []
     links = 0
     while todo:
         name = todo.pop()
-        if name in ("", "."):
-            continue
         if name == "..":
             del done[-1:]
             continue
-        last = all(part in ("", ".") for part in todo)
-        target = look(done, name, last)
+        target = look(done, name, not todo)
         if target is None:
             done.append(name)
             continue
@@ -33,5 +30,10 @@ def walk(path: str, look: Look, most_links: int) -> list[str]:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         if target.startswith("/"):
             done = []
-        todo += target.split("/")[::-1]
+        todo += _parts(target)
     return done
+
+
+def _parts(path: str) -> list[str]:
+    """The last one first."""
+    return [part for part in path.split("/") if part not in ("", ".")][::-1]

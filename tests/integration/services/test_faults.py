@@ -243,7 +243,8 @@ def test_the_disk_of_a_manager_is_full(nodes: Nodes, disk: SmallDisk) -> None:
     until(lambda: member(third) and not trouble(third), "its member again")
     until(lambda: homes(third, "stuck") == [own(third)["NodeID"]], "what could not be started")
     third.docker("service", "rm", "stuck")
-    third.docker("config", "rm", *(config["ID"] for config in third.http("GET", "/configs").json()))
+    for config in third.http("GET", "/configs").json():
+        third.docker("config", "rm", config["ID"])
     os.kill(member(first), signal.SIGSTOP)
     try:
         pinned("later", nodes.workers[1], second)

@@ -84,7 +84,8 @@ class Election:
     def trouble(self) -> str:
         """Why the store could not be asked last; empty while the lease holds. Its end is told at once, also while a
         call to a silent store is under way: nodes that are heard here have to find another manager in time."""
-        return LOST if self._lease is not None and self._lease.lost else self._trouble
+        lease = self._lease  # once: it may be asked in any thread
+        return LOST if lease is not None and lease.lost else self._trouble
 
     @property
     def leading(self) -> bool:
