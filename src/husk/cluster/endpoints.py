@@ -1,5 +1,6 @@
 """Where somebody is: a host and a port, as people write them. Pure."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter
@@ -31,6 +32,11 @@ def read_endpoint(text: str, port: int) -> Endpoint:
     if not host or any(letter in host for letter in "/@?# ") or (colon and not _is_port(number)):
         raise InvalidParameter(f"{text!r} is not of the form HOST[:PORT]")
     return Endpoint(host, int(number) if colon else port)
+
+
+def write_endpoints(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
+    """Those with names, for a record."""
+    return {name: str(endpoint) for name, endpoint in endpoints.items()}
 
 
 def _is_port(text: str) -> bool:

@@ -1,15 +1,20 @@
 """Managers that join with nothing but a token: each a real daemon on a host of its own, with an etcd of its own."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.members import Members
+from husk.engine.services.council import CERTIFICATE, KEY, ROOT
 from husk.engine.services.wanted import MEMBER
 from tests.support.client import CommandFailed
 from tests.support.hosts import HostDaemon, Hosts
-from tests.support.nodes import PROGRAM, SLEEPER, Nodes, homes, member, nodes_of, own, running, states
+from tests.support.nodes import PROGRAM, SLEEPER, Nodes, homes, member, nodes_of, own, running, states, trouble
 from tests.support.waiting import until
 
 
@@ -73,6 +78,46 @@ def test_a_daemon_that_starts_again_finds_its_member_running(council: Nodes) -> 
     three.restart()
     until(partial(_sees, three), "that it is back")
     assert member(three) == pid
+
+
+@pytest.mark.parametrize("daemon_dies", [False, True], ids=["by hand", "in an undo"])
+def test_a_manager_whose_member_others_removed_brings_it_back(council: Nodes, daemon_dies: bool) -> None:
+    """As a daemon leaves it that dies while it undoes a promotion; or somebody, by hand."""
+    one, _, three = council.daemons
+    before = running(three)
+    if daemon_dies:
+        three.kill9()
+    one.where.inside(lambda: asyncio.run(_remove(one, three.where.address)))
+    if daemon_dies:
+        three.start()
+    until(lambda: one.where.inside(lambda: asyncio.run(_votes(one, three.where.address))), "that it votes again")
+    until(lambda: member(three) and not trouble(three), "that nothing is wrong")
+    until(lambda: all(map(_sees, council.daemons)), "that all see all")
+    assert running(three) == before
+
+
+async def _remove(by: HostDaemon, host: str) -> None:
+    members = _members(by)
+    try:
+        [found] = [known for known in await members.listing() if known.peer.host == host]
+        await members.remove(found)
+    finally:
+        await members.close()
+
+
+async def _votes(by: HostDaemon, host: str) -> bool:
+    members = _members(by)
+    try:
+        return any(known.peer.host == host and known.name and not known.learns for known in await members.listing())
+    finally:
+        await members.close()
+
+
+def _members(by: HostDaemon) -> Members:
+    """Those of the swarm's etcd, asked where this manager is."""
+    directory = by.config.data_root / MEMBER
+    files = Certificates(*(directory / name for name in (ROOT, CERTIFICATE, KEY)))
+    return Members.open([Endpoint(by.where.address, 2379)], files)
 
 
 def test_all_managers_have_the_same_lock(council: Nodes) -> None:

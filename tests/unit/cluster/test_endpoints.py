@@ -1,6 +1,6 @@
 import pytest
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.endpoints import Endpoint, read_endpoint, write_endpoints
 from husk.errors import InvalidParameter
 
 
@@ -26,3 +26,10 @@ def test_hosts_with_and_without_ports(text: str, host: str, port: int) -> None:
 def test_what_is_none(text: str) -> None:
     with pytest.raises(InvalidParameter):
         read_endpoint(text, 7)
+
+
+def test_those_with_names_are_written_as_they_are_read() -> None:
+    assert write_endpoints({"a": Endpoint("192.0.2.1", 7), "b": Endpoint("2001:db8::1", 9)}) == {
+        "a": "192.0.2.1:7",
+        "b": "[2001:db8::1]:9",
+    }

@@ -18,7 +18,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -50,6 +50,8 @@ _LARGEST_LOG = 1 << 20
 # others choose another. etcd's own 100 and 1,000 cost managers 4 to 8 KiB/s; docs/scale.md tells why not longer.
 HEARTBEAT, ELECTION = 300, 1500
 _TOLD = 16_000
+# What etcd says before it ends when the others have removed it: it never takes part again with the records it has.
+_REMOVED = "data-dir used by this member must be removed"
 
 NOBODY: Mapping[str, Endpoint] = MappingProxyType({})
 
@@ -121,13 +123,19 @@ def find_program() -> str:
 
 
 class Member:
-    def __init__(self, settings: MemberSettings, program: str = "") -> None:
+    def __init__(self, settings: MemberSettings, program: str = "", ended: Callable[[], None] | None = None) -> None:
+        """`ended` is called whenever it has ended by itself."""
         self._settings = settings
         self._program = program
+        self._ended = ended
         self._tasks = Tasks()
         self._process: process.Child | None = None
         # Why it does not run, or did not until a moment ago; empty when it does, or has not ended yet.
         self.trouble = ""
+        # Has it ended because the others have removed it? Then call `clear`, and have another one added.
+        self.removed = False
+        # Where in its log that begins which the process that runs says.
+        self._says_from = 0
 
     @property
     def pid(self) -> int:
@@ -140,6 +148,7 @@ class Member:
         argv = command(program, self._settings)
         await asyncio.to_thread(self._settings.directory.mkdir, mode=0o700, parents=True, exist_ok=True)
         found = await asyncio.to_thread(self._adopt, argv)
+        self.removed = False
         self._process = found if found is not None else self._spawn(argv)
         self._tasks.spawn(self._keep(argv), f"etcd {self._settings.name}")
 
@@ -186,6 +195,12 @@ class Member:
             await _end(self._process.pidfd)
             self._drop()
 
+    async def clear(self) -> None:
+        """End it, without what it had recorded."""
+        await self.stop()
+        with contextlib.suppress(FileNotFoundError):
+            await asyncio.to_thread(shutil.rmtree, self._settings.directory / "data")
+
     # --- its life
 
     async def _keep(self, argv: list[str]) -> None:
@@ -196,7 +211,11 @@ class Member:
             if self._process is not None:
                 await self._watch(self._process)
                 self._drop()
-                self.trouble = f"it has ended: {await asyncio.to_thread(self._why)}"
+                self.removed = await asyncio.to_thread(self._was_removed)
+                why = "the other members have removed it" if self.removed else await asyncio.to_thread(self._why)
+                self.trouble = f"it has ended: {why}"
+                if self._ended is not None:
+                    self._ended()
             pause = SOON if loop.time() - begun >= SETTLED else min(pause * 2, LATE)
             log.error("etcd %s: %s; starting it again in %g seconds", self._settings.name, self.trouble, pause)
             await asyncio.sleep(pause)
@@ -220,6 +239,7 @@ class Member:
         for pid in process.given([self._mark]):
             if process.arguments_of(pid) == [os.fsencode(word) for word in argv]:
                 with contextlib.suppress(ProcessLookupError):
+                    self._says_from = self._log_size()
                     return process.Child(pid, process.pidfd_open(pid))
         process.kill_given([self._mark])
         return None
@@ -231,9 +251,9 @@ class Member:
 
     def _spawn(self, argv: list[str]) -> process.Child:
         path = self._log
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_size > _LARGEST_LOG:
-                path.rename(path.with_suffix(".old"))
+        if self._log_size() > _LARGEST_LOG:
+            path.rename(path.with_suffix(".old"))
+        self._says_from = self._log_size()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             started = process.spawn(argv, stdout=descriptor, stderr=descriptor)
@@ -252,6 +272,11 @@ class Member:
     def _log(self) -> Path:
         return self._settings.directory / "etcd.log"
 
+    def _log_size(self) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            return self._log.stat().st_size
+        return 0
+
     def _why(self) -> str:
         """Why it may have ended: on a full disk it cannot say that itself."""
         with contextlib.suppress(OSError):
@@ -261,14 +286,20 @@ class Member:
                 return f"no space left on device, it seems ({room}): {self._said()}"
         return self._said()
 
+    def _was_removed(self) -> bool:
+        return _REMOVED in self._end_of_log(self._says_from)
+
     def _said(self) -> str:
+        lines = self._end_of_log().strip().splitlines()
+        return plain(lines[-1]) if lines else "it said nothing"
+
+    def _end_of_log(self, since: int = 0) -> str:
         try:
             with self._log.open("rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _TOLD))
-                lines = file.read().decode(errors="replace").strip().splitlines()
+                file.seek(max(since, os.fstat(file.fileno()).st_size - _TOLD))
+                return file.read().decode(errors="replace")
         except OSError:
-            return "it said nothing"
-        return plain(lines[-1]) if lines else "it said nothing"
+            return ""
 
 
 def plain(line: str) -> str:

@@ -43,6 +43,7 @@ class Attending:
         self._form: object = None
         self._seen: object = None
         self._running = False
+        council.ended = self.wake
 
     def start(self) -> None:
         """Nothing is done where it runs."""
@@ -81,6 +82,9 @@ class Attending:
         if (signed := self._who_signed()) != self._signed:
             self._signed = signed
             self._trust()
+        if self._council.removed:
+            # As a demoted manager's is, and that may not be known here yet.
+            await self._store.refresh("node", self._cluster.node_id)
         if not self._cluster.node.is_manager:
             self._demoted()
         elif self._council.here:
@@ -96,6 +100,9 @@ class Attending:
     async def _members(self) -> None:
         endpoints = self._council.endpoints()
         leading = self._store.leadership.leading
+        if self._council.removed:
+            self._seen = None
+            await self._council.bring_back()
         if self._seen == (endpoints, leading):
             return
         self._council.know(endpoints)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from husk.cluster import member_files
-from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.cluster.endpoints import Endpoint, read_endpoint, write_endpoints
 from husk.config import ETCD_PORTS, ClusterStoreConfig
 from husk.engine.services import roots
 from husk.engine.services.cluster import Cluster
@@ -75,6 +75,8 @@ class Council:
             clock=clock,
         )
         self._tasks = Tasks()
+        # Called when the member has ended by itself.
+        self.ended: Callable[[], None] = lambda: None
         # When the etcd was last given room.
         self._relieved = -RELIEF
 
@@ -89,6 +91,11 @@ class Council:
         """Why this host's member does not run; empty while it does, and where there is none."""
         told = self._member.trouble if self._member is not None else ""
         return f"this manager's member of etcd does not run, and is started again: {told}" if told else ""
+
+    @property
+    def removed(self) -> bool:
+        """Have the others removed this host's member?"""
+        return self._member is not None and self._member.removed
 
     @property
     def own(self) -> Endpoint:
@@ -195,7 +202,7 @@ class Council:
         try:
             others = await members.add(own)
             where = self.where([Endpoint(entered.address, self._ports[0]), *there])
-            await self._cluster.note_store(where, {name: str(peer) for name, peer in others.items()})
+            await self._cluster.note_store(where, write_endpoints(others))
             await self._run(self._made(node, entered.address, others))
             await members.promote(own)
         finally:
@@ -247,6 +254,23 @@ class Council:
                 await members.promote(Endpoint(own, self._ports[1]))
         finally:
             await members.close()
+
+    async def bring_back(self) -> None:
+        """The others have removed our member though this host is a manager: a daemon died while it undid a promotion,
+        or somebody did it by hand. It begins anew, with the records that they have; then call `settle`."""
+        place, member = self._place, self._member
+        assert member is not None
+        log.warning("the other managers have removed this host's member of etcd: it is added again, and begins anew")
+        there = self.endpoints(but=place.node_id)
+        members = await self._members(there)
+        try:
+            others = await members.add(Endpoint(place.advertise_address, self._ports[1]))
+        finally:
+            await members.close()
+        # With these the next daemon goes on, if this one dies before the member knows them itself.
+        await self._cluster.note_store(self.where([self.own, *there]), write_endpoints(others))
+        await member.clear()
+        await self._run(self._made(place.node_id, place.advertise_address, others))
 
     async def tidy(self) -> None:
         """Remove members of hosts that are no managers any more. For the manager that plans."""
@@ -327,7 +351,8 @@ class Council:
                 peer=Endpoint(host, self._ports[1]),
                 certificates=Certificates(*self._files),
                 others=others,
-            )
+            ),
+            ended=lambda: self.ended(),
         )
 
     @property

@@ -13,6 +13,7 @@ import pytest
 from husk.cluster.etcd import member as module
 from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
 from husk.cluster.etcd.member import Member, MemberSettings, command, find_program, plain
+from husk.cluster.etcd.members import Members
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.member_files import replace
 from husk.cluster.records import Put
@@ -153,6 +154,37 @@ async def test_one_that_ends_at_once_is_tried_again_and_the_reason_told(
         await member.wait_ready(0.01)
     await until_async(lambda: "upside down" in member.trouble, "the reason")
     await member.stop()
+
+
+async def test_one_that_the_others_removed_says_so_and_begins_anew(
+    member: Member, settings: MemberSettings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "SOON", 0.1)
+    host = settings.client.host.removesuffix(".1") + ".2"
+    there = {settings.name: settings.peer}
+    directory = settings.directory.with_name("second")
+    second = MemberSettings("m2", directory, Endpoint(host, 2379), Endpoint(host, 2380), others=there)
+    members = Members.open([settings.client], None)
+    ends = list[bool]()
+    await members.add(second.peer, "http")
+    joined = Member(second, ended=lambda: ends.append(joined.removed))
+    await joined.start()
+    await joined.wait_ready()
+    await members.promote(second.peer)
+    assert not joined.removed and not ends
+    [own] = [known for known in await members.listing() if known.name == "m2"]
+    await members.remove(own)
+    await until_async(lambda: True in ends, "that it says so")
+    await joined.clear()
+    assert joined.pid == 0 and directory.exists() and not (directory / "data").exists()
+    await members.add(second.peer, "http")
+    anew = Member(second)
+    await anew.start()
+    await anew.wait_ready()
+    await members.promote(second.peer)
+    assert {known.name for known in await members.listing()} == {"m1", "m2"}
+    await anew.stop()
+    await members.close()
 
 
 async def test_on_a_full_disk_that_is_the_reason_until_it_runs_again(

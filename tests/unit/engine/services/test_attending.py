@@ -1,8 +1,11 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
 
+from husk.cluster.records import Put
 from husk.engine.services import attending
 from husk.engine.services.attending import Attending
 from husk.engine.services.council import Council
@@ -16,6 +19,8 @@ from tests.unit.engine.services.test_nodes import worker
 
 class FakeCouncil:
     here = True
+    removed = False
+    ended: Callable[[], None]
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -30,6 +35,13 @@ class FakeCouncil:
 
     async def settle(self) -> None:
         self.told.append("settle")
+
+    async def bring_back(self) -> None:
+        self.told.append("bring back")
+        self.removed = False
+        if self.fails:
+            self.fails -= 1
+            raise Unavailable("it does not answer yet")
 
     async def tidy(self) -> None:
         if self.fails:
@@ -64,6 +76,33 @@ async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monke
     await until_async(lambda: council.told == ["know ['a', 'b']", "tidy"], "the new one")
     there.start()
     await there.close()
+
+
+async def test_a_member_that_others_removed_is_brought_back(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attending, "PAUSE", 0.0)
+    council = FakeCouncil()
+    there = Attending(room.store, room.cluster, cast(Council, council), nothing, nothing)
+    there.start()
+    await until_async(lambda: "tidy" in council.told, "the first look")
+    council.told.clear()
+    council.removed, council.fails = True, 1
+    council.ended()
+    await until_async(lambda: "tidy" in council.told, "that it is back")
+    assert council.told == ["bring back", "know ['a']", "settle", "tidy"]
+    await there.close()
+
+
+async def test_a_member_that_was_removed_with_its_manager_stays_away(room: SwarmRoom) -> None:
+    """Though this host has not heard of its demotion yet."""
+    council, demoted = FakeCouncil(), list[str]()
+    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
+    own, elsewhere = room.cluster.node, worker("w", "beta")
+    elsewhere.id = own.id
+    await room.store.store.commit(Put("node", own.id, msgspec.json.encode(elsewhere), own.version))
+    assert room.cluster.node.is_manager
+    council.removed = True
+    await there.look()
+    assert demoted == ["demoted"] and council.told == []
 
 
 async def test_a_full_disk_does_not_end_it(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,6 +126,31 @@ async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_tol
     members.close.assert_awaited_once()
 
 
+async def test_a_member_that_the_others_removed_begins_anew(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = room.cluster.membership
+    assert place is not None and not room.council.removed
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
+    other = worker("w", "beta")
+    other.spec.role = "manager"
+    await room.store.save(other)
+    removed = room.council._member = Mock(removed=True, clear=AsyncMock())
+    members = AsyncMock(add=AsyncMock(return_value={"w": Endpoint("192.0.2.9", 2380)}))
+    opened, started = AsyncMock(return_value=members), AsyncMock()
+    monkeypatch.setattr(room.council, "_members", opened)
+    monkeypatch.setattr(room.council, "_run", started)
+    assert room.council.removed
+    await room.council.bring_back()
+    opened.assert_awaited_once_with([Endpoint("192.0.2.9", 2379)])
+    members.add.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
+    members.close.assert_awaited_once()
+    noted = room.cluster.membership
+    assert noted is not None and noted.others == {"w": "192.0.2.9:2380"}
+    assert noted.store == "etcd://192.0.2.1:23790,192.0.2.9:2379"
+    removed.clear.assert_awaited_once()
+    [(member,)] = [call.args for call in started.await_args_list]
+    assert member._settings.others == {"w": Endpoint("192.0.2.9", 2380)}
+
+
 def test_what_was_entered_is_all_there() -> None:
     assert Entered(b"k", b"", "a", b"", b"", ()).members == ()
 
