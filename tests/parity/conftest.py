@@ -11,7 +11,8 @@ import pytest
 from husk.storage.busybox import archive
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
-from tests.support.parity import ARCHITECTURE, PATH, RICH_IMAGE, Pair
+from tests.support.machine import ARCHITECTURE
+from tests.support.parity import PATH, RICH_IMAGE, Pair
 from tests.support.registry import tar_of
 
 _CREATED = "2024-05-06T07:08:09Z"

@@ -25,7 +25,8 @@ from urllib.parse import urlencode
 from husk.storage.busybox import archive
 from tests.support.build_client import PLUGIN
 from tests.support.client import Client
-from tests.support.parity import ARCHITECTURE, PATH, RICH_IMAGE
+from tests.support.machine import ARCHITECTURE
+from tests.support.parity import PATH, RICH_IMAGE
 from tests.support.registry import tar_of
 
 CORPUS = Path(__file__).resolve().parents[1] / "parity/builds"

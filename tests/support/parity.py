@@ -11,7 +11,6 @@ table with both values and its reason; one that no longer shows up fails the tes
 """
 
 import json
-import platform
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +39,6 @@ _REPLACED = [
 ]
 _NUMBERS = {"Pid", "Created", "CreatedAt", "time", "timeNano", "mtime"}
 
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Something of all that an image says.
 RICH_IMAGE: dict[str, object] = {

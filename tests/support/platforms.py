@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from tests.support.daemon import Answer, Daemon
 from tests.support.images import busybox_layer
+from tests.support.machine import ARCHITECTURE, FOREIGN, FOREIGN_VARIANT
 from tests.support.registry import (
     OCI_INDEX,
     OCI_MANIFEST,
@@ -20,30 +21,28 @@ from tests.support.registry import (
 )
 from tests.support.tars import files_of
 
-ARM = quote('{"os": "linux", "architecture": "arm64"}')
-AMD = quote('{"os": "linux", "architecture": "amd64"}')
+OWN = quote(json.dumps({"os": "linux", "architecture": ARCHITECTURE}))
+OTHER = quote(json.dumps({"os": "linux", "architecture": FOREIGN}))
 S390X = quote('{"os": "linux", "architecture": "s390x"}')
 
 
 @dataclass
 class Platforms:
-    """linux/amd64, which runs here, and linux/arm64/v8, which does not; both on one layer of their own."""
+    """One that runs here, and one that does not; both with a layer of their own."""
 
     mark: str = "0"
     attested: bool = False
-    amd: Image = field(init=False)
-    arm: Image = field(init=False)
+    own: Image = field(init=False)
+    other: Image = field(init=False)
     index: bytes = field(init=False)
     attestation: dict[str, bytes] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         shared = tar_of({"shared": self.mark.encode() * 2000})
-        amd_layer = tar_of({"platform": b"amd64 " + self.mark.encode()})
-        self.amd = make_image([busybox_layer(), shared, amd_layer], {"Cmd": ["cat", "/platform"]})
-        self.arm = make_image(
-            [shared, tar_of({"platform": b"arm64 " + self.mark.encode()})], architecture="arm64", variant="v8"
-        )
-        self.index = make_index([self.amd, self.arm])[0]
+        own, other = (tar_of({"platform": f"{name} {self.mark}".encode()}) for name in (ARCHITECTURE, FOREIGN))
+        self.own = make_image([busybox_layer(), shared, own], {"Cmd": ["cat", "/platform"]})
+        self.other = make_image([shared, other], architecture=FOREIGN, variant=FOREIGN_VARIANT)
+        self.index = make_index([self.own, self.other])[0]
         if self.attested:
             self._attest()
 
@@ -64,7 +63,7 @@ class Platforms:
             "mediaType": OCI_MANIFEST, "digest": digest_of(manifest), "size": len(manifest),
             "platform": {"architecture": "unknown", "os": "unknown"},
             "annotations": {
-                "vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": self.amd.digest,
+                "vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": self.own.digest,
             },
         })  # fmt: skip
         self.index = json.dumps(index).encode()
@@ -75,13 +74,13 @@ class Platforms:
 
     def blobs(self, *images: Image) -> dict[str, bytes]:
         """All content by digest, of all platforms or of some."""
-        chosen = images or (self.amd, self.arm)
+        chosen = images or (self.own, self.other)
         found = {self.digest: self.index} | {image.digest: image.manifest for image in chosen} | self.attestation
         return found | {digest: blob for image in chosen for digest, blob in image.blobs.items()}
 
     def put(self, registry: Registry, name: str, tag: str) -> str:
         """Into a registry (without an attestation); the full name."""
-        assert push_index(registry, name, tag, [self.amd, self.arm]) == self.digest
+        assert push_index(registry, name, tag, [self.own, self.other]) == self.digest
         return f"{registry.host}/{name}:{tag}"
 
     def layout(self, name: str = "", *images: Image) -> bytes:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 NEWNS, NEWUTS, NEWUSER = 0x20000, 0x4000000, 0x10000000
 
-# Numbers of the kernel's tables (x86-64, others); calls without a number here are not tried on that machine.
+# Numbers of the kernel's tables; calls without a number are not tried, since the machine does not have them.
 _X86 = {
     "acct": 163, "add_key": 248, "bpf": 321, "clock_settime": 227, "delete_module": 176, "fanotify_init": 300,
     "finit_module": 313, "fsopen": 430, "get_mempolicy": 239, "init_module": 175, "io_uring_setup": 425, "ioperm": 173,
@@ -25,6 +25,16 @@ _X86 = {
     "reboot": 169, "request_key": 249, "sethostname": 170, "setns": 308, "settimeofday": 164, "swapoff": 168,
     "swapon": 167, "syslog": 103, "umount2": 166, "unshare": 272, "userfaultfd": 323, "vhangup": 153,
 }  # fmt: skip
+_ARM = {
+    "acct": 89, "add_key": 217, "bpf": 280, "clock_settime": 112, "delete_module": 106, "fanotify_init": 262,
+    "finit_module": 273, "fsopen": 430, "get_mempolicy": 236, "init_module": 105, "io_uring_setup": 425, "kcmp": 272,
+    "kexec_load": 104, "keyctl": 219, "mbind": 235, "memfd_create": 279, "mount": 40, "move_pages": 239,
+    "name_to_handle_at": 264, "open_by_handle_at": 265, "open_tree": 428, "perf_event_open": 241, "personality": 92,
+    "pidfd_open": 434, "pivot_root": 41, "process_vm_readv": 270, "ptrace": 117, "quotactl": 60, "reboot": 142,
+    "request_key": 218, "sethostname": 161, "setns": 268, "settimeofday": 170, "swapoff": 225, "swapon": 224,
+    "syslog": 116, "umount2": 39, "unshare": 97, "userfaultfd": 282, "vhangup": 58,
+}  # fmt: skip
+CALLS = {"x86_64": _X86, "aarch64": _ARM}.get(platform.machine(), {})
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -39,7 +49,7 @@ def command() -> str:
 
 
 def call(name: str, *arguments: object) -> str:
-    number = _X86.get(name) if platform.machine() == "x86_64" else None
+    number = CALLS.get(name)
     if number is None:
         return "not tried"
     words = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(int(str(a))) for a in arguments]

@@ -28,6 +28,7 @@ from typing import Literal
 
 import zstandard
 
+from tests.support.machine import ARCHITECTURE
 from tests.support.server import Server
 
 Media = Literal["oci", "docker"]
@@ -107,7 +108,7 @@ def make_image(
     *,
     media: Media = "oci",
     compression: Compression = "gzip",
-    architecture: str = "amd64",
+    architecture: str = ARCHITECTURE,
     variant: str = "",
 ) -> Image:
     """An image of uncompressed tar `layers`; `config` is the image's `config` object (Cmd, Env, ...)."""

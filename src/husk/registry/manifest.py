@@ -154,8 +154,7 @@ def referenced(body: bytes) -> list[Descriptor]:
 
 def choose_platform(index: Index, wanted: Platform) -> Descriptor:
     """The entry that runs best on `wanted`: the exact platform, else the nearest one that it can execute."""
-    wanted = normalize(wanted)
-    for candidate in runnable(wanted):
+    for candidate in runnable(normalize(wanted)):
         for entry in index.manifests:
             if entry.platform is not None and normalize(entry.platform) == candidate:
                 return entry
@@ -226,6 +225,12 @@ def normalize(platform: Platform) -> Platform:
 def host_platform() -> Platform:
     """What this host runs."""
     return normalize(Platform(os.uname().machine, "linux"))
+
+
+def detected_platform() -> Platform:
+    """What this host runs, as dockerd tells users: with arm64's variant, which is left out everywhere else."""
+    here = host_platform()
+    return msgspec.structs.replace(here, variant="v8") if here.architecture == "arm64" else here
 
 
 def parse_platform(text: str) -> Platform:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.building import Builds, Context, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
+from tests.support.machine import ARCHITECTURE
 from tests.support.registry import Registry
 from tests.support.repositories import Repository, git_daemon
 from tests.support.web import WebServer
@@ -22,7 +23,7 @@ ARG A
 RUN --network=none --mount=type=secret,id=key,required=false true
 COPY a /
 """
-PLATFORM = "?platform=linux%2Famd64"
+PLATFORM = f"?platform=linux%2F{ARCHITECTURE}"
 SPDX = "https://spdx.dev/Document"
 SCANNER = """FROM busybox
 COPY <<EOF /statement

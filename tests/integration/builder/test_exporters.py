@@ -15,6 +15,7 @@ from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry, Tokens
 from tests.support.images import settled, stored
+from tests.support.machine import ARCHITECTURE
 from tests.support.registry import PASSWORD, USERNAME, Registry, make_image, tar_of
 from tests.support.waiting import wait_until
 
@@ -90,7 +91,7 @@ def test_an_index_in_the_store(builds, daemon, registry, tmp_path):
     name = f"{registry.host}/several:1"
     build(builds, *BOTH, "-t", name, "--iidfile", f"{tmp_path}/iid")
     digest = (tmp_path / "iid").read_text()
-    assert builds.config(name)["Env"][-1] == "ARCH=amd64"
+    assert builds.config(name)["Env"][-1] == f"ARCH={ARCHITECTURE}"
     assert builds.inspect(digest)["RepoTags"] == [name]
     tree = builds.docker("images", "--tree", name).stdout
     assert "linux/amd64" in tree and "linux/arm64" in tree
@@ -213,4 +214,4 @@ def test_what_cannot_be_is_told(builds, daemon):
 
 
 def test_the_platforms_of_the_host_are_listed(builds):
-    assert "linux/amd64" in builds.docker("buildx", "inspect").stdout
+    assert f"linux/{ARCHITECTURE}" in builds.docker("buildx", "inspect").stdout

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
+from tests.support.machine import ARCHITECTURE
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +66,6 @@ def test_the_list_counts_shared_layers_and_shows_manifests(daemon: Daemon) -> No
         (manifest,) = image["Manifests"]
         assert (manifest["Kind"], manifest["Available"]) == ("image", True)
         assert manifest["Descriptor"]["digest"] == manifest["ID"]
-        assert manifest["ImageData"]["Platform"] == {"architecture": "amd64", "os": "linux"}
+        assert manifest["ImageData"]["Platform"] == {"architecture": ARCHITECTURE, "os": "linux"}
         assert manifest["Size"]["Total"] == manifest["Size"]["Content"] + image["Size"]
     assert "Manifests" not in daemon.http("GET", "/v1.47/images/json").json()[0]

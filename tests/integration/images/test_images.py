@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.daemon import Answer, Daemon
 from tests.support.images import Stored, busybox_layer, settled, stored
+from tests.support.machine import ARCHITECTURE
 from tests.support.registry import Image, Registry, push_image, tar_of
 from tests.support.waiting import until
 
@@ -84,7 +85,7 @@ def test_inspect_has_dockerds_shape(daemon: Daemon, name: str, app: tuple[Regist
     assert shown["RepoTags"] == [name]
     assert shown["RepoDigests"] == [f"{name.removesuffix(':1')}@{image.digest}"]
     assert shown["Created"] == "2024-01-02T03:04:05.678Z"
-    assert (shown["Architecture"], shown["Os"]) == ("amd64", "linux")
+    assert (shown["Architecture"], shown["Os"]) == (ARCHITECTURE, "linux")
     assert shown["Config"]["Env"] == ["PATH=/bin", "A=b"]
     assert shown["Config"]["Cmd"] == ["sleep", "600"]
     assert shown["Config"]["Labels"] == {"team": "red", "level": "7"}

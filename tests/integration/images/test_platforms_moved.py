@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import Answer, Daemon
-from tests.support.platforms import AMD, ARM, S390X, Platforms, blobs_of, in_registry, inspect, load, push, save
+from tests.support.machine import FOREIGN
+from tests.support.platforms import OTHER, OWN, S390X, Platforms, blobs_of, in_registry, inspect, load, push, save
 from tests.support.registry import (
     OCI_INDEX,
     OCI_MANIFEST,
@@ -32,7 +33,7 @@ def test_a_layout_comes_out_as_it_went_in(daemon: Daemon) -> None:
     (entry,) = json.loads(files["index.json"])["manifests"]
     assert (entry["digest"], entry["mediaType"]) == (both.digest, OCI_INDEX)
     (docker,) = json.loads(files["manifest.json"])
-    assert docker["Config"] == "blobs/sha256/" + both.amd.config_digest[7:]
+    assert docker["Config"] == "blobs/sha256/" + both.own.config_digest[7:]
     assert docker["RepoTags"] == ["laid:1"]
     kinds = [(m["Kind"], m["Available"]) for m in inspect(daemon, "laid:1", "?manifests=1")["Manifests"]]
     assert kinds == [("image", True), ("image", True), ("attestation", True)]
@@ -50,14 +51,14 @@ def test_a_layout_comes_out_as_it_went_in(daemon: Daemon) -> None:
 
 def test_what_is_missing_in_a_layout_stays_a_reference(daemon: Daemon) -> None:
     both = Platforms()
-    load(daemon, both.layout("docker.io/library/half:1", both.arm))
+    load(daemon, both.layout("docker.io/library/half:1", both.other))
     shown = inspect(daemon, "half:1", "?manifests=1")
-    assert shown["Id"] == both.arm.config_digest, "the only one that is here"
+    assert shown["Id"] == both.other.config_digest, "the only one that is here"
     assert [m["Available"] for m in shown["Manifests"]] == [False, True]
-    assert blobs_of(save(daemon, "half:1")) == both.blobs(both.arm)
-    load(daemon, both.layout("docker.io/library/half:1", both.amd))
+    assert blobs_of(save(daemon, "half:1")) == both.blobs(both.other)
+    load(daemon, both.layout("docker.io/library/half:1", both.own))
     shown = inspect(daemon, "half:1", "?manifests=1")
-    assert shown["Id"] == both.amd.config_digest
+    assert shown["Id"] == both.own.config_digest
     assert [m["Available"] for m in shown["Manifests"]] == [True, True]
 
 
@@ -78,28 +79,28 @@ def test_statements_about_an_image(daemon: Daemon) -> None:
         },
         "PredicateType": kind,
     }  # fmt: skip
-    assert ask(f"?statement=1&type={kind}&platform={AMD}").json() == [shown | {"Statement": json.loads(statement)}]
-    assert ask("?type=another").json() == ask(f"?platform={ARM}").json() == ask(name="busybox").json() == []
+    assert ask(f"?statement=1&type={kind}&platform={OWN}").json() == [shown | {"Statement": json.loads(statement)}]
+    assert ask("?type=another").json() == ask(f"?platform={OTHER}").json() == ask(name="busybox").json() == []
     assert (ask(f"?platform={S390X}").status, ask(name="nobody").status) == (404, 404)
-    assert (ask("?platform=x").status, ask(f"?platform={AMD}&platform={ARM}").status) == (400, 400)
+    assert (ask("?platform=x").status, ask(f"?platform={OWN}&platform={OTHER}").status) == (400, 400)
 
 
 def test_some_platforms_can_be_saved_and_loaded(daemon: Daemon) -> None:
     both = Platforms()
     archive = both.layout("docker.io/library/some:1")
     load(daemon, archive)
-    alone = save(daemon, "some:1", ARM)
-    assert blobs_of(alone) == {both.arm.digest: both.arm.manifest} | both.arm.blobs
+    alone = save(daemon, "some:1", OTHER)
+    assert blobs_of(alone) == {both.other.digest: both.other.manifest} | both.other.blobs
     (entry,) = json.loads(alone["index.json"])["manifests"]
-    assert entry["digest"] == both.arm.digest
-    assert blobs_of(save(daemon, "some:1", ARM, AMD)) == both.blobs()
+    assert entry["digest"] == both.other.digest
+    assert blobs_of(save(daemon, "some:1", OTHER, OWN)) == both.blobs()
     assert daemon.http("GET", f"/images/some:1/get?platform={S390X}").status == 404
     daemon.docker("rmi", "some:1")
-    load(daemon, archive, f"?platform={ARM}")
+    load(daemon, archive, f"?platform={OTHER}")
     assert [m["Available"] for m in inspect(daemon, "some:1", "?manifests=1")["Manifests"]] == [False, True]
     refused = load(daemon, archive, f"?platform={S390X}&quiet=1")
     assert refused.json()["error"] == "requested platform (linux/s390x) not found"
-    load(daemon, archive, f"?platform={ARM}&platform={AMD}")
+    load(daemon, archive, f"?platform={OTHER}&platform={OWN}")
     assert [m["Available"] for m in inspect(daemon, "some:1", "?manifests=1")["Manifests"]] == [True, True]
 
 
@@ -110,7 +111,7 @@ def test_a_push_of_all_platforms_keeps_the_index(daemon: Daemon, registry: Regis
     told = push(daemon, f"{registry.host}/pushed/all", "?tag=1")
     assert told[-1]["aux"] == {"Tag": "1", "Digest": both.digest, "Size": len(both.index)}
     assert in_registry(registry, "pushed/all", "1") == (both.digest, OCI_INDEX)
-    for digest in (both.amd.digest, both.arm.digest, *both.attestation):
+    for digest in (both.own.digest, both.other.digest, *both.attestation):
         found = any(
             registry.request("GET", f"/v2/pushed/all/{kind}/{digest}", headers={"Accept": OCI_MANIFEST})[0] == 200
             for kind in ("manifests", "blobs")
@@ -118,8 +119,8 @@ def test_a_push_of_all_platforms_keeps_the_index(daemon: Daemon, registry: Regis
         assert found, digest
     assert inspect(daemon, name)["RepoDigests"] == [f"{registry.host}/pushed/all@{both.digest}"]
     daemon.docker("rmi", name)
-    daemon.docker("pull", "--platform", "linux/arm64", name)
-    assert inspect(daemon, name)["Id"] == both.arm.config_digest
+    daemon.docker("pull", "--platform", f"linux/{FOREIGN}", name)
+    assert inspect(daemon, name)["Id"] == both.other.config_digest
 
 
 def test_a_push_without_all_platforms_sends_one(daemon: Daemon, registry: Registry) -> None:
@@ -130,14 +131,14 @@ def test_a_push_without_all_platforms_sends_one(daemon: Daemon, registry: Regist
     told = push(daemon, name, "?tag=1")
     (instead,) = [t["aux"] for t in told if "aux" in t and "manifestPushedInsteadOfIndex" in t["aux"]]
     assert instead["originalIndex"]["digest"] == both.digest
-    assert instead["selectedManifest"]["digest"] == both.amd.digest
-    assert in_registry(registry, "pushed/part", "1") == (both.amd.digest, OCI_MANIFEST)
-    refused = push(daemon, name, f"?tag=1&platform={ARM}")
-    assert "does not provide the specified platform (linux/arm64)" in refused[-1]["error"]
-    daemon.docker("pull", "--platform", "linux/arm64", f"{registry.host}/source:1")
-    daemon.docker("tag", f"{name}:1", f"{name}:arm")
-    push(daemon, name, f"?tag=arm&platform={ARM}")
-    assert in_registry(registry, "pushed/part", "arm") == (both.arm.digest, OCI_MANIFEST)
+    assert instead["selectedManifest"]["digest"] == both.own.digest
+    assert in_registry(registry, "pushed/part", "1") == (both.own.digest, OCI_MANIFEST)
+    refused = push(daemon, name, f"?tag=1&platform={OTHER}")
+    assert f"does not provide the specified platform (linux/{FOREIGN})" in refused[-1]["error"]
+    daemon.docker("pull", "--platform", f"linux/{FOREIGN}", f"{registry.host}/source:1")
+    daemon.docker("tag", f"{name}:1", f"{name}:other")
+    push(daemon, name, f"?tag=other&platform={OTHER}")
+    assert in_registry(registry, "pushed/part", "other") == (both.other.digest, OCI_MANIFEST)
     push(daemon, name, "?tag=1")
     assert in_registry(registry, "pushed/part", "1") == (both.digest, OCI_INDEX), "all of it is here now"
 
@@ -145,9 +146,9 @@ def test_a_push_without_all_platforms_sends_one(daemon: Daemon, registry: Regist
 def test_a_push_does_not_guess_between_foreign_platforms(daemon: Daemon, registry: Registry) -> None:
     three = Platforms()
     s390x = make_image([tar_of({"platform": b"s390x"})], architecture="s390x")
-    three.index = make_index([three.amd, three.arm, s390x])[0]
+    three.index = make_index([three.own, three.other, s390x])[0]
     name = f"{registry.host}/pushed/guess"
-    load(daemon, three.layout(f"{name}:1", three.arm, s390x))
+    load(daemon, three.layout(f"{name}:1", three.other, s390x))
     told = push(daemon, name, "?tag=1")
     assert told[-1]["error"] == "multiple matching manifests found but no specific platform requested"
     push(daemon, name, f"?tag=1&platform={S390X}")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry
 from tests.support.images import busybox_layer, forget_images, settled, stored
 from tests.support.layers import directory, hard_link, make_tar, member, symlink
+from tests.support.machine import ARCHITECTURE, DETECTED, FOREIGN, FOREIGN_VARIANT
+from tests.support.platforms import OTHER
 from tests.support.pulling import NOISE, in_thread, pull, records, statuses
 from tests.support.registry import (
     PASSWORD,
@@ -90,16 +91,19 @@ def test_the_tag_parameter_may_be_a_digest(daemon: Daemon, registry: Registry) -
 def test_the_platform_is_chosen_out_of_an_index(daemon: Daemon, registry: Registry, media: Media) -> None:
     images = [
         make_image([tar_of({"a": arch.encode()})], media=media, architecture=arch, variant=variant)
-        for arch, variant in (("arm64", "v8"), ("amd64", ""), ("s390x", ""))
+        for arch, variant in ((FOREIGN, FOREIGN_VARIANT), (ARCHITECTURE, ""), ("s390x", ""))
     ]
     index = push_index(registry, f"many-{media}", "1", images, media)
     name = f"{registry.host}/many-{media}:1"
     assert f"Digest: {index}" in daemon.docker("pull", name).stdout
     assert json.loads(daemon.docker("inspect", name).stdout)[0]["Id"] == images[1].config_digest
-    daemon.docker("pull", "--platform", "linux/arm64", name)
-    arm = urllib.parse.quote('{"os": "linux", "architecture": "arm64"}')
-    shown = daemon.http("GET", f"/v1.49/images/{name}/json?platform={arm}").json()
-    assert (shown["Id"], shown["Architecture"], shown["Variant"]) == (images[0].config_digest, "arm64", "v8")
+    daemon.docker("pull", "--platform", f"linux/{FOREIGN}", name)
+    shown = daemon.http("GET", f"/v1.49/images/{name}/json?platform={OTHER}").json()
+    assert (shown["Id"], shown["Architecture"], shown.get("Variant", "")) == (
+        images[0].config_digest,
+        FOREIGN,
+        FOREIGN_VARIANT,
+    )
     assert shown["RepoDigests"] == [f"{registry.host}/many-{media}@{index}"]
 
 
@@ -107,7 +111,7 @@ def test_an_index_without_the_platform_is_refused(daemon: Daemon, registry: Regi
     push_index(registry, "few", "1", [make_image([tar_of({"a": b""})], architecture="s390x")])
     failed = daemon.docker("pull", f"{registry.host}/few:1", check=False)
     assert failed.returncode == 1
-    assert "no matching manifest for linux/amd64 in the manifest list entries" in failed.stderr
+    assert f"no matching manifest for {DETECTED} in the manifest list entries" in failed.stderr
     bad = pull(daemon, f"{registry.host}/few", "1", platform="linux/no/such/thing")
     assert bad.status == 400
 
@@ -115,12 +119,13 @@ def test_an_index_without_the_platform_is_refused(daemon: Daemon, registry: Regi
 def test_an_image_of_one_other_platform_is_pulled_with_a_warning(daemon: Daemon, registry: Registry) -> None:
     push_image(registry, "single", "1", [tar_of({"a": b""})])
     name = f"{registry.host}/single:1"
-    said = statuses(pull(daemon, name, platform="linux/arm64"))
+    said = statuses(pull(daemon, name, platform=f"linux/{FOREIGN}"))
     assert [line for line in said if line.startswith("WARNING")] == [
-        f"WARNING: image with reference {name} was found but its platform (linux/amd64) "
-        "does not match the specified platform (linux/arm64)"
+        f"WARNING: image with reference {name} was found but its platform (linux/{ARCHITECTURE}) "
+        f"does not match the specified platform (linux/{FOREIGN})"
     ]
-    assert not any(line.startswith("WARNING") for line in statuses(pull(daemon, name, platform="linux/amd64")))
+    said = statuses(pull(daemon, name, platform=f"linux/{ARCHITECTURE}"))
+    assert not any(line.startswith("WARNING") for line in said)
 
 
 def test_many_layers_come_in_any_order_and_end_in_the_right_one(daemon: Daemon, registry: Registry) -> None:

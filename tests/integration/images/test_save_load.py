@@ -19,6 +19,7 @@ import zstandard
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
 from tests.support.images import busybox_layer, forget_images, settled, stored
+from tests.support.machine import ARCHITECTURE
 from tests.support.platforms import Platforms
 from tests.support.registry import Registry, digest_of, make_image, push_image, tar_of
 from tests.support.tars import files_of
@@ -211,12 +212,12 @@ def test_docker_loads_this_hosts_platform_of_several(daemon: Daemon, dockerd: Do
     both = Platforms()
     load(daemon, both.layout("docker.io/library/several:1"))
     dockerd.docker_bytes("load", input=save(daemon, "several:1"))
-    assert dockerd.docker("images", "-q", "--no-trunc", "several:1").stdout.strip() == both.amd.config_digest
+    assert dockerd.docker("images", "-q", "--no-trunc", "several:1").stdout.strip() == both.own.config_digest
     theirs = dockerd.docker_bytes("save", "several:1").stdout
     dockerd.docker("rmi", "several:1")
     daemon.docker("rmi", "several:1")
     load(daemon, theirs)
-    assert daemon.docker("run", "--rm", "several:1").stdout == "amd64 0"
+    assert daemon.docker("run", "--rm", "several:1").stdout == f"{ARCHITECTURE} 0"
 
 
 def test_husk_loads_what_docker_saved(daemon: Daemon, dockerd: Dockerd) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.images import busybox_layer, forget_images
+from tests.support.machine import ARCHITECTURE
 from tests.support.registry import Registry, make_image, push_image, push_index, tar_of
 
 RESULTS = [
@@ -77,14 +78,14 @@ def test_what_a_registry_has_under_a_name(daemon: Daemon, registry: Registry) ->
     shown = daemon.http("GET", f"/distribution/{registry.host}/one:1/json").json()
     assert shown == {
         "Descriptor": {"mediaType": image.media_type, "digest": image.digest, "size": len(image.manifest)},
-        "Platforms": [{"architecture": "amd64", "os": "linux"}],
+        "Platforms": [{"architecture": ARCHITECTURE, "os": "linux"}],
     }
     arm = make_image([tar_of({"a": b"arm"})], architecture="arm", variant="v7")
     digest = push_index(registry, "two", "1", [image, arm])
     shown = daemon.http("GET", f"/distribution/{registry.host}/two:1/json").json()
     assert shown["Descriptor"]["digest"] == digest
     assert shown["Platforms"] == [
-        {"architecture": "amd64", "os": "linux"},
+        {"architecture": ARCHITECTURE, "os": "linux"},
         {"architecture": "arm", "os": "linux", "variant": "v7"},
     ]
     assert daemon.http("GET", f"/distribution/{registry.host}/one:2/json").status == 404

@@ -13,6 +13,7 @@ import husk
 from husk.errors import BuildError, Conflict, Forbidden, HuskError, NotFound
 from tests.support.cancelling import cut_everywhere
 from tests.support.engines import Place
+from tests.support.machine import ARCHITECTURE
 from tests.support.registry import PASSWORD, USERNAME, Registry, tar_of
 from tests.support.waiting import until_async
 
@@ -56,7 +57,7 @@ async def test_to_a_registry_and_back(engine: husk.Engine, registry: Registry, n
 
     (no_credentials / "config.json").write_text(json.dumps({"auths": {registry.host: AUTH}}))
     data = await engine.images.get_registry_data(name)
-    assert (data.id, data.platforms) == (pushed, ["linux/amd64"])
+    assert (data.id, data.platforms) == (pushed, [f"linux/{ARCHITECTURE}"])
 
     await engine.images.remove(name)
     with pytest.raises(NotFound):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from husk.registry.manifest import (
     Index,
     Platform,
     choose_platform,
+    detected_platform,
     host_platform,
     normalize,
     parse_manifest,
@@ -157,6 +159,21 @@ def test_an_index_without_a_runnable_entry_is_an_error(wanted: str, offered: lis
 )
 def test_platforms_have_one_spelling(text: str, platform: str) -> None:
     assert str(parse_platform(text)) == platform
+
+
+@pytest.mark.parametrize(
+    ("machine", "named", "told"),
+    [
+        ("x86_64", "linux/amd64", "linux/amd64"),
+        ("aarch64", "linux/arm64", "linux/arm64/v8"),
+        ("armv7l", "linux/arm/v7", "linux/arm/v7"),
+    ],
+)
+def test_this_host(monkeypatch: pytest.MonkeyPatch, machine: str, named: str, told: str) -> None:
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine=machine))
+    assert (str(host_platform()), str(detected_platform())) == (named, told)
+    with pytest.raises(NotFound, match=f"no matching manifest for {told} in"):
+        choose_platform(Index([entry("linux/s390x")]), detected_platform())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, ImportOptions, Progress, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import DOCKER_LAYER, parse_platform
+from husk.registry.manifest import DOCKER_LAYER, detected_platform, parse_platform
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.tar.inflate import inflate, peek
@@ -52,7 +52,7 @@ class Importer:
         """Make an image of the tar (plain or compressed) in `chunks`; its id."""
         self._check(options)
         name = parse_target(options.repo, options.tag)
-        platform = parse_platform(options.platform)
+        platform = parse_platform(options.platform) if options.platform else detected_platform()
         config = apply_changes(ContainerConfig(), options.changes)
         unpacked = await self._take_in(chunks)
         chain = [chain_id("", unpacked.diff_id)]

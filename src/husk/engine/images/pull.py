@@ -21,7 +21,7 @@ from husk.registry.manifest import (
     Index,
     Platform,
     choose_platform,
-    host_platform,
+    detected_platform,
     normalize,
     parse_manifest,
     parse_platform,
@@ -122,7 +122,7 @@ async def resolve(
     parsed = parse_manifest(fetched.body, fetched.descriptor.media_type)
     if isinstance(parsed, ImageManifest):
         return fetched, parsed, None
-    wanted = parse_platform(platform) if platform else host_platform()
+    wanted = parse_platform(platform) if platform else detected_platform()
     chosen = choose_platform(parsed, wanted)
     inner = await registry.manifest(reference.with_digest(chosen.digest), auth)
     manifest = parse_manifest(inner.body, inner.descriptor.media_type)

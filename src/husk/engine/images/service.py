@@ -16,7 +16,15 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.image import HistoryStep, Image, ImportOptions, Removal
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
-from husk.registry.manifest import Descriptor, Platform, host_platform, normalize, parse_platform, runnable
+from husk.registry.manifest import (
+    Descriptor,
+    Platform,
+    detected_platform,
+    host_platform,
+    normalize,
+    parse_platform,
+    runnable,
+)
 from husk.registry.reference import Reference
 from husk.storage.state.store import StateStore
 from husk.watch import Watch
@@ -127,8 +135,8 @@ class Images:
         if actual in runnable(here) or (actual.os, actual.architecture) == (here.os, here.architecture):
             return ""
         return (
-            f"The requested image's platform ({platform_of(image)}) does not match the detected host platform ({here}) "
-            "and no specific platform was requested"
+            f"The requested image's platform ({platform_of(image)}) does not match the detected host platform "
+            f"({detected_platform()}) and no specific platform was requested"
         )
 
     def select(self, reference: str, platform: Platform | None) -> Found:

@@ -16,8 +16,10 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.reference import parse
+from tests.support.machine import ARCHITECTURE
 
-BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"]))
+LAYERS = RootFS(diff_ids=["sha256:d"])
+BASE = ImageConfig(architecture=ARCHITECTURE, os="linux", config=ContainerConfig(), rootfs=LAYERS)
 NAMES = [parse("me/it:1")]
 
 

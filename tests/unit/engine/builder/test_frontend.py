@@ -19,9 +19,12 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.tasks import Tasks
+from tests.support.machine import ARCHITECTURE
 from tests.unit.engine.builder.solving import Memory, Watch, Worker
 
-BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"]))
+BASE = ImageConfig(
+    architecture=ARCHITECTURE, os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"])
+)
 
 
 class Layouts:

@@ -8,9 +8,10 @@ import pytest
 from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
+from tests.support.machine import FOREIGN
 from tests.support.registry import Image, digest_of, make_image, make_index
 
-ARM64 = Platform("arm64", "linux")
+THERE = Platform(FOREIGN, "linux")
 
 
 def single(documents: Mapping[str, bytes], *platforms: Platform) -> ArchivedImage:
@@ -71,10 +72,10 @@ class Both:
     """An archive of an image for two platforms."""
 
     def __init__(self, **annotations: str) -> None:
-        self.amd, self.arm = make_image([b"amd"]), make_image([b"arm"], architecture="arm64")
-        self.body, media_type = make_index([self.amd, self.arm])
+        self.own, self.other = make_image([b"own"]), make_image([b"other"], architecture=FOREIGN)
+        self.body, media_type = make_index([self.own, self.other])
         self.documents = layout(Image(self.body, media_type, {"": b""}, "", []), **annotations)
-        for image in (self.amd, self.arm):
+        for image in (self.own, self.other):
             self.documents[blob(image.digest)] = image.manifest
             self.documents[blob(image.config_digest)] = image.blobs[image.config_digest]
 
@@ -87,21 +88,21 @@ class Both:
 def test_an_index_inside_has_all_platforms_that_came() -> None:
     both = Both(**{"io.containerd.image.name": "docker.io/library/a:1"})
     group = both.read()
-    assert list(group.images) == [both.amd.digest, both.arm.digest]
-    assert group.images[both.arm.digest].manifest == (both.arm.manifest, both.arm.media_type)
+    assert list(group.images) == [both.own.digest, both.other.digest]
+    assert group.images[both.other.digest].manifest == (both.other.manifest, both.other.media_type)
     assert (group.document, [name.familiar for name in group.names]) == (both.body, ["a:1"])
-    assert list(both.read(ARM64).images) == [both.arm.digest]
-    missing = blob(both.amd.layer_digests[0])
-    assert list(both.read(has=lambda path: path != missing).images) == [both.arm.digest]
-    del both.documents[blob(both.arm.digest)]
-    assert list(both.read().images) == [both.amd.digest]
-    with pytest.raises(NotFound, match=r"requested platform \(linux/arm64\) not found"):
-        both.read(ARM64)
+    assert list(both.read(THERE).images) == [both.other.digest]
+    missing = blob(both.own.layer_digests[0])
+    assert list(both.read(has=lambda path: path != missing).images) == [both.other.digest]
+    del both.documents[blob(both.other.digest)]
+    assert list(both.read().images) == [both.own.digest]
+    with pytest.raises(NotFound, match=rf"requested platform \(linux/{FOREIGN}\) not found"):
+        both.read(THERE)
 
 
 def test_dockers_list_beside_an_index_adds_names_only() -> None:
     both = Both()
-    listed = [{"Config": blob(both.amd.config_digest), "RepoTags": ["a:1"], "Layers": []}]
+    listed = [{"Config": blob(both.own.config_digest), "RepoTags": ["a:1"], "Layers": []}]
     both.documents["manifest.json"] = json.dumps(listed).encode()
     group = both.read()
     assert (len(group.images), [name.familiar for name in group.names]) == (2, ["a:1"])
@@ -117,10 +118,10 @@ def test_an_attestation_is_kept_when_all_of_it_came() -> None:
     }).encode()  # fmt: skip
     index = json.loads(both.body)
     index["manifests"].append({
-        "mediaType": both.amd.media_type, "digest": digest_of(manifest), "size": len(manifest),
+        "mediaType": both.own.media_type, "digest": digest_of(manifest), "size": len(manifest),
         "platform": {"os": "unknown", "architecture": "unknown"},
         "annotations": {"vnd.docker.reference.type": "attestation-manifest",
-                        "vnd.docker.reference.digest": both.amd.digest},
+                        "vnd.docker.reference.digest": both.own.digest},
     })  # fmt: skip
     body = json.dumps(index).encode()
     both.documents |= {blob(digest_of(body)): body, blob(digest_of(manifest)): manifest}
@@ -129,7 +130,7 @@ def test_an_attestation_is_kept_when_all_of_it_came() -> None:
     both.documents |= {blob(digest_of(each)): each for each in (statement, config)}
     group = both.read()
     assert group.attached[digest_of(manifest)].keys() == {digest_of(each) for each in (manifest, statement, config)}
-    assert [(m.kind, m.about) for m in group.index.manifests][2] == ("attestation", both.amd.digest)
+    assert [(m.kind, m.about) for m in group.index.manifests][2] == ("attestation", both.own.digest)
 
 
 @pytest.mark.parametrize(

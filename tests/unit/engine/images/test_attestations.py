@@ -7,11 +7,12 @@ import pytest
 from husk.engine.images.attestations import IN_TOTO, attestations_of
 from husk.engine.images.index import ATTESTATION, ImageIndex, IndexEntry
 from husk.errors import SystemFault
+from tests.support.machine import FOREIGN
 from tests.support.registry import digest_of, make_image, tar_of
 from tests.support.shelf import Shelf
 
-AMD = make_image([tar_of({"base": b"1"})])
-ARM = make_image([tar_of({"top": b"2"})], architecture="arm64")
+OWN = make_image([tar_of({"base": b"1"})])
+OTHER = make_image([tar_of({"top": b"2"})], architecture=FOREIGN)
 SBOM, PROVENANCE = "https://spdx.dev/Document", "https://slsa.dev/provenance/v1"
 
 
@@ -32,10 +33,10 @@ async def attach(
 
 
 async def test_statements_about_the_platform_that_was_asked_for(shelf: Shelf) -> None:
-    index = await shelf.add_index([AMD, ARM], "app:1")
-    await attach(shelf, index, AMD.digest, (SBOM, b'{"a": 1}'), (PROVENANCE, b'{"b": 2}'))
-    await attach(shelf, index, ARM.digest, (SBOM, b'{"c": 3}'))
-    await attach(shelf, index, AMD.digest, (SBOM, b'{"d": 4}'), here=False)
+    index = await shelf.add_index([OWN, OTHER], "app:1")
+    await attach(shelf, index, OWN.digest, (SBOM, b'{"a": 1}'), (PROVENANCE, b'{"b": 2}'))
+    await attach(shelf, index, OTHER.digest, (SBOM, b'{"c": 3}'))
+    await attach(shelf, index, OWN.digest, (SBOM, b'{"d": 4}'), here=False)
     image = shelf.catalog.find("app:1")
     found = await attestations_of(image, index, (), False, shelf.store)
     assert [(one.predicate_type, one.statement) for one in found] == [(SBOM, None), (PROVENANCE, None)]
@@ -45,12 +46,12 @@ async def test_statements_about_the_platform_that_was_asked_for(shelf: Shelf) ->
 
 
 async def test_an_image_without_an_index_has_none(shelf: Shelf) -> None:
-    assert await attestations_of(await shelf.add(AMD, "app:1"), None, (), True, shelf.store) == []
+    assert await attestations_of(await shelf.add(OWN, "app:1"), None, (), True, shelf.store) == []
 
 
 async def test_a_statement_that_would_break_the_answer_is_an_error(shelf: Shelf) -> None:
-    index = await shelf.add_index([AMD, ARM], "app:1")
-    await attach(shelf, index, AMD.digest, (SBOM, b"\xff no json"))
+    index = await shelf.add_index([OWN, OTHER], "app:1")
+    await attach(shelf, index, OWN.digest, (SBOM, b"\xff no json"))
     image = shelf.catalog.find("app:1")
     assert len(await attestations_of(image, index, (), False, shelf.store)) == 1
     with pytest.raises(SystemFault, match="is no JSON"):

@@ -1,4 +1,4 @@
-"""An image for several platforms: its record, its face, and who is chosen for a platform."""
+"""An image for several platforms: its record, which image it shows, and who is chosen for a platform."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def on(platform: str) -> Image:
     return record
 
 
-HERE, ARM64, ARM6 = on(str(host_platform())), on("linux/arm64"), on("linux/arm/v6")
+HERE, THERE, ARM6 = on(str(host_platform())), on("linux/riscv64"), on("linux/arm/v6")
 FOREIGN = on("linux/s390x")
 
 
@@ -57,17 +57,17 @@ def test_the_entries_of_an_index_have_kinds() -> None:
 
 
 def test_what_was_known_stays_known() -> None:
-    first, second = index(HERE, ARM64), index(HERE, ARM64)
+    first, second = index(HERE, THERE), index(HERE, THERE)
     first.manifests[1].image = second.manifests[0].image = ""
-    assert merged(first, second).images == [HERE.id, ARM64.id]
-    assert without(merged(first, second), [HERE.id]).images == [ARM64.id]
+    assert merged(first, second).images == [HERE.id, THERE.id]
+    assert without(merged(first, second), [HERE.id]).images == [THERE.id]
 
 
 def test_what_was_packed_for_an_image_goes_with_it() -> None:
-    known = index(HERE, ARM64)
+    known = index(HERE, THERE)
     for entry in known.manifests:
         entry.blobs = [f"packed for {entry.image}"]
-    assert [entry.blobs for entry in without(known, [HERE.id]).manifests] == [[], [f"packed for {ARM64.id}"]]
+    assert [entry.blobs for entry in without(known, [HERE.id]).manifests] == [[], [f"packed for {THERE.id}"]]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def offered(*images: Image) -> list[Candidate]:
     return [(platform_of(one), one) for one in images]
 
 
-def test_the_face_is_what_runs_here() -> None:
+def test_what_runs_here_is_shown() -> None:
     assert default_image(offered(FOREIGN, HERE)) is HERE
     assert default_image(offered(FOREIGN)) is FOREIGN
     assert default_image([]) is None

@@ -19,12 +19,13 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor, Platform
 from husk.registry.reference import Reference, parse
 from husk.registry.upload import BlobSource, OnProgress, OnRetry
+from tests.support.machine import ARCHITECTURE, FOREIGN
 from tests.support.registry import digest_of, make_image, tar_of
 from tests.support.shelf import Shelf
 
 PLAIN = "application/vnd.docker.image.rootfs.diff.tar"
 BASE, TOP = tar_of({"base": b"1"}), tar_of({"top": b"2"})
-AMD, ARM = make_image([BASE]), make_image([TOP], architecture="arm64")
+OWN, OTHER = make_image([BASE]), make_image([TOP], architecture=FOREIGN)
 
 
 class FakeTarget:
@@ -105,22 +106,22 @@ def push(shelf: Shelf) -> Push:
 
 
 async def test_what_came_from_a_registry_goes_back_byte_for_byte(push: Push, shelf: Shelf) -> None:
-    image = await shelf.add(AMD, "team/app:1")
+    image = await shelf.add(OWN, "team/app:1")
     await push("team/app", "1")
-    assert push.server.manifests == {"1": (AMD.manifest, AMD.media_type)} and push.server.blobs == AMD.blobs
+    assert push.server.manifests == {"1": (OWN.manifest, OWN.media_type)} and push.server.blobs == OWN.blobs
     pushed = next(one.aux for one in shelf.told if isinstance(one.aux, Pushed))
-    assert (pushed.tag, pushed.digest, pushed.size) == ("1", AMD.digest, len(AMD.manifest))
-    assert f"1: digest: {AMD.digest} size: {len(AMD.manifest)}" in shelf.statuses
+    assert (pushed.tag, pushed.digest, pushed.size) == ("1", OWN.digest, len(OWN.manifest))
+    assert f"1: digest: {OWN.digest} size: {len(OWN.manifest)}" in shelf.statuses
     assert {"Preparing", "Pushing", "Retrying in 1 seconds", "Pushed"} <= set(shelf.statuses)
-    assert [str(name) for name in shelf.catalog.names(image)][1:] == [f"docker.io/team/app@{AMD.digest}"]
+    assert [str(name) for name in shelf.catalog.names(image)][1:] == [f"docker.io/team/app@{OWN.digest}"]
     assert [(event.action, event.actor_id) for event in shelf.happened] == [("push", "team/app:1")]
 
 
 async def test_without_a_tag_all_tags_go(push: Push, shelf: Shelf) -> None:
-    await shelf.add(AMD, "app:1", "app:2", "other:3")
+    await shelf.add(OWN, "app:1", "app:2", "other:3")
     await push("app")
     assert push.server.manifests.keys() == {"1", "2"}
-    assert sorted(push.server.sent) == sorted(AMD.blobs), "the second tag has nothing new to send"
+    assert sorted(push.server.sent) == sorted(OWN.blobs), "the second tag has nothing new to send"
     assert "Layer already exists" in shelf.statuses
 
 
@@ -128,7 +129,7 @@ async def own_image(shelf: Shelf, *names: str) -> str:
     """One that was built here, the same layer in it twice; the digest of that layer's tar."""
     one = await shelf.put_layer(BASE, PLAIN)
     two = await shelf.put_layer(BASE, PLAIN, one.chain_id)
-    document = ImageConfig(architecture="amd64", os="linux", rootfs=RootFS(diff_ids=[one.diff_id, two.diff_id]))
+    document = ImageConfig(architecture=ARCHITECTURE, os="linux", rootfs=RootFS(diff_ids=[one.diff_id, two.diff_id]))
     image = await make_own(shelf.blobs, document, [one, two])
     await shelf.catalog.add(image, *(parse(name) for name in names))
     return one.blob
@@ -160,16 +161,16 @@ async def test_what_became_of_layers_that_are_gone_is_forgotten(push: Push, shel
 
 
 async def test_a_layer_that_another_repository_of_the_registry_has_is_mounted(push: Push, shelf: Shelf) -> None:
-    await shelf.add(AMD, "app:1", f"docker.io/library/base@{AMD.digest}", f"elsewhere.test/base@{AMD.digest}")
-    push.server.elsewhere["library/base"] = set(AMD.layer_digests)
+    await shelf.add(OWN, "app:1", f"docker.io/library/base@{OWN.digest}", f"elsewhere.test/base@{OWN.digest}")
+    push.server.elsewhere["library/base"] = set(OWN.layer_digests)
     await push("app", "1")
-    assert push.server.sent == [AMD.config_digest] and "Mounted from library/base" in shelf.statuses
+    assert push.server.sent == [OWN.config_digest] and "Mounted from library/base" in shelf.statuses
 
 
 async def test_an_index_goes_out_whole(push: Push, shelf: Shelf) -> None:
-    index = await shelf.add_index([AMD, ARM], "app:1")
+    index = await shelf.add_index([OWN, OTHER], "app:1")
     await push("app", "1")
-    assert push.server.manifests.keys() == {"1", AMD.digest, ARM.digest}
+    assert push.server.manifests.keys() == {"1", OWN.digest, OTHER.digest}
     assert push.server.manifests["1"] == (await shelf.blobs.read(index.digest), index.media_type)
     assert shelf.catalog.target(parse(f"app@{index.digest}")) == index.digest
 
@@ -177,17 +178,17 @@ async def test_an_index_goes_out_whole(push: Push, shelf: Shelf) -> None:
 async def test_of_an_index_that_is_not_all_here_the_hosts_image_goes_and_the_client_hears_it(
     push: Push, shelf: Shelf
 ) -> None:
-    index = await shelf.add_index([AMD, ARM], "app:1", here=[AMD])
+    index = await shelf.add_index([OWN, OTHER], "app:1", here=[OWN])
     await push("app", "1")
-    assert push.server.manifests == {"1": (AMD.manifest, AMD.media_type)}
+    assert push.server.manifests == {"1": (OWN.manifest, OWN.media_type)}
     (instead,) = [one.aux for one in shelf.told if isinstance(one.aux, PushedInsteadOfIndex)]
-    assert (instead.original_index.digest, instead.selected_manifest.digest) == (index.digest, AMD.digest)
+    assert (instead.original_index.digest, instead.selected_manifest.digest) == (index.digest, OWN.digest)
 
 
 async def test_one_platform_of_an_index(push: Push, shelf: Shelf) -> None:
-    await shelf.add_index([AMD, ARM], "app:1")
-    await push("app", "1", Platform("arm64", "linux"))
-    assert push.server.manifests == {"1": (ARM.manifest, ARM.media_type)}
+    await shelf.add_index([OWN, OTHER], "app:1")
+    await push("app", "1", Platform(FOREIGN, "linux"))
+    assert push.server.manifests == {"1": (OTHER.manifest, OTHER.media_type)}
     assert not any(isinstance(one.aux, PushedInsteadOfIndex) for one in shelf.told)
     with pytest.raises(NotFound, match=r"does not provide the specified platform \(linux/s390x\)"):
         await push("app", "1", Platform("s390x", "linux"))
@@ -203,7 +204,7 @@ async def test_of_several_foreign_platforms_none_is_guessed(push: Push, shelf: S
 @pytest.mark.parametrize(
     ("name", "tag", "error", "message"),
     [
-        (f"app@{AMD.digest}", "", InvalidParameter, "cannot push a digest reference"),
+        (f"app@{OWN.digest}", "", InvalidParameter, "cannot push a digest reference"),
         ("app", "2", NotFound, "tag does not exist: app:2"),
         ("apps", "1", NotFound, "An image does not exist locally with the tag: apps"),
     ],
@@ -211,7 +212,7 @@ async def test_of_several_foreign_platforms_none_is_guessed(push: Push, shelf: S
 async def test_what_is_not_there_is_not_asked_of_the_registry(
     push: Push, shelf: Shelf, name: str, tag: str, error: type[HuskError], message: str
 ) -> None:
-    await shelf.add(AMD, "app:1")
+    await shelf.add(OWN, "app:1")
     with pytest.raises(error, match=message):
         await push(name, tag)
     assert push.client.asked == []
@@ -229,7 +230,7 @@ async def test_a_layer_that_fails_is_the_one_error_and_no_manifest_goes(push: Pu
 
 
 async def test_an_image_removed_while_it_is_pushed_still_arrives_whole(push: Push, shelf: Shelf) -> None:
-    image = await shelf.add(AMD, "app:1")
+    image = await shelf.add(OWN, "app:1")
     original = push.server.put_manifest
 
     async def put_manifest(reference: str, body: bytes, media_type: str) -> None:
@@ -238,20 +239,20 @@ async def test_an_image_removed_while_it_is_pushed_still_arrives_whole(push: Pus
 
     push.server.put_manifest = put_manifest  # type: ignore[method-assign]
     await push("app", "1")
-    assert push.server.manifests["1"] == (AMD.manifest, AMD.media_type)
+    assert push.server.manifests["1"] == (OWN.manifest, OWN.media_type)
     assert shelf.catalog.get(image.id) is None and shelf.layers.records == {}
     assert image.id not in shelf.blobs.all()
 
 
 async def test_a_result_of_a_build_goes_out_as_it_is(push: Push, shelf: Shelf) -> None:
     layer = await shelf.put_layer(BASE, PLAIN)
-    for body in AMD.blobs.values():
+    for body in OWN.blobs.values():
         await shelf.blobs.put(body)
-    packed = Descriptor(media_type="m", digest=AMD.layer_digests[0], size=len(AMD.blobs[AMD.layer_digests[0]]))
-    config = Descriptor(digest=AMD.config_digest, size=len(AMD.blobs[AMD.config_digest]))
-    upload = Upload(parse("team/app:1"), [(packed, layer)], [config], [("1", AMD.manifest, AMD.media_type)])
+    packed = Descriptor(media_type="m", digest=OWN.layer_digests[0], size=len(OWN.blobs[OWN.layer_digests[0]]))
+    config = Descriptor(digest=OWN.config_digest, size=len(OWN.blobs[OWN.config_digest]))
+    upload = Upload(parse("team/app:1"), [(packed, layer)], [config], [("1", OWN.manifest, OWN.media_type)])
     await push.pusher.upload(upload, None, shelf.told.append)
-    assert push.server.manifests == {"1": (AMD.manifest, AMD.media_type)} and push.server.blobs == AMD.blobs
+    assert push.server.manifests == {"1": (OWN.manifest, OWN.media_type)} and push.server.blobs == OWN.blobs
     assert [(event.action, event.actor_id) for event in shelf.happened] == [("push", "team/app:1")]
     push.server.blobs.clear()
     push.server.manifests.clear()

@@ -50,7 +50,7 @@ async def test_an_image_tells_its_platform_in_its_configuration() -> None:
 
 
 async def test_an_index_tells_all_of_them() -> None:
-    registry = FakeRegistry(*make_index([IMAGE, make_image([b""])]))
+    registry = FakeRegistry(*make_index([IMAGE, make_image([b""], architecture="amd64")]))
     found = await distribution(registry.client, f"team/app@{IMAGE.digest}", None)
     assert [str(platform) for platform in found.platforms] == ["linux/arm/v7", "linux/amd64"]
     assert registry.references == [f"docker.io/team/app@{IMAGE.digest}"]

@@ -12,12 +12,13 @@ from husk.engine.images.remove import Remover
 from husk.engine.images.save import Saver
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
+from tests.support.machine import ARCHITECTURE, FOREIGN
 from tests.support.registry import digest_of, make_image, tar_of
 from tests.support.shelf import Shelf
 from tests.support.tars import files_of
 
 BASE, TOP = tar_of({"base": b"1"}), tar_of({"top": b"2"})
-AMD, ARM = make_image([BASE]), make_image([TOP], architecture="arm64")
+OWN, OTHER = make_image([BASE]), make_image([TOP], architecture=FOREIGN)
 
 
 def path(digest: str) -> str:
@@ -50,16 +51,16 @@ async def test_an_archive_has_the_image_as_a_registry_knows_it_in_both_formats(s
 
 
 async def test_the_documents_come_before_the_layers(shelf: Shelf) -> None:
-    await shelf.add(AMD, "app:1")
+    await shelf.add(OWN, "app:1")
     async with aclosing(Saver(shelf.store).save(["app:1"])) as pieces:
         archive = b"".join([piece async for piece in pieces])
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         names = opened.getnames()
-    assert names[0] == "oci-layout" and names[-1] == path(AMD.layer_digests[0])
+    assert names[0] == "oci-layout" and names[-1] == path(OWN.layer_digests[0])
 
 
 async def test_a_repository_means_its_tags_and_an_id_no_name(shelf: Shelf) -> None:
-    image = await shelf.add(AMD, "app:1", "app:2")
+    image = await shelf.add(OWN, "app:1", "app:2")
     (entry,) = json.loads((await save(shelf, "app"))["manifest.json"])
     assert entry["RepoTags"] == ["app:1", "app:2"]
     files = await save(shelf, image.id)
@@ -70,7 +71,7 @@ async def test_a_repository_means_its_tags_and_an_id_no_name(shelf: Shelf) -> No
 
 
 async def test_parents_are_named_where_they_come_along(shelf: Shelf) -> None:
-    below, above = await shelf.add(AMD, "below:1"), await shelf.add(make_image([BASE, TOP]), "above:1")
+    below, above = await shelf.add(OWN, "below:1"), await shelf.add(make_image([BASE, TOP]), "above:1")
     above.parent = below.id
     both = json.loads((await save(shelf, "below:1", "above:1"))["manifest.json"])
     assert [entry.get("Parent") for entry in both] == [None, below.id]
@@ -79,41 +80,42 @@ async def test_parents_are_named_where_they_come_along(shelf: Shelf) -> None:
 
 
 async def test_an_index_goes_out_with_what_is_here(shelf: Shelf) -> None:
-    index = await shelf.add_index([AMD, ARM], "app:1")
+    index = await shelf.add_index([OWN, OTHER], "app:1")
     files = await save(shelf, "app:1")
-    assert {path(index.digest), path(AMD.digest), path(ARM.digest), path(ARM.layer_digests[0])} <= files.keys()
+    assert {path(index.digest), path(OWN.digest), path(OTHER.digest), path(OTHER.layer_digests[0])} <= files.keys()
     (listed,) = json.loads(files["index.json"])["manifests"]
     assert listed["digest"] == index.digest
     (entry,) = json.loads(files["manifest.json"])
-    assert entry["Config"] == path(AMD.config_digest)
+    assert entry["Config"] == path(OWN.config_digest)
 
 
 async def test_one_platform_goes_out_without_the_index(shelf: Shelf) -> None:
-    index = await shelf.add_index([AMD, ARM], "app:1")
-    files = await save(shelf, "app:1", platforms=(Platform("arm64", "linux"),))
-    assert path(index.digest) not in files and path(AMD.digest) not in files
+    index = await shelf.add_index([OWN, OTHER], "app:1")
+    files = await save(shelf, "app:1", platforms=(Platform(FOREIGN, "linux"),))
+    assert path(index.digest) not in files and path(OWN.digest) not in files
     (listed,) = json.loads(files["index.json"])["manifests"]
-    assert (listed["digest"], listed["platform"]) == (ARM.digest, {"architecture": "arm64", "os": "linux"})
-    files = await save(shelf, "app:1", platforms=(Platform("arm64", "linux"), Platform("amd64", "linux")))
+    assert (listed["digest"], listed["platform"]) == (OTHER.digest, {"architecture": FOREIGN, "os": "linux"})
+    files = await save(shelf, "app:1", platforms=(Platform(FOREIGN, "linux"), Platform(ARCHITECTURE, "linux")))
     assert path(index.digest) in files
 
 
 async def test_an_index_whose_image_is_here_in_another_form_is_saved_as_images(shelf: Shelf) -> None:
-    index = await shelf.add_index([AMD, ARM], "app:1")
-    await shelf.blobs.remove(ARM.digest)
+    index = await shelf.add_index([OWN, OTHER], "app:1")
+    await shelf.blobs.remove(OTHER.digest)
     files = await save(shelf, "app:1")
     assert path(index.digest) not in files
     assert len(json.loads(files["index.json"])["manifests"]) == 2
 
 
 async def test_a_platform_that_is_not_here(shelf: Shelf) -> None:
-    await shelf.add_index([AMD, ARM], "app:1", here=[AMD])
-    with pytest.raises(NotFound, match=r"app:1 was found but does not provide the specified platform \(linux/arm64\)"):
-        await save(shelf, "app:1", platforms=(Platform("arm64", "linux"),))
+    await shelf.add_index([OWN, OTHER], "app:1", here=[OWN])
+    refused = rf"app:1 was found but does not provide the specified platform \(linux/{FOREIGN}\)"
+    with pytest.raises(NotFound, match=refused):
+        await save(shelf, "app:1", platforms=(Platform(FOREIGN, "linux"),))
 
 
 async def test_what_is_wrong_is_said_before_the_first_byte(shelf: Shelf) -> None:
-    await shelf.add(AMD, "app:1")
+    await shelf.add(OWN, "app:1")
     with pytest.raises(InvalidParameter, match="no image was named"):
         await save(shelf)
     with pytest.raises(NotFound, match="No such image: app:2"):
@@ -122,18 +124,18 @@ async def test_what_is_wrong_is_said_before_the_first_byte(shelf: Shelf) -> None
 
 
 async def test_an_image_removed_meanwhile_is_still_written_and_then_goes(shelf: Shelf) -> None:
-    image = await shelf.add(AMD, "app:1")
+    image = await shelf.add(OWN, "app:1")
     async with aclosing(Saver(shelf.store).save(["app:1"])) as pieces:
         parts = [await anext(pieces)]
         await Remover(shelf.store).remove("app:1", False, False, ())
         assert shelf.catalog.get(image.id) is None and image.chain_ids[0] in shelf.layers.records
         parts += [piece async for piece in pieces]
-    assert files_of(b"".join(parts))[path(AMD.layer_digests[0])] == AMD.blobs[AMD.layer_digests[0]]
+    assert files_of(b"".join(parts))[path(OWN.layer_digests[0])] == OWN.blobs[OWN.layer_digests[0]]
     assert shelf.layers.records == {} and image.id not in shelf.blobs.all()
 
 
 async def test_a_client_that_goes_away_holds_nothing(shelf: Shelf) -> None:
-    image = await shelf.add(AMD, "app:1")
+    image = await shelf.add(OWN, "app:1")
     async with aclosing(Saver(shelf.store).save(["app:1"])) as pieces:
         await anext(pieces)
     assert image.id not in shelf.store.pins and image.chain_ids[0] not in shelf.store.pins
@@ -142,7 +144,7 @@ async def test_a_client_that_goes_away_holds_nothing(shelf: Shelf) -> None:
 
 async def test_what_was_saved_loads_again_as_it_was(shelf: Shelf, tmp_path: object) -> None:
     own = await shelf.put_layer(BASE, "application/vnd.docker.image.rootfs.diff.tar")
-    index = await shelf.add_index([AMD, ARM], "both:1")
+    index = await shelf.add_index([OWN, OTHER], "both:1")
     async with aclosing(Saver(shelf.store).save(["both:1"])) as pieces:
         archive = b"".join([piece async for piece in pieces])
     await Remover(shelf.store).remove("both:1", True, False, ())

@@ -9,7 +9,7 @@ from husk.engine.images.service import Images
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import Platform, host_platform
+from husk.registry.manifest import Platform, detected_platform, host_platform
 from tests.support.registry import make_image, tar_of
 from tests.support.shelf import Shelf
 from tests.unit.engine.records import container
@@ -41,7 +41,7 @@ async def test_a_platform_chooses_among_what_a_name_stands_for(shelf: Shelf, ima
 async def test_who_gets_a_foreign_image_unasked_is_warned(shelf: Shelf, images: Images) -> None:
     assert images.warning_about(await shelf.add(OWN, "own:1")) == ""
     warning = images.warning_about(await shelf.add(FOREIGN, "foreign:1"))
-    assert f"platform (linux/s390x) does not match the detected host platform ({HERE})" in warning
+    assert f"platform (linux/s390x) does not match the detected host platform ({detected_platform()})" in warning
 
 
 async def test_layers_that_images_share_count_once(shelf: Shelf, images: Images) -> None:
