@@ -78,6 +78,18 @@ def start_time(pid: int) -> int | None:
     return int(fields[19])
 
 
+async def until_asleep(pid: int, patience: float) -> None:
+    """Wait until the process waits for something itself, or is gone; one that goes on working is waited for no longer
+    than `patience` seconds."""
+    started = time.monotonic()
+    while _status_fields(pid)[:1] not in ([b"S"], [b"Z"], [b"X"], []):
+        waited = time.monotonic() - started
+        if waited > patience:
+            return
+        # Mostly a small part of a millisecond is enough, which is what timers tick in.
+        await asyncio.sleep(0 if waited < 0.001 else 0.001)
+
+
 def _status_fields(pid: int) -> list[bytes]:
     """What the kernel tells about a process, from its state on; nothing when it is gone."""
     try:
