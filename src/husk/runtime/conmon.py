@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.errors import SystemFault
+from husk.errors import GaveUp, SystemFault
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves as Moves
 from husk.kernel.lean_mounts import Bring as Bring
@@ -177,7 +177,10 @@ class Monitor:
                 text = report.message if report else content(complaints)
                 from husk.runtime.complaints import fault
 
-                raise SystemFault(fault(runtime.name, "create", text, bundle.command))
+                # Between two steps of conmon, on a busy host, the runtime handed the terminal over and ended: conmon,
+                # which looks for its end first, takes it for one that had none to give. Newer ones say so.
+                lost = bundle.terminal and text in ("", "Runtime did not set up terminal")
+                raise (GaveUp if lost else SystemFault)(fault(runtime.name, "create", text, bundle.command))
             child.close()
             self._moves.moved()
             return Created(report.data, child.pid)

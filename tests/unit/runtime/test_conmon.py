@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from husk.errors import SystemFault
+from husk.errors import GaveUp, SystemFault
 from husk.runtime.conmon import Bundle, Monitor
 from husk.runtime.oci import OCIRuntime
 
@@ -73,6 +73,28 @@ async def test_attaching_to_a_container_without_monitor_fails(monitor: Monitor, 
         await monitor.attach(bundle)
     with pytest.raises(SystemFault, match="cannot resize container abc"):
         await monitor.resize(bundle, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "said", "error"),
+    [
+        (True, "", GaveUp),
+        (True, "Runtime did not set up terminal", GaveUp),
+        (True, "something else", SystemFault),
+        (False, "", SystemFault),
+    ],
+)
+async def test_a_monitor_that_missed_the_terminal_gave_up(
+    tmp_path: Path, terminal: bool, said: str, error: type[SystemFault]
+) -> None:
+    program = tmp_path / "conmon"
+    line = f'{{"data": -1, "message": "{said}"}}'
+    report = f"printf '%s\\n' '{line}' > /proc/self/fd/$_OCI_SYNCPIPE\n" if said else ""
+    program.write_text(f"#!/bin/sh\n{report}exit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(SystemFault) as failed:
+        await Monitor(str(program)).create(Bundle("abc", tmp_path, terminal=terminal), RUNTIME)
+    assert type(failed.value) is error
 
 
 async def test_a_missing_conmon_is_named(bundle: Bundle) -> None:

@@ -20,7 +20,7 @@ from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container, State
-from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
+from husk.errors import Conflict, DiskFault, GaveUp, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
 from husk.tasks import Tasks
 from husk.watch import Watch
 
@@ -85,8 +85,7 @@ class Lifecycle:
         record = instance.record
         before = record.state
         try:
-            await self._releaser.clear(instance)
-            await self._starter().create(instance, self._companions)
+            await self._make(instance)
         except BaseException as raised:
             error = full_disk(raised) or raised
             await asyncio.shield(self._start_failed(instance, error, by_policy))
@@ -112,6 +111,17 @@ class Lifecycle:
             self._started(instance)
             raise
         self._started(instance)
+
+    async def _make(self, instance: Instance) -> None:
+        """Nothing of the container has run yet when its monitor gives up, so it can be made once more."""
+        await self._releaser.clear(instance)
+        try:
+            await self._starter().create(instance, self._companions)
+        except GaveUp as error:
+            log.info("making container %s once more: %s", instance.id[:12], error.message)
+            await self._releaser.release(instance)
+            await self._releaser.clear(instance)
+            await self._starter().create(instance, self._companions)
 
     def _started(self, instance: Instance) -> None:
         self._publish(instance.record, "start")

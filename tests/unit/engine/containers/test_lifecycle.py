@@ -7,7 +7,7 @@ import pytest
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.index import Exit
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, RestartPolicy
-from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
+from husk.errors import Conflict, GaveUp, InvalidParameter, NotModified, SystemFault
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -82,6 +82,14 @@ async def test_a_failed_start_leaves_nothing_and_says_why(room: Room, message: s
     assert state.exit_code == code
     stored = room.stored(instance)
     assert stored is not None and stored.state.error == message
+
+
+async def test_a_monitor_that_gives_up_is_tried_once_more(room: Room) -> None:
+    instance = await room.add(container())
+    room.host.monitor.fails = GaveUp("no terminal")
+    await room.lifecycle.start(instance)
+    assert room.host.held == {f"{what} {instance.id}" for what in ("sandbox", "volumes", "root", "bundle", "cgroup")}
+    assert (instance.record.state.status, room.actions) == ("running", ["start"])
 
 
 async def test_a_start_that_is_cancelled_leaves_the_container_as_it_was(room: Room) -> None:
