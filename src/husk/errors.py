@@ -79,10 +79,6 @@ class SystemFault(HuskError):
     """The host or a tool on it failed; the message says which and how."""
 
 
-class GaveUp(SystemFault):
-    """A tool gave up although nothing is wrong: the same may work at once."""
-
-
 class DiskFault(SystemFault):
     """The disk does not take what is to be written: it is full, or broken."""
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.errors import GaveUp, SystemFault
+from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves as Moves
 from husk.kernel.lean_mounts import Bring as Bring
@@ -98,6 +98,10 @@ class SyncReport(msgspec.Struct):
 
     data: int
     message: str = ""
+
+
+class GaveUp(SystemFault):
+    """The monitor ended although nothing is wrong: the same may work at once."""
 
 
 class Monitor:

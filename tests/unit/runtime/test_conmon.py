@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from husk.errors import GaveUp, SystemFault
-from husk.runtime.conmon import Bundle, Monitor
+from husk.errors import SystemFault
+from husk.runtime.conmon import Bundle, GaveUp, Monitor
 from husk.runtime.oci import OCIRuntime
 
 RUNTIME = OCIRuntime("crun", "/usr/bin/crun", ("--extra",), Path("/run/x"))

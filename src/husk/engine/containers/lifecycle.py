@@ -20,7 +20,8 @@ from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container, State
-from husk.errors import Conflict, DiskFault, GaveUp, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
+from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
+from husk.runtime.conmon import GaveUp
 from husk.tasks import Tasks
 from husk.watch import Watch
 
