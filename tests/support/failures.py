@@ -1,4 +1,5 @@
-"""A pytest plugin that writes what failed to a file, for `scripts/run-tests`: node ids with the text of the failure."""
+"""A pytest plugin for `scripts/run-tests`: it names a test that fails at once, and writes what failed to a file, as ids
+of tests with the text of the failure."""
 
 import json
 from pathlib import Path
@@ -14,18 +15,26 @@ def pytest_configure(config: pytest.Config) -> None:
     target = config.getoption("--failures-to")
     # Workers of xdist hand their reports to the process that started them; that one writes.
     if target and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Recorder(Path(target)))
+        config.pluginmanager.register(_Recorder(Path(target), config))
 
 
 class _Recorder:
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, config: pytest.Config) -> None:
         self.target = target
+        self.config = config
         self.failures: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
+            self._name(report)
             sections = "".join(f"\n--- {name} ---\n{content}" for name, content in report.sections)
             self.failures.setdefault(report.nodeid, report.longreprtext + sections)
+
+    def _name(self, report: pytest.TestReport) -> None:
+        """The run goes on for a quarter of an hour, and whoever looks at it would see an F."""
+        writer = self.config.get_terminal_writer()
+        writer.line()
+        writer.line(f"failed: {report.nodeid} ({report.when})", flush=True)
 
     def pytest_sessionfinish(self) -> None:
         self.target.write_text(json.dumps(self.failures))

@@ -37,13 +37,23 @@ def test_more_than_three_get_no_second_try(tmp_path: Path) -> None:
     assert done.returncode == 1 and "once more" not in done.stdout and "4 tests failed" in done.stdout
 
 
+def test_what_fails_is_named_at_once(tmp_path: Path) -> None:
+    done = run(tmp_path, ONCE.format(count=1))
+    assert "failed: test_it.py::test_fails_once[0] (call)" in done.stdout[: done.stdout.index("= FAILURES =")]
+
+
+def test_where_flaky_tests_are_looked_for_there_is_no_second_try(tmp_path: Path) -> None:
+    done = run(tmp_path, ONCE.format(count=1), HUSK_TEST_ONCE="1")
+    assert done.returncode == 1 and "once more" not in done.stdout
+
+
 def test_a_green_run_is_green_and_an_empty_one_is_not(tmp_path: Path) -> None:
     assert run(tmp_path, "def test_it():\n    pass\n").returncode == 0
     assert run(tmp_path, "").returncode == 5
 
 
-def run(directory: Path, tests: str) -> "subprocess.CompletedProcess[str]":
+def run(directory: Path, tests: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     (directory / "test_it.py").write_text(tests)
     command = [sys.executable, str(ROOT / "scripts/run-tests"), "-n", "0", "-p", "no:cacheprovider", "test_it.py"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HUSK_TEST_ONCE": "", **variables}
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)

@@ -177,8 +177,8 @@ async def test_children_that_outlive_the_first_process_end_with_the_container(wo
 
 async def test_a_cancelled_create_leaves_nothing_running(workshop: Workshop) -> None:
     bundle = workshop.bundle(workshop.spec("sleep", "100"))
-    with pytest.raises(SystemFault, match=r"did not finish within 0\.001 seconds"):
-        await workshop.monitor.create(bundle, workshop.runtime, timeout=0.001)
+    with workshop.sealed() as runtime, pytest.raises(SystemFault, match=r"did not finish within 0\.001 seconds"):
+        await workshop.monitor.create(bundle, runtime, timeout=0.001)
     await workshop.runtime.delete(bundle.container_id, force=True)
     assert cgroups.processes(workshop.cgroup) == set()
 
@@ -189,7 +189,8 @@ async def test_nothing_is_made_after_a_cancelled_create(workshop: Workshop) -> N
         spec = workshop.spec("sleep", "100")
         bundle = workshop.bundle(spec)
         try:
-            created = await workshop.monitor.create(bundle, workshop.runtime, timeout=0.001 * moment)
+            with workshop.sealed() as runtime:
+                created = await workshop.monitor.create(bundle, runtime, timeout=0.001 * moment)
         except SystemFault:
             pass
         else:
@@ -233,11 +234,7 @@ async def test_a_runtime_that_does_not_take_the_compiled_filter_runs_nothing(wor
 
 
 async def test_a_sealed_copy_of_the_runtime_does_the_same(workshop: Workshop) -> None:
-    fd = process.sealed_copy(workshop.runtime.path)
-    try:
-        workshop.runtime = replace(workshop.runtime, sealed=f"/proc/{os.getpid()}/fd/{fd}")
+    with workshop.sealed():
         assert await workshop.run("echo", "sealed") == (0, b"sealed\n")
         await workshop.clear()
         workshop.boxes.clear()
-    finally:
-        os.close(fd)

@@ -156,14 +156,16 @@ class Member:
         """Run it as the only member of its cluster, with the records it has: most others are lost for good."""
         program = self._program or await asyncio.to_thread(find_program)
         argv = command(program, self._settings)
+        # What keeps it would start it as usual beside the one that is to be alone.
+        await self.stop()
         await asyncio.to_thread(process.kill_given, [self._mark])
-        self._process = self._spawn([*argv, "--force-new-cluster=true"])
         try:
+            self._process = self._spawn([*argv, "--force-new-cluster=true"])
             await self.wait_ready(timeout)
         finally:
-            # With that flag it would drop members again at each start.
+            # With that flag it would drop members again at each start. Where it was of no use, it goes on as it was.
             await self.stop()
-        await self.start()
+            await self.start()
         await self.wait_ready(timeout)
 
     async def wait_ready(self, timeout: float = 60.0) -> None:

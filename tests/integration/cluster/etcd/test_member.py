@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -49,6 +49,22 @@ async def killed(member: Member) -> None:
     before = member.pid
     os.kill(before, signal.SIGKILL)
     await until_async(lambda: member.pid not in (0, before), "another process")
+
+
+async def joining(
+    settings: MemberSettings, members: Members, ended: Callable[[], None] | None = None
+) -> tuple[MemberSettings, Member]:
+    """A second member, that has a vote."""
+    host = settings.client.host.removesuffix(".1") + ".2"
+    there = {settings.name: settings.peer}
+    directory = settings.directory.with_name("second")
+    second = MemberSettings("m2", directory, Endpoint(host, 2379), Endpoint(host, 2380), others=there)
+    await members.add(second.peer, "http")
+    joined = Member(second, ended=ended)
+    await joined.start()
+    await joined.wait_ready()
+    await members.promote(second.peer)
+    return second, joined
 
 
 async def test_it_runs_until_it_is_stopped(member: Member, settings: MemberSettings):
@@ -160,23 +176,15 @@ async def test_one_that_the_others_removed_says_so_and_begins_anew(
     member: Member, settings: MemberSettings, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "SOON", 0.1)
-    host = settings.client.host.removesuffix(".1") + ".2"
-    there = {settings.name: settings.peer}
-    directory = settings.directory.with_name("second")
-    second = MemberSettings("m2", directory, Endpoint(host, 2379), Endpoint(host, 2380), others=there)
     members = Members.open([settings.client], None)
     ends = list[bool]()
-    await members.add(second.peer, "http")
-    joined = Member(second, ended=lambda: ends.append(joined.removed))
-    await joined.start()
-    await joined.wait_ready()
-    await members.promote(second.peer)
+    second, joined = await joining(settings, members, ended=lambda: ends.append(joined.removed))
     assert not joined.removed and not ends
     [own] = [known for known in await members.listing() if known.name == "m2"]
     await members.remove(own)
     await until_async(lambda: True in ends, "that it says so")
     await joined.clear()
-    assert joined.pid == 0 and directory.exists() and not (directory / "data").exists()
+    assert joined.pid == 0 and second.directory.exists() and not (second.directory / "data").exists()
     await members.add(second.peer, "http")
     anew = Member(second)
     await anew.start()
@@ -185,6 +193,44 @@ async def test_one_that_the_others_removed_says_so_and_begins_anew(
     assert {known.name for known in await members.listing()} == {"m1", "m2"}
     await anew.stop()
     await members.close()
+
+
+async def test_one_that_is_slow_goes_on_alone(settings: MemberSettings, tmp_path: Path):
+    """Nothing starts it as usual meanwhile, which would wait for the others."""
+    program = tmp_path / "slow"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *force-new*) sleep 2;; esac\nexec {find_program()} "$@"\n')
+    program.chmod(0o755)
+    member = Member(settings, str(program))
+    await member.start()
+    await member.wait_ready()
+    members = Members.open([settings.client], None)
+    _, second = await joining(settings, members)
+    store = EtcdStore.open(address(settings), patience=60)
+    await store.commit(Put("service", "a", body("1")))
+    await second.clear()
+    await member.start_alone()
+    assert [known.name for known in await members.listing()] == ["m1"]
+    assert text_of(await store.get("service", "a")) == "1"
+    await killed(member)
+    await member.wait_ready()
+    await store.close()
+    await members.close()
+    await member.stop()
+    assert process.given([f"--data-dir={settings.directory / 'data'}"]) == []
+
+
+async def test_one_that_cannot_go_on_alone_goes_on_as_it_was(settings: MemberSettings, tmp_path: Path):
+    program = tmp_path / "refuses"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *force-new*) exit 1;; esac\nexec {find_program()} "$@"\n')
+    program.chmod(0o755)
+    member = Member(settings, str(program))
+    await member.start()
+    await member.wait_ready()
+    with pytest.raises(SystemFault, match="etcd is not ready after 1 seconds"):
+        await member.start_alone(1)
+    await member.wait_ready()
+    await killed(member)
+    await member.stop()
 
 
 async def test_on_a_full_disk_that_is_the_reason_until_it_runs_again(
