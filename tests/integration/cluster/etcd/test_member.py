@@ -195,14 +195,20 @@ async def test_one_that_the_others_removed_says_so_and_begins_anew(
     await members.close()
 
 
-async def test_one_that_is_slow_goes_on_alone(settings: MemberSettings, tmp_path: Path):
-    """Nothing starts it as usual meanwhile, which would wait for the others."""
-    program = tmp_path / "slow"
-    program.write_text(f'#!/bin/sh\ncase "$*" in *force-new*) sleep 2;; esac\nexec {find_program()} "$@"\n')
+async def told_to_be_alone(settings: MemberSettings, directory: Path, first: str) -> Member:
+    """One that runs, and whose etcd does this first when it is to make a new cluster."""
+    program = directory / "etcd-with-a-fault"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *force-new*) {first};; esac\nexec {find_program()} "$@"\n')
     program.chmod(0o755)
     member = Member(settings, str(program))
     await member.start()
     await member.wait_ready()
+    return member
+
+
+async def test_one_that_is_slow_goes_on_alone(settings: MemberSettings, tmp_path: Path):
+    """Nothing starts it as usual meanwhile, which would wait for the others."""
+    member = await told_to_be_alone(settings, tmp_path, "sleep 2")
     members = Members.open([settings.client], None)
     _, second = await joining(settings, members)
     store = EtcdStore.open(address(settings), patience=60)
@@ -220,12 +226,7 @@ async def test_one_that_is_slow_goes_on_alone(settings: MemberSettings, tmp_path
 
 
 async def test_one_that_cannot_go_on_alone_goes_on_as_it_was(settings: MemberSettings, tmp_path: Path):
-    program = tmp_path / "refuses"
-    program.write_text(f'#!/bin/sh\ncase "$*" in *force-new*) exit 1;; esac\nexec {find_program()} "$@"\n')
-    program.chmod(0o755)
-    member = Member(settings, str(program))
-    await member.start()
-    await member.wait_ready()
+    member = await told_to_be_alone(settings, tmp_path, "exit 1")
     with pytest.raises(SystemFault, match="etcd is not ready after 1 seconds"):
         await member.start_alone(1)
     await member.wait_ready()
