@@ -142,7 +142,7 @@ async def open_parts(
     host = await asyncio.to_thread(Host.probe, runtimes.default.name, open_files, config)
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
-    conmon = await monitor_program(host.conmon_path, config.exec_root / "monitor")
+    conmon = await monitor_program(host.conmon_path, config.data_root / "monitor")
     blobs = await asyncio.to_thread(BlobStore.open, config.data_root / "blobs")
     stack.callback(blobs.close)
     nursery = Nursery()

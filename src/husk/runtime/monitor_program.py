@@ -2,8 +2,9 @@
 
 conmon is linked with libsystemd for the log driver journald, which Husk does not leave to it. Loading that library, and
 the compression and cryptography that Debian 12's brings along, took half of the memory of each monitor (135 of 310 KB),
-and half of the time until it runs. So monitors run a copy that is not linked with it. It lies in the daemon's run
-directory under its own name, which `ps` and /proc show, and is made anew when the host has another conmon.
+and half of the time until it runs. So monitors run a copy that is not linked with it. It lies in the data root,
+since programs in /run may not be run on Debian, under its own name, which `ps` and /proc show. It is made anew when the
+host has another conmon.
 
 Where no copy can be made, or it does not run, monitors run the host's own program. So they do where SELinux decides by
 a program's label what it may do.
