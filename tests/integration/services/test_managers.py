@@ -17,19 +17,33 @@ from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import PROGRAM, SLEEPER, Nodes, homes, member, nodes_of, own, running, states, trouble
 from tests.support.waiting import until
 
+WEB = ("service", "create", *SLEEPER, "--name", "web", "--replicas", "2", *PROGRAM)
+
 
 @pytest.fixture(scope="module")
-def council() -> Iterator[Nodes]:
+def alone() -> Iterator[Nodes]:
+    """Three daemons that are to be managers; the first test makes them a swarm."""
     # The last has an etcd at other ports.
     options = {2: {"arguments": ("--swarm-etcd-ports", "3379,3380")}}
     with Hosts(3) as hosts, Nodes(hosts, managers=3, options=options) as made:
         yield made
 
 
-def test_managers_join_while_tasks_run(council: Nodes) -> None:
-    one, two, three = council.daemons
+@pytest.fixture
+def council(alone: Nodes) -> Nodes:
+    """The swarm of three managers, also for a test that runs without the first one."""
+    if not nodes_of(alone.first):
+        alone.form()
+        alone.first.docker(*WEB)
+        until(lambda: len(homes(alone.first, "web")) == 2, "two tasks")
+        until(alone.settled, "that all know of all")
+    return alone
+
+
+def test_managers_join_while_tasks_run(alone: Nodes) -> None:
+    one, two, three = alone.daemons
     one.docker("swarm", "init", "--advertise-addr", one.where.address)
-    one.docker("service", "create", *SLEEPER, "--name", "web", "--replicas", "2", *PROGRAM)
+    one.docker(*WEB)
     until(lambda: len(homes(one, "web")) == 2, "two tasks")
     before = running(one)
     one.docker("secret", "create", "word", "-", input="told by the first")
@@ -39,12 +53,12 @@ def test_managers_join_while_tasks_run(council: Nodes) -> None:
         one.where.inside(lambda: socket.create_server((one.where.address, 2380))),
         pytest.raises(CommandFailed, match=r"another program has 192\.0\.2\.1:2380 .* --swarm-etcd-ports"),
     ):
-        council.join(two)
+        alone.join(two)
     assert not member(one) and not (one.config.data_root / MEMBER).exists() and len(nodes_of(one)) == 1
-    assert council.join(two) == "This node joined a swarm as a manager."
+    assert alone.join(two) == "This node joined a swarm as a manager."
     assert member(one) and member(two) and running(one) == before
-    assert council.join(three, by=two) == "This node joined a swarm as a manager."
-    until(lambda: all(states(daemon) == ["ready"] * 3 for daemon in council.daemons), "that all know of all")
+    assert alone.join(three, by=two) == "This node joined a swarm as a manager."
+    until(lambda: all(states(daemon) == ["ready"] * 3 for daemon in alone.daemons), "that all know of all")
     assert three.where.inside(lambda: socket.create_connection((three.where.address, 3379), 5).close()) is None
     assert running(one) == before, "nothing was stopped"
     # Any manager unseals what another sealed, and signs.
