@@ -8,6 +8,7 @@ from collections import Counter
 from husk.api.http.channel import Channel
 from husk.api.http.limits import Limits
 from husk.api.http.parser import Head
+from husk.api.http.polling import BusyPolling
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -25,6 +26,7 @@ class Crowd:
         self.limits = limits
         # Short heads that were read before, see the parser.
         self.known_heads: dict[bytes, Head] = {}
+        self.polling = BusyPolling(limits.poll_time)
         self._channels: set[Channel] = set()
         self._peers: Counter[str] = Counter()
         self._remote = 0
