@@ -383,3 +383,18 @@ def test_wrong_detach_keys_are_400(daemon: Daemon):
     client, head = attach(daemon, container, "stream=1&detachKeys=ctrl-nonsense")
     with client:
         assert head.status == 400
+
+
+@pytest.mark.parametrize("upgrade", [True, False])
+def test_the_end_of_the_output_comes_when_the_container_has_exited_and_left_its_network(daemon: Daemon, upgrade: bool):
+    for code in (7, 8, 9):
+        network = daemon.http("POST", "/networks/create", {"Name": f"ends-{code}"}).json()["Id"]
+        command = ("sh", "-c", f"echo x; exit {code}")
+        container = create(daemon, *command, HostConfig={"NetworkMode": network})
+        client, _ = attach(daemon, container, "stream=1&stdout=1", upgrade)
+        with client:
+            start(daemon, container)
+            assert stream_of(client.read_to_end(), 1) == b"x\n"
+        state = daemon.http("GET", f"/containers/{container}/json").json()["State"]
+        assert (state["Status"], state["Running"], state["ExitCode"]) == ("exited", False, code)
+        assert daemon.http("DELETE", f"/networks/{network}").status == 204

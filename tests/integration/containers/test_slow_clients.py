@@ -50,6 +50,17 @@ def test_an_attached_client_that_does_not_read_holds_no_end_up(daemon: Daemon, e
             assert ended(daemon, container) == 137
 
 
+def test_twenty_clients_that_do_not_read_delay_an_end_no_more_than_one(daemon: Daemon):
+    container = create(daemon, "sh", "-c", "cat /dev/zero")
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(attached(daemon, container))
+        assert post(daemon, container, "start").status == 204
+        until(lambda: _size(inspect(daemon, container)["LogPath"]) > MUCH, "it has written more than anybody holds")
+        assert post(daemon, container, "stop?t=1").status == 204
+        assert status(daemon, container) == "exited"
+
+
 @pytest.mark.parametrize("end", ["stop?t=1", "kill", "remove"])
 def test_an_exec_client_that_does_not_read_holds_no_end_up(daemon: Daemon, end: str):
     container = started(daemon)

@@ -6,6 +6,7 @@ output. Input may follow the request at once; what came behind the head is the f
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 
 from husk.api.http.request import Request
@@ -13,8 +14,10 @@ from husk.api.http.request import Request
 _MOST_WAITING = 1 << 18
 # A piece as large as this is given alone: to put it together with others would be a copy for nothing.
 _ENOUGH = 1 << 15
-# How many milliseconds a client may take to read the head of an answer before the stream follows anyway.
-_HEAD_PATIENCE = 50
+# How many seconds a client may take to read the head of an answer before the stream follows anyway, and how often is
+# looked. What waits meanwhile is not lost, so they are many: on a busy host a client may wait long for its turn.
+_HEAD_PATIENCE = 10.0
+_LOOK, _SELDOM = 0.001, 0.02
 
 
 def hijack(request: Request, fields: bytes) -> "HijackedStream":
@@ -91,10 +94,12 @@ class HijackedStream:
         self._head_read = True
         if not self._connection.is_local:
             return
-        for _ in range(_HEAD_PATIENCE):
-            if self._connection.gone or not self._connection.unread_by_client:
+        deadline, pause = time.monotonic() + _HEAD_PATIENCE, _LOOK
+        while not self._connection.gone and self._connection.unread_by_client:
+            if time.monotonic() > deadline:
                 return
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.1, _SELDOM)
 
     async def finish(self) -> None:
         """Everything is said: let the client read it all before the connection goes.

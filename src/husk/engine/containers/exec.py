@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from husk.engine.containers.attach import Attachment
+from husk.engine.containers.attach import Attachment, Ending
 from husk.engine.containers.drivers import Drivers, Process
 from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.host import Host
@@ -262,7 +262,9 @@ class Execs(Companion):
             live=console is not None,
             on_close=leave,
             on_detach=lambda: self._tell(container, "exec_detach", found.record),
-            ending=lambda: container.has_been_manually_stopped or self._has_ended(found.record),
+            ending=Ending(
+                told=lambda: container.has_been_manually_stopped, ended=lambda: self._has_ended(found.record)
+            ),
         )
         if console is not None:
             attachment.connected(console)

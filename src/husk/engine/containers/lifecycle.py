@@ -177,8 +177,11 @@ class Lifecycle:
         finally:
             monitor.close()
         async with instance.lock:
-            if self._index.present(instance) and instance.record.state.status in ("running", "paused"):
-                await self.ended(instance)
+            try:
+                if self._index.present(instance) and instance.record.state.status in ("running", "paused"):
+                    await self.ended(instance)
+            finally:  # whatever went wrong: there is no more to hear
+                instance.switchboard.finish()
 
     async def ended(self, instance: Instance, finished_ns: int | None = None) -> None:
         """Record the end of the process, release what it held, tell everybody, then apply the container's policy.
@@ -236,6 +239,7 @@ class Lifecycle:
         record.state = after
         self._publish(record, "die", exitCode=str(code), execDuration=str(duration))
         exit = Exit(code, error, after.oom_killed)
+        instance.switchboard.finish()
         instance.announce_exit(exit)
         if again:
             instance.restart_delay = restart_policy.next_delay(instance.restart_delay, duration)

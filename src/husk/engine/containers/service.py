@@ -295,7 +295,9 @@ class Containers:
                 live=stream and not follow,
                 on_close=instance.switchboard.leave,
                 on_detach=lambda: self._publish(record, "detach"),
-                ending=lambda: record.has_been_manually_stopped or instance.has_ended,
+                ending=instance.switchboard.ending(
+                    told=lambda: record.has_been_manually_stopped, ended=lambda: instance.has_ended
+                ),
                 finished=finished,
             )
             if stream:
@@ -312,8 +314,8 @@ class Containers:
             with instance.conflict_if_ended():
                 console = await self._console(instance)
         except Conflict:
-            # It has just ended, which waits for our lock to be recorded: there is no more to hear.
-            attachment.finish()
+            # It has just ended, which waits for our lock to be recorded: there is no more to hear but that.
+            instance.switchboard.add(attachment)
             return
         instance.switchboard.add(attachment)
         instance.switchboard.connect(console)

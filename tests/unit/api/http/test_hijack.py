@@ -2,6 +2,8 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -116,3 +118,32 @@ async def test_a_client_that_sends_much_waits_for_its_reader(tmp_path: Path) -> 
         client.end()
         await client.head()
         assert await client.rest() == b"%d" % size
+
+
+class Busy:
+    """A connection whose client gets its turn, and reads the head, only after many looks."""
+
+    is_local, ended, gone, write_paused = True, False, False, False
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.written: list[tuple[int, bytes]] = []
+
+    def take(self, taker: object, head: bytes) -> bytes:
+        return b""
+
+    @property
+    def unread_by_client(self) -> int:
+        self.looks += 1
+        return 200 if self.looks < 90 else 0
+
+    def write_now(self, data: bytes) -> None:
+        self.written.append((self.looks, data))
+
+
+async def test_output_waits_for_a_client_on_a_busy_host_that_has_not_read_the_head_yet() -> None:
+    """The Python SDK drops what comes in one piece with the head."""
+    connection = Busy()
+    stream = HijackedStream(cast(Request, SimpleNamespace(connection=connection)), b"")
+    await stream.write(b"x")
+    assert connection.written == [(90, b"x")]

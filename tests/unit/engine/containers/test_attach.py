@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from husk.engine.containers import attach
-from husk.engine.containers.attach import BUFFER, Attachment, NotReading, Switchboard
+from husk.engine.containers.attach import BUFFER, Attachment, Ending, NotReading, Switchboard
 from husk.engine.logs.records import STDERR, STDOUT, LogRecord
 from husk.runtime.console import Console
 from husk.tasks import Tasks
@@ -54,7 +55,7 @@ class Room:
         stdin: bool = False,
         live: bool = True,
         history: AsyncIterator[list[LogRecord]] | None = None,
-        ending: bool = False,
+        ending: Ending | None = None,
     ) -> Attachment:
         attachment = Attachment(
             tty=False,
@@ -64,7 +65,7 @@ class Room:
             live=live,
             on_close=self.switchboard.leave,
             on_detach=self._detach,
-            ending=lambda: ending,
+            ending=ending,
         )
         self.switchboard.add(attachment)
         return attachment
@@ -91,6 +92,7 @@ async def test_everyone_hears_the_streams_they_asked_for(room: Room) -> None:
     both, errors = room.attach(), room.attach(STDERR)
     room.connect()
     room.console.say((STDOUT, b"out"), (STDERR, b"err"), None)
+    room.switchboard.finish()
     assert await heard(both) == [(STDOUT, b"out"), (STDERR, b"err")]
     assert await heard(errors) == [(STDERR, b"err")]
 
@@ -99,6 +101,7 @@ async def test_the_end_of_the_output_ends_the_connection(room: Room) -> None:
     attachment = room.attach()
     room.connect()
     room.console.say(None)
+    room.switchboard.finish()
     assert await heard(attachment) == []
     await room.console.closed.wait()
     assert not room.switchboard.connected
@@ -111,6 +114,7 @@ async def test_history_comes_before_what_happens_now(room: Room) -> None:
     attachment = room.attach(history=history())
     room.connect()
     room.console.say((STDOUT, b"new"), None)
+    room.switchboard.finish()
     assert await heard(attachment) == [(STDOUT, b"old"), (STDOUT, b"new")]
 
 
@@ -174,6 +178,7 @@ async def test_who_comes_right_after_the_last_one_left_gets_a_connection_that_li
     room.connect(console)
     await room.console.closed.wait()
     console.say((STDOUT, b"still here"), None)
+    room.switchboard.finish()
     assert await heard(second) == [(STDOUT, b"still here")]
 
 
@@ -181,6 +186,7 @@ async def test_a_client_that_leaves_frees_those_who_waited_for_it(room: Room) ->
     slow, quick = room.attach(STDOUT), room.attach(STDERR)
     room.connect()
     room.console.say(*[(STDOUT, bytes(BUFFER))] * 2, (STDERR, b"y"), None)
+    room.switchboard.finish()
     hearing = asyncio.gather(heard(quick))
     while slow._size < BUFFER:
         await asyncio.sleep(0)
@@ -198,6 +204,7 @@ async def test_a_slow_client_misses_nothing(room: Room) -> None:
     room.connect()
     chunks = [(STDOUT, bytes([n]) * (BUFFER // 2)) for n in range(8)]
     room.console.say(*chunks, None)
+    room.switchboard.finish()
     got = []
     async for chunk in slow.output():
         got.append(chunk)
@@ -214,6 +221,7 @@ async def test_who_does_not_read_for_long_is_dropped_and_the_others_hear_on(
     asleep, awake = room.attach(STDOUT), room.attach(STDERR)
     room.connect()
     room.console.say(*[(STDOUT, bytes(BUFFER))] * 2, (STDERR, b"y"), None)
+    room.switchboard.finish()
     assert await heard(awake) == [(STDERR, b"y")]
     await asleep.dropped()
     with pytest.raises(NotReading):
@@ -222,9 +230,10 @@ async def test_who_does_not_read_for_long_is_dropped_and_the_others_hear_on(
 
 
 async def test_the_end_waits_for_nobody_and_what_was_left_is_heard_later(room: Room) -> None:
-    asleep = room.attach(ending=True)
+    asleep = room.attach(ending=Ending(told=lambda: True))
     room.connect()
     room.console.say((STDOUT, bytes(BUFFER)), (STDOUT, b"the last words"), None)
+    room.switchboard.finish()
     await room.console.closed.wait()
     assert [len(data) for _, data in await heard(asleep)] == [BUFFER, len(b"the last words")]
 
@@ -232,9 +241,10 @@ async def test_the_end_waits_for_nobody_and_what_was_left_is_heard_later(room: R
 async def test_who_holds_up_an_end_with_too_much_is_dropped_soon(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attach, "PATIENCE", 10_000.0)
     monkeypatch.setattr(attach, "LAST_PATIENCE", 0.1)
-    asleep = room.attach(ending=True)
+    asleep = room.attach(ending=Ending(told=lambda: True))
     room.connect()
     room.console.say(*[(STDOUT, bytes(BUFFER))] * 3, None)
+    room.switchboard.finish()
     await asleep.dropped()
     await room.console.closed.wait()
 
@@ -245,3 +255,63 @@ async def test_telling_the_end_waits_for_no_client(room: Room) -> None:
     await asleep.deliver((STDOUT, bytes(BUFFER)))
     room.switchboard.finish()
     assert len(await heard(asleep)) == 1
+
+
+async def test_the_end_of_the_output_is_heard_when_the_end_of_the_run_is_told(room: Room) -> None:
+    """Whoever reads to the end looks at the container next."""
+    early = room.attach()
+    room.connect()
+    room.console.say((STDOUT, b"x"), None)
+    await room.console.closed.wait()
+    late = room.attach()
+    hearing = asyncio.gather(heard(early), heard(late))
+    while early._output:
+        await asyncio.sleep(0)
+    assert not hearing.done()
+    room.switchboard.finish()
+    assert list(await hearing) == [[(STDOUT, b"x")], []]
+
+
+async def test_who_comes_for_the_next_run_hears_nothing_of_the_last(room: Room) -> None:
+    first = room.attach()
+    room.connect()
+    room.switchboard.finish()  # the process has ended, and not all of its output has come
+    later = room.attach()
+    room.console.say((STDOUT, b"old"), None)
+    assert await heard(first) == [(STDOUT, b"old")]
+    again = FakeConsole()
+    room.connect(again)
+    again.say((STDOUT, b"new"), None)
+    room.switchboard.finish()
+    assert await heard(later) == [(STDOUT, b"new")]
+
+
+async def test_many_who_do_not_read_delay_an_end_as_little_as_one(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(attach, "time", SimpleNamespace(monotonic=lambda: now))
+    clock = Ending(told=lambda: True, ended=lambda: True)
+    crowd = [room.attach(ending=clock) for _ in range(50)]
+    room.connect()
+    room.console.say(*[(STDOUT, bytes(BUFFER))] * 4, None)
+    room.switchboard.finish()
+    while not any(len(one._output) == 2 for one in crowd):
+        await asyncio.sleep(0)
+    now += attach.LAST_PATIENCE  # once, for all of them
+    await room.console.closed.wait()
+    for one in crowd:
+        await one.dropped()
+
+
+def test_progress_puts_the_end_off_only_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, ended = 1000.0, False
+    monkeypatch.setattr(attach, "time", SimpleNamespace(monotonic=lambda: now))
+    clock = Ending(told=lambda: ended or now > 1005, ended=lambda: ended)
+    assert not clock.look() and clock.deadline(now) == now + attach.PATIENCE
+    now = 1010
+    assert clock.look() and clock.deadline(900) == now + attach.LAST_PATIENCE
+    ended, now = True, 1020
+    assert clock.look() and clock.deadline(1023.5) == 1023.5 + attach.LAST_PATIENCE
+    assert clock.deadline(2000) == 1020 + attach.LONGEST
+    clock.begin()
+    now = 5000
+    assert clock.look() and clock.deadline(0) == now + attach.LAST_PATIENCE
