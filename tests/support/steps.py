@@ -6,7 +6,7 @@ import functools
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,10 +101,11 @@ class StacksOnDisk:
 
 
 class Listener:
-    """Who watches a step."""
+    """Who watches a step, and allows it all that can be allowed."""
 
     def __init__(self, session: Session | None = None) -> None:
         self.session = session
+        self.granted: Collection[str] = ("network.host", "security.insecure")
         self.stdout = b""
         self.stderr = b""
         self.heard = asyncio.Event()

@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from husk import ignore
-from husk.engine.builder import given
+from husk.engine.builder import entitlements, given
 from husk.engine.builder.classic_progress import ClassicProgress
 from husk.engine.builder.dockerfile.convert import Converted, convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
@@ -117,6 +117,7 @@ class ClassicBuilder:
                 result.root,
                 progress if watcher is None else Both(progress, watcher),
                 elsewhere=self._from_images(result, known),
+                granted=_granted(request),
                 to_layers=epoch is None,
             )
         except StepFailed as failed:
@@ -158,6 +159,11 @@ class ClassicBuilder:
             actions = _removals(going)
             (context,) = await self._trees.apply(actions, [context])
         return ignored, context
+
+
+def _granted(request: ClassicRequest) -> list[str]:
+    """Who asks for the host's network for all steps allows it; nothing else can be allowed by this API."""
+    return [entitlements.HOST_NETWORK] if request.options.network == "host" else []
 
 
 def _removals(paths: Sequence[str]) -> list[FileAction]:

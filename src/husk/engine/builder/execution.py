@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from husk.engine.builder import stacks
 from husk.engine.builder.cache_keys import Selection
 from husk.engine.builder.graph import Graph, Vertex
+from husk.engine.builder.interfaces import Customer
 from husk.engine.builder.operations import (
     NONE,
     Build,
@@ -93,7 +94,7 @@ class Steps(Protocol):
         self,
         body: Exec,
         inputs: Sequence[str],
-        watcher: Watcher,
+        watcher: Customer,
         platform: Platform | None,
         layered: bool = False,
         followed: bool = True,
@@ -130,7 +131,7 @@ class Execution:
         except HuskError as error:
             raise error.within("failed to load cache key") from error.__cause__
 
-    async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Watcher) -> Record:
+    async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Customer) -> Record:
         operation = vertex.operation
         match operation.body:
             case Source():

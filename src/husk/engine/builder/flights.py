@@ -1,6 +1,7 @@
 """Runs of operations that several builds wait for at the same time: all of them hear what is said."""
 
 import asyncio
+from collections.abc import Collection
 
 from husk.engine.builder.graph import Vertex
 from husk.engine.builder.interfaces import Client, Record
@@ -11,7 +12,9 @@ from husk.engine.builder.sessions import Session
 class Flight:
     """One run of an operation, and all builds that wait for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, granted: Collection[str] = ()) -> None:
+        """`granted` is what the build that began it allows; the others have looked at what they allow themselves."""
+        self.granted = granted
         self.task: asyncio.Task[Record] | None = None
         self.waiting = 0
         self._watchers: list[tuple[Client, Vertex]] = []

@@ -12,7 +12,7 @@ import json
 import posixpath
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, structs
@@ -74,6 +74,7 @@ class Asker(Struct, frozen=True):
     session: Session | None = None
     inputs: Mapping[str, Ref] = {}
     elsewhere: Elsewhere | None = None
+    granted: Collection[str] = ()  # what its steps may ask for
 
 
 class Built(Struct, frozen=True):
@@ -124,6 +125,7 @@ class DockerfileFrontend:
             answer = await answer_to(wanted.request, text, options, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
         built, warnings = [], []
+        for_whom = (asker.progress, asker.session, asker.elsewhere, asker.granted)
         for platform in wanted.platforms or [host_platform()]:
             options = structs.replace(
                 wanted.options,
@@ -136,7 +138,7 @@ class DockerfileFrontend:
             except DockerfileError as error:
                 raise failure.of_dockerfile(error, source) from None
             refs = {
-                name: Ref(self._solver, result.graph, edge, asker.progress, asker.session, asker.elsewhere)
+                name: Ref(self._solver, result.graph, edge, *for_whom)
                 for name, edge in {"": result.root, **result.scans}.items()
             }
             built.append(Built(platform, refs.pop(""), result.image, refs))

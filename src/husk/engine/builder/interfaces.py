@@ -1,6 +1,6 @@
 """What the solver works with and asks of others: records, the cache, whoever carries operations out, clients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -69,6 +69,13 @@ class Watcher(Protocol):
     def status(self, status: Status) -> None: ...
 
 
+class Customer(Watcher, Protocol):
+    """A watcher for whom something is done, with what its user allows (`entitlements`)."""
+
+    @property
+    def granted(self) -> Collection[str]: ...
+
+
 class Executor(Protocol):
     """What does the work."""
 
@@ -76,7 +83,7 @@ class Executor(Protocol):
         """What a source is right now: an image's digest, a commit, the digest of a context that was sent."""
         ...
 
-    async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Watcher) -> Record:
+    async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Customer) -> Record:
         """Make the outputs of an operation; leave nothing behind if it fails or is cancelled."""
         ...
 
@@ -122,8 +129,9 @@ class Elsewhere(Protocol):
 
 
 class Client(Struct, frozen=True, eq=False):
-    """Who wants a build: whoever watches it, whom to ask, and which caches may help."""
+    """Who wants a build: whoever watches it, whom to ask, which caches may help, and what its steps may ask for."""
 
     progress: Progress
     session: Session | None = None
     elsewhere: Elsewhere | None = None
+    granted: Collection[str] = ()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from husk.engine.builder.operations import Exec
 from husk.engine.builder.sessions import Session
-from husk.engine.builder.steps.plan import check_body
 from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.tasks import Tasks
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
 MOST = 32
 
 Hold = Callable[
-    [Exec, Sequence[str], Session | None, Platform | None],
+    [Exec, Sequence[str], Session | None, Platform | None, Collection[str]],
     "AbstractAsyncContextManager[Held]",
 ]
 
 
 class JobContainers:
-    def __init__(self, hold: Hold | None, session: Session | None, entitlements: Collection[str] = ()) -> None:
-        """`hold` is what makes them: `steps.run.Steps.held`. `entitlements` is what the build's user allows."""
-        self._entitlements = entitlements
+    def __init__(self, hold: Hold | None, session: Session | None, granted: Collection[str] = ()) -> None:
+        """`hold` is what makes them: `steps.run.Steps.held`. `granted` is what the build's user allows."""
+        self._granted = granted
         self._hold = hold
         self._session = session
         self._held: dict[str, tuple[Held, AsyncExitStack]] = {}
@@ -43,7 +42,6 @@ class JobContainers:
             raise NotImplementedYet("processes of a frontend cannot be run here")
         if not id:
             raise InvalidParameter("a container of a build needs an id")
-        check_body(body, self._entitlements)
         async with self._changing:
             if self._closed:
                 raise Conflict("the build has ended")
@@ -52,7 +50,7 @@ class JobContainers:
             if len(self._held) >= MOST:
                 raise InvalidParameter(f"a build has {MOST} containers at most")
             async with AsyncExitStack() as stack:
-                held = await stack.enter_async_context(self._hold(body, inputs, self._session, platform))
+                held = await stack.enter_async_context(self._hold(body, inputs, self._session, platform, self._granted))
                 self._held[id] = held, stack.pop_all()
 
     def get(self, id: str) -> "Held":

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from husk.engine.builder import failed_steps
+from husk.engine.builder import entitlements, failed_steps
 from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, of_vertex
@@ -29,7 +29,7 @@ from husk.engine.builder.results import DOCKERFILE, GATEWAY, Definition, Predica
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
-from husk.engine.builder.steps.plan import StepFailed, check_granted
+from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.builder.syntax import Syntax
 from husk.engine.model.clock import now_ns
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
@@ -55,7 +55,7 @@ class Job:
         images: Callable[[], ImageFrontends] | None = None,
         log: StatusLog | None = None,
         hold: Hold | None = None,
-        entitlements: Collection[str] = (),
+        granted: Collection[str] = (),
         elsewhere: Callable[[Asker], Elsewhere | None] | None = None,
     ) -> None:
         """`images` makes what runs frontends that are images, `hold` runs processes that somebody talks with,
@@ -73,8 +73,8 @@ class Job:
         self._frontend = frontend
         self._images = images
         self._hold = hold
-        self.containers = JobContainers(hold, session, entitlements)
-        self._entitlements = entitlements
+        self.containers = JobContainers(hold, session, granted)
+        self._granted = granted
         self._refs: dict[str, Ref] = {}
         self._questions: dict[Ref, Question] = {}
         self.scans: dict[Ref, Mapping[str, Ref]] = {}  # what an SBOM of a ref is to tell of besides
@@ -99,11 +99,12 @@ class Job:
 
     async def _dockerfile(self, question: Question) -> Result:
         inputs = {name: self.definition(definition) for name, definition in question.inputs.items()}
-        made = await self._frontend.solve(question.attributes, Asker(self.log, self.session, inputs, self.elsewhere))
+        asker = Asker(self.log, self.session, inputs, self.elsewhere, self._granted)
+        made = await self._frontend.solve(question.attributes, asker)
         if made.syntax is not None:
             return await self._forward(question, made.syntax, made.source)
         for built in made.built:
-            check_granted(built.ref.graph, self._entitlements)
+            entitlements.check_graph(built.ref.graph, self._granted)  # told before anything is made
             self.scans[built.ref] = built.scans
             for ref in (built.ref, *built.scans.values()):
                 self.keep(ref)
@@ -156,8 +157,9 @@ class Job:
         )
 
     def definition(self, definition: Definition) -> Ref:
-        check_granted(definition.graph, self._entitlements)
-        ref = Ref(self._solver, definition.graph, definition.edge, self.log, self.session, self.elsewhere)
+        entitlements.check_graph(definition.graph, self._granted)
+        for_whom = (self.log, self.session, self.elsewhere, self._granted)
+        ref = Ref(self._solver, definition.graph, definition.edge, *for_whom)
         self.keep(ref)
         return ref
 
@@ -196,7 +198,7 @@ class Job:
     def child(self, inputs: Mapping[str, Definition]) -> "Job":
         """The same build as a frontend sees it that works for it: its refs and its result are its own."""
         parts = (self._solver, self._frontend, self._images, self.log, self._hold)
-        child = Job(self.id, self.session, *parts, entitlements=self._entitlements, elsewhere=lambda _: self.elsewhere)
+        child = Job(self.id, self.session, *parts, granted=self._granted, elsewhere=lambda _: self.elsewhere)
         child.inputs = inputs
         child.depth = self.depth + 1
         return child
@@ -266,16 +268,16 @@ class Jobs:
         self,
         id: str,
         session: Session | None,
-        entitlements: Collection[str] = (),
+        granted: Collection[str] = (),
         elsewhere: Callable[[Asker], Elsewhere | None] | None = None,
     ) -> Job:
-        """`entitlements` is what the client's user allows the build's steps, by BuildKit's names."""
+        """`granted` is what the client's user allows the build's steps, by BuildKit's names."""
         if not id:
             raise InvalidParameter("a build needs an id")
         if id in self._jobs:
             raise Conflict(f"job ID {id} exists")
         parts = (self._solver, self._frontend, self._images)
-        job = Job(id, session, *parts, hold=self._hold, entitlements=entitlements, elsewhere=elsewhere)
+        job = Job(id, session, *parts, hold=self._hold, granted=granted, elsewhere=elsewhere)
         self._jobs[id] = job
         self._ended.pop(id, None)
         # Who waits gets it, though it may end before they come to it.

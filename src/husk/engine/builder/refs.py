@@ -1,6 +1,7 @@
 """A result that is made when somebody needs it: what a frontend gives back, and what a client may look into."""
 
 import asyncio
+from collections.abc import Collection
 
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.interfaces import Elsewhere
@@ -22,7 +23,9 @@ class Ref:
         progress: Progress,
         session: Session | None = None,
         elsewhere: Elsewhere | None = None,
+        granted: Collection[str] = (),
     ) -> None:
+        """`granted` is what its steps may ask for."""
         self.graph = graph
         self.edge = edge
         self.to_layers = False  # an image is going to be made of it
@@ -30,6 +33,7 @@ class Ref:
         self._progress = progress
         self._session = session
         self._elsewhere = elsewhere
+        self._granted = granted
         self._tasks = Tasks()
         self._solving: asyncio.Task[Build] | None = None
 
@@ -46,7 +50,7 @@ class Ref:
         if self.edge is None:
             return None
         if self._solving is None:
-            who = (self._progress, self._session, self._elsewhere)
+            who = (self._progress, self._session, self._elsewhere, self._granted)
             solving = self._solver.solve(self.graph, self.edge, *who, to_layers=self.to_layers)
             self._solving = self._tasks.spawn(solving, "solve a ref", awaited=True)
         return await asyncio.shield(self._solving)

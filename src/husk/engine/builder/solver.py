@@ -17,11 +17,11 @@ that was found by the content of its inputs leads to the same later results as t
 import asyncio
 import itertools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import structs
 
-from husk.engine.builder import cache_keys
+from husk.engine.builder import cache_keys, entitlements
 from husk.engine.builder.flights import Flight
 from husk.engine.builder.graph import Graph, Vertex
 from husk.engine.builder.interfaces import Cache, Client, Elsewhere, Executor
@@ -38,7 +38,25 @@ from husk.errors import InvalidParameter
 from husk.tasks import Tasks
 from husk.watch import Watch
 
+# Of builds within builds: how deep, and how many there may be in all.
 _DEEPEST = 8
+_MOST_WITHIN = 100
+
+
+class _Nest:
+    """Where a build stands within others, and how many there are around and beside it."""
+
+    def __init__(self, depth: int = 0, numbers: "itertools.count[int] | None" = None) -> None:
+        self._depth = depth
+        self._numbers = numbers or itertools.count(1)
+
+    def deeper(self) -> "_Nest":
+        """The place of one more. InvalidParameter when there have been too many: each of them may have others."""
+        if self._depth >= _DEEPEST:
+            raise InvalidParameter(f"builds within builds: more than {_DEEPEST} deep")
+        if next(self._numbers) > _MOST_WITHIN:
+            raise InvalidParameter(f"builds within a build: more than {_MOST_WITHIN} of them")
+        return _Nest(self._depth + 1, self._numbers)
 
 
 class Solver:
@@ -59,14 +77,21 @@ class Solver:
         progress: Progress,
         session: Session | None = None,
         elsewhere: Elsewhere | None = None,
-        depth: int = 0,
+        granted: Collection[str] = (),
         to_layers: bool = False,
     ) -> "Build":
-        """Make an edge. What was made or found for it is held until the build is closed. `depth` builds are around.
+        """Make an edge. What was made or found for it is held until the build is closed.
 
-        With `to_layers` an image is going to be made of it.
+        `granted` is what its steps may ask for (`entitlements`); with `to_layers` an image is going to be made of it.
         """
-        build = Build(self, graph, Client(progress, session, elsewhere), next(self._numbers), depth)
+        client = Client(progress, session, elsewhere, granted)
+        return await self.solve_for(client, graph, wanted, _Nest(), to_layers=to_layers)
+
+    async def solve_for(
+        self, client: Client, graph: Graph, wanted: Edge, nest: _Nest, *, to_layers: bool = False
+    ) -> "Build":
+        entitlements.check_graph(graph, client.granted)
+        build = Build(self, graph, client, next(self._numbers), nest)
         build.layered = layered(graph, wanted) if to_layers else frozenset()
         try:
             await build.solve(wanted)
@@ -79,7 +104,7 @@ class Solver:
         """Run an operation, or wait for somebody who does."""
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = Flight()
+            flight = self._flights[key] = Flight(client.granted)
             work = self._fly(key, flight, vertex, inputs)
             flight.task = self._tasks.spawn(work, f"build step {vertex.name or vertex.digest}", awaited=True)
         assert flight.task
@@ -107,8 +132,8 @@ class Solver:
 class Build:
     """One build: what is known of its vertices so far."""
 
-    def __init__(self, solver: Solver, graph: Graph, client: Client, number: int, depth: int = 0) -> None:
-        self._depth = depth
+    def __init__(self, solver: Solver, graph: Graph, client: Client, number: int, nest: _Nest) -> None:
+        self._nest = nest
         self._within: list[Build] = []
         self._solver = solver
         self._graph = graph
@@ -260,11 +285,9 @@ class Build:
 
     async def _solve_within(self, body: Within, vertex: Vertex, inputs: Sequence[str]) -> Record:
         """A build within this one: its results are held as long as those of this."""
-        if self._depth >= _DEEPEST:
-            raise InvalidParameter(f"builds within builds: more than {_DEEPEST} of them")
+        nest = self._nest.deeper()
         graph, edge = await self._solver.executor.definition(body, inputs)
-        elsewhere = self._client.elsewhere
-        build = await self._solver.solve(graph, edge, self._progress, self.session, elsewhere, self._depth + 1)
+        build = await self._solver.solve_for(self._client, graph, edge, nest)
         self._within.append(build)
         assert build.record
         return Record(secrets.token_hex(13)[:25], [build.record.outputs[edge.output]], [], vertex.name)

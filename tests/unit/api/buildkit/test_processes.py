@@ -57,7 +57,7 @@ class Bench:
         backend.bench.jobs._hold = self.hold
 
     @asynccontextmanager
-    async def hold(self, body: Any, inputs: Any, session: Any, platform: Any) -> Any:
+    async def hold(self, body: Any, inputs: Any, session: Any, platform: Any, granted: Any) -> Any:
         self.bodies.append((body, inputs))
         yield self.held
 

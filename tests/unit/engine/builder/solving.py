@@ -63,6 +63,7 @@ class Worker:
         self.cancelled = []
         self.aheads = []
         self.packing = []
+        self.granted = {}
         self._ids = itertools.count()
 
     async def source_key(self, operation, watcher):
@@ -74,6 +75,7 @@ class Worker:
 
     async def run(self, vertex, inputs, watcher):
         self.ran.append(vertex.name)
+        self.granted[vertex.name] = watcher.granted
         if vertex.ahead:
             self.packing.append((vertex.name, vertex.ahead))
         self.running.add(vertex.name)

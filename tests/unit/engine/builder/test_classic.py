@@ -14,7 +14,7 @@ from husk.engine.builder.solver import Record, Solver
 from husk.engine.images.make import chain_ids
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
-from husk.errors import InvalidParameter
+from husk.errors import Forbidden, InvalidParameter
 from husk.registry.reference import parse
 from tests.support.machine import ARCHITECTURE
 
@@ -179,6 +179,18 @@ async def test_what_is_ignored_and_was_sent_for_us_is_left_out(bench):
 async def test_what_is_wrong_is_told(bench, files, complaint):
     with pytest.raises(InvalidParameter, match=complaint.replace("(", r"\(")):
         await bench.build(Tree(**files))
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"), [("--network=host", "network.host"), ("--security=insecure", "security.insecure")]
+)
+async def test_a_dockerfile_gets_no_rights_that_its_user_did_not_ask_for(bench, flag, name):
+    tree = Tree(Dockerfile=f"FROM busybox\nRUN {flag} x")
+    with pytest.raises(Forbidden, match=f"^{name} is not allowed$"):
+        await bench.build(tree)
+    assert bench.worker.ran == []
+    if name == "network.host":
+        await bench.build(tree, options={"network": "host"})
 
 
 async def test_times_are_those_of_source_date_epoch(bench):

@@ -6,8 +6,7 @@ import pytest
 
 from husk.engine.builder import job_containers
 from husk.engine.builder.job_containers import JobContainers
-from husk.engine.builder.operations import Exec, Process
-from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
+from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 from husk.tasks import Tasks
 
 BODY: Any = "a body"
@@ -20,7 +19,8 @@ class Steps:
         self.ready.set()
 
     @asynccontextmanager
-    async def held(self, body: Any, inputs: Any, session: Any, platform: Any) -> Any:
+    async def held(self, body: Any, inputs: Any, session: Any, platform: Any, granted: Any) -> Any:
+        self.granted = granted
         await self.ready.wait()
         self.open.append(inputs[0])
         try:
@@ -79,10 +79,8 @@ async def test_what_is_refused(steps, monkeypatch):
     await containers.close()
 
 
-async def test_what_the_user_did_not_allow(steps):
-    body = Exec(process=Process(args=["x"]), mounts=[], network="host")
-    with pytest.raises(Forbidden, match=r"network\.host is not allowed"):
-        await JobContainers(steps.held, None).add("a", body, ["x"], None)
-    allowed = JobContainers(steps.held, None, ["network.host"])
-    await allowed.add("a", body, ["x"], None)
-    await allowed.close()
+async def test_what_the_user_allows_goes_with_them(steps):
+    containers = JobContainers(steps.held, None, ["network.host"])
+    await containers.add("a", BODY, ["x"], None)
+    assert steps.granted == ["network.host"]
+    await containers.close()

@@ -4,16 +4,20 @@ import asyncio
 
 import pytest
 
+from husk.engine.builder import solver as module
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import (
     NONE,
     Build,
     Edge,
+    Exec,
     Merge,
+    Mount,
     Operation,
+    Process,
 )
 from husk.engine.builder.solver import Record, Solver
-from husk.errors import InvalidParameter
+from husk.errors import Forbidden, InvalidParameter
 from husk.tasks import Tasks
 from tests.unit.engine.builder.solving import Memory, Watch, Worker, chain, copy, source, step
 
@@ -247,6 +251,36 @@ async def test_a_build_within_a_build():
     again = await Solver(worker, memory).solve(graph, last, watch)
     assert worker.ran.count("inner") == 1
     await again.close()
+
+
+async def test_what_a_build_may_is_what_builds_within_it_may():
+    class Host(Worker):
+        async def definition(self, body, inputs):
+            graph, edge = await super().definition(body, inputs)
+            run = Exec(process=Process(args=["x"]), mounts=[Mount(target="/", input=0)], network="host")
+            return graph, graph.add(Operation(run, [edge]), name="on the host")
+
+    worker, memory = Host(), Memory()
+    graph = Graph()
+    outer = graph.add(Operation(Build(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
+    with pytest.raises(Forbidden, match=r"^network\.host is not allowed$"):
+        await Solver(worker, memory).solve(graph, outer, Watch())
+    assert "on the host" not in worker.ran
+    build = await Solver(worker, memory).solve(graph, outer, Watch(), granted=["network.host"])
+    assert "on the host" in worker.ran
+    assert worker.granted["on the host"] == ["network.host"], "it goes to where the step is run"
+    await build.close()
+
+
+async def test_builds_within_a_build_are_not_too_many(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_WITHIN", 3)
+    memory = Memory()
+    graph = Graph()
+    inputs = [source(graph, "given")]
+    many = [graph.add(Operation(Build(NONE, {}, {"": str(number)}), inputs), name=str(number)) for number in range(4)]
+    with pytest.raises(InvalidParameter, match="more than 3 of them"):
+        await Solver(Worker(), memory).solve(graph, step(graph, "last", *many), Watch())
+    assert memory.held == []
 
 
 async def test_builds_within_builds_have_an_end():

@@ -1,6 +1,6 @@
 """What steps ask of the rest of the engine, and of whoever waits for them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,10 +17,13 @@ from husk.runtime.stdio import Streams
 
 
 class Asking(Protocol):
-    """Whom a step may ask for what it needs, as long as somebody is there."""
+    """Whom a step may ask for what it needs, as long as somebody is there, and what its user allows."""
 
     @property
     def session(self) -> Session | None: ...
+
+    @property
+    def granted(self) -> Collection[str]: ...
 
 
 class Networks(Protocol):

@@ -10,12 +10,13 @@ thrown away.
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from husk.engine.builder import entitlements
 from husk.engine.builder.operations import Exec, Process, SecretVariable
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.steps.drivers import Files
@@ -49,7 +50,14 @@ class Steps(Protocol):
     ) -> Ended: ...
 
     async def talk_beside(
-        self, record: Container, body: Exec, prepared: Prepared, files: Files, streams: Streams, directory: Path
+        self,
+        record: Container,
+        body: Exec,
+        prepared: Prepared,
+        client: "Held",
+        files: Files,
+        streams: Streams,
+        directory: Path,
     ) -> Ended: ...
 
 
@@ -105,7 +113,16 @@ class Talk:
 
 
 class Held:
-    def __init__(self, steps: Steps, body: Exec, prepared: Prepared, session: Session | None) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        body: Exec,
+        prepared: Prepared,
+        session: Session | None,
+        granted: Collection[str] = (),
+    ) -> None:
+        """`granted` is what the user of its client allows: each process is looked at."""
+        self.granted = granted
         self._steps = steps
         self._body = body
         self._prepared = prepared
@@ -135,6 +152,7 @@ class Held:
             wanted, hostname=wanted.hostname or own.hostname, extra_hosts=wanted.extra_hosts or own.extra_hosts
         )
         body = replace(self._body, process=wanted, insecure=insecure, secret_env=list(secret_env))
+        entitlements.check_granted(body, self.granted)
         first = self._record is None
         if first:
             self._record = self._steps.record_of(body, tty=bool(streams.console_socket))
@@ -170,7 +188,7 @@ class Held:
         await self._first_runs(bundle)
         directory = bundle / f"exec-{secrets.token_hex(8)}"
         talk.begun(directory)
-        beside = self._steps.talk_beside(self._record, body, prepared, self._files, streams, directory)
+        beside = self._steps.talk_beside(self._record, body, prepared, self, self._files, streams, directory)
         return await beside, directory
 
     async def _first_runs(self, bundle: Path) -> None:

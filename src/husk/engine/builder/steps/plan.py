@@ -1,13 +1,12 @@
 """What the runtime is told about a step. Pure: an operation and facts about the host in, a record and a spec out."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
-from husk.engine.builder.graph import Graph
-from husk.engine.builder.operations import Body, Exec, Process
+from husk.engine.builder.operations import Exec, Process
 from husk.engine.containers.config import spec as containers
 from husk.engine.containers.config.merge import complete_host_config
 from husk.engine.containers.config.network_files import hosts, resolv_conf_of
@@ -16,7 +15,7 @@ from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.engine.networks.connector import Connected
-from husk.errors import Forbidden, HuskError, InvalidParameter
+from husk.errors import HuskError, InvalidParameter
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.spec import ContainerSpec, Mount, User
 
@@ -33,33 +32,6 @@ class StepFailed(HuskError):
         self.left: list[str] = []  # the stacks of its outputs, as it has left them, where somebody may want them
         quoted = msgspec.json.encode(self.command).decode()
         super().__init__(f"process {quoted} did not complete successfully: exit code: {exit_code}")
-
-
-def check_entitled(body: Exec, entitlements: Collection[str]) -> None:
-    """Forbidden where a step asks for more than this daemon gives to any."""
-    for name in _asked(body):
-        if name not in entitlements:
-            raise Forbidden(f"granting entitlement {name} is not allowed by build daemon configuration")
-
-
-def check_granted(graph: Graph, granted: Collection[str]) -> None:
-    """Forbidden where a step asks for what the user of the client did not allow."""
-    for vertex in graph:
-        check_body(vertex.operation.body, granted)
-
-
-def check_body(body: Body, granted: Collection[str]) -> None:
-    for name in _asked(body):
-        if name not in granted:
-            raise Forbidden(f"{name} is not allowed")
-
-
-def _asked(body: Body) -> Iterator[str]:
-    if isinstance(body, Exec):
-        if body.insecure:
-            yield "security.insecure"
-        if body.network == "host":
-            yield "network.host"
 
 
 def check(body: Exec, exit_code: int) -> None:

@@ -17,10 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
+from husk.engine.builder import entitlements
+from husk.engine.builder.interfaces import Customer
 from husk.engine.builder.operations import Exec
 from husk.engine.builder.remains import Remains
 from husk.engine.builder.sessions import Session
-from husk.engine.builder.solver import Watcher
 from husk.engine.builder.steps import plan, platforms
 from husk.engine.builder.steps.drivers import Asking, Begun, Files, Foreground, Networks, Runtimes
 from husk.engine.builder.steps.mounts import Mounts, Prepared
@@ -72,8 +73,8 @@ class Steps:
         entitlements: Collection[str] = ("network.host",),
         remains: Remains | None = None,
     ) -> None:
-        """`files` makes the files of a step by its id. `entitlements` are what steps may ask for, by BuildKit's names;
-        whether a build has asked for them is for others to see to. `remains` are what failed steps have left."""
+        """`files` makes the files of a step by its id. `entitlements` are what steps of any build may ask for, by
+        BuildKit's names; those of one build, if its user allows it. `remains` are what failed steps have left."""
         self._paths = paths
         self._files = files
         self._mounts = mounts
@@ -102,7 +103,7 @@ class Steps:
         self,
         body: Exec,
         inputs: Sequence[str],
-        watcher: Watcher,
+        watcher: Customer,
         platform: Platform | None = None,
         layered: bool = False,
         followed: bool = True,
@@ -111,7 +112,7 @@ class Steps:
 
         With `layered` what it changes is going to be a layer of an image; if it is `followed`, others may come soon.
         """
-        plan.check_entitled(body, self._entitlements)
+        self._check_entitled(body, watcher)
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
         record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
@@ -140,19 +141,26 @@ class Steps:
 
     @asynccontextmanager
     async def held(
-        self, body: Exec, inputs: Sequence[str], session: Session | None, platform: Platform | None = None
+        self,
+        body: Exec,
+        inputs: Sequence[str],
+        session: Session | None,
+        platform: Platform | None = None,
+        granted: Collection[str] = (),
     ) -> AsyncIterator["Held"]:
         """A file system to run processes in that somebody talks with; `body` says what is mounted, and the network.
+        `granted` is what its user allows.
 
         What they write there is thrown away, and those that still run are ended with the block.
         """
-        plan.check_entitled(body, self._entitlements)
+        from husk.engine.builder.steps.held import Held
+
+        entitlements.check_granted(body, granted)
+        entitlements.check_allowed(body, self._entitlements)
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
         async with self._mounts.prepared(body, inputs, session) as prepared:
-            from husk.engine.builder.steps.held import Held
-
-            held = Held(self, body, prepared, session)
+            held = Held(self, body, prepared, session, granted)
             try:
                 yield held
             finally:
@@ -160,7 +168,6 @@ class Steps:
 
     def record_of(self, body: Exec, *, tty: bool) -> Container:
         """A container for the first of the processes of a file system that is held."""
-        plan.check_entitled(body, self._entitlements)
         record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
         record.config.tty = tty
         return record
@@ -177,9 +184,17 @@ class Steps:
         return await self._run(record, body, prepared, client, files, run)
 
     async def talk_beside(
-        self, record: Container, body: Exec, prepared: Prepared, files: Files, streams: Streams, directory: Path
+        self,
+        record: Container,
+        body: Exec,
+        prepared: Prepared,
+        client: Asking,
+        files: Files,
+        streams: Streams,
+        directory: Path,
     ) -> Ended:
         """Run another process in the container of the first, which runs already."""
+        self._check_entitled(body, client)
         other = self.record_of(body, tty=bool(streams.console_socket))
         other.id = record.id
 
@@ -191,6 +206,11 @@ class Steps:
         process = await self._in_thread(spec, "prepare a process of a build")
         runtime = self._runtime(record)
         return await self._foreground.talk_beside(directory, record.id, runtime, process, streams, other.path)
+
+    def _check_entitled(self, body: Exec, client: Asking) -> None:
+        """Forbidden for what the client's user did not allow, or the daemon allows nobody: nothing runs past this."""
+        entitlements.check_granted(body, client.granted)
+        entitlements.check_allowed(body, self._entitlements)
 
     def files_of(self, record: Container) -> Files:
         return self._files(record.id)
@@ -208,6 +228,7 @@ class Steps:
         run: Callable[[bytes], Awaitable[Ended]],
         followed: bool = False,
     ) -> Ended:
+        self._check_entitled(body, watcher)
         async with self._taking_back(record, files, followed):
             annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
             record.endpoints = self._networks.endpoints(record.host_config.network_mode, {})

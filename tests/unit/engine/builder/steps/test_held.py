@@ -11,7 +11,7 @@ from husk.engine.builder.operations import Exec, Mount, Process
 from husk.engine.builder.steps import held as module
 from husk.engine.builder.steps.held import Held
 from husk.engine.builder.steps.mounts import Prepared
-from husk.errors import Conflict, InvalidParameter
+from husk.errors import Conflict, Forbidden, InvalidParameter
 from husk.runtime.assembly.step import Layered
 from husk.runtime.foreground import Ended
 from husk.tasks import Tasks
@@ -41,7 +41,7 @@ class Steps:
         await self.end.wait()
         return Ended(4, self.complaint)
 
-    async def talk_beside(self, record, body, prepared, files, streams, directory):
+    async def talk_beside(self, record, body, prepared, client, files, streams, directory):
         assert directory.parent == self.directory
         self.ran.append(("beside", body.process.args))
         return Ended(0)
@@ -70,6 +70,15 @@ async def test_the_first_is_the_containers_own(held, steps):
     assert steps.ran == [("first", ["a"]), ("beside", ["b"])]
     with pytest.raises(Conflict, match="has ended"):
         held.talk(Process(args=["c"]), STREAMS)
+
+
+async def test_a_process_has_no_rights_that_its_user_did_not_allow(steps, held):
+    with pytest.raises(Forbidden, match=r"^security\.insecure is not allowed$"):
+        held.talk(Process(args=["a"]), STREAMS, insecure=True)
+    held.talk(Process(args=["the first"]), STREAMS)
+    with pytest.raises(Forbidden):
+        held.talk(Process(args=["beside"]), STREAMS, insecure=True)
+    assert steps.ran == []
 
 
 async def test_no_second_without_a_first(held, steps, monkeypatch):

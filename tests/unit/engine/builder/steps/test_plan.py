@@ -9,7 +9,7 @@ from husk.engine.builder.operations import Exec, Limits, Mount, Process, Ulimit
 from husk.engine.builder.steps import plan
 from husk.engine.containers.config.spec import DEFAULT_PATH, Extras
 from husk.engine.networks.connector import Connected
-from husk.errors import Forbidden, InvalidParameter
+from husk.errors import InvalidParameter
 from husk.runtime import capabilities
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.spec import User
@@ -101,11 +101,3 @@ def test_how_a_failure_is_told() -> None:
 def test_a_process_without_arguments() -> None:
     with pytest.raises(InvalidParameter):
         plan.record_of("id", step(args=[]), HOST, ContainerDefaults())
-
-
-def test_what_a_step_must_be_entitled_to() -> None:
-    for body, name in ((step(insecure=True), "security.insecure"), (step(network="host"), "network.host")):
-        plan.check_entitled(body, [name])
-        with pytest.raises(Forbidden, match=f"granting entitlement {name} is not allowed"):
-            plan.check_entitled(body, [])
-    plan.check_entitled(step(), [])

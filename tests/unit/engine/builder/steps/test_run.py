@@ -6,8 +6,10 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from husk.config import Config, ContainerDefaults
 from husk.engine.builder.operations import Exec, Mount, Process
@@ -18,7 +20,7 @@ from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.builder.steps.run import Steps
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.networks.connector import Connected
-from husk.errors import SystemFault
+from husk.errors import Forbidden, SystemFault
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.foreground import Ended
@@ -202,6 +204,21 @@ async def test_a_step_that_ends_well(steps: Steps, world: World) -> None:
     assert isinstance(process, dict)
     assert process["args"] == ["/bin/x", "y"]
     assert "S=t" in process["env"]
+
+
+@pytest.mark.parametrize(("words", "name"), [({"network": "host"}, "network.host"), ({"insecure": True}, "security")])
+async def test_nothing_runs_that_the_user_did_not_allow(steps, world, words, name):
+    """Whichever way leads to a process: a step, one that somebody talks with, and one beside that."""
+    body = replace(BODY, **words)
+    listener = Listener()
+    listener.granted = ()
+    any_: Any = None
+    talks = steps.talk(any_, body, any_, listener, any_, any_)
+    beside = steps.talk_beside(any_, body, any_, listener, any_, any_, Path("/nowhere"))
+    for work in (steps.run(body, ["a"], listener), talks, beside, steps.held(body, ["a"], None).__aenter__()):
+        with pytest.raises(Forbidden, match=name):
+            await work
+    assert world.happened == []
 
 
 async def test_a_step_that_another_follows_does_not_wait_until_its_files_are_removed(
