@@ -19,7 +19,7 @@ from husk.api.buildkit.gateway import Gateway
 from husk.api.buildkit.history import History
 from husk.api.buildkit.messages.common import HealthCheckRequest
 from husk.api.buildkit.messages.session import BytesMessage
-from husk.api.buildkit.serve import answer, router
+from husk.api.buildkit.serve import MOST, answer, router
 from husk.engine.builder.sessions import Sessions
 from husk.rpc.grpc.connection import Bytes, Connection
 from husk.rpc.grpc.status import GrpcError
@@ -63,7 +63,7 @@ class BuildkitServer:
 
     async def serve(self, below: Bytes) -> None:
         """Answer a client's calls until it goes; what it waits for ends with it."""
-        async with Connection(below, handler=self._handler, limits=_LIMITS) as connection:
+        async with Connection(below, handler=self._handler, limits=_LIMITS, most=MOST) as connection:
             await connection.wait_closed()
 
     async def session(self, below: Bytes, headers: Mapping[str, Sequence[str]]) -> None:

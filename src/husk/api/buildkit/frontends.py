@@ -8,7 +8,7 @@ from husk.api.buildkit.backend import Backend, Worker
 from husk.api.buildkit.control import Control
 from husk.api.buildkit.gateway import Gateway
 from husk.api.buildkit.messages.common import HealthCheckRequest, HealthCheckResponse
-from husk.api.buildkit.serve import Metadata, answer, router
+from husk.api.buildkit.serve import MOST, Metadata, answer, router
 from husk.engine.builder.jobs import Job
 from husk.rpc.grpc.connection import Bytes, Connection
 
@@ -30,7 +30,7 @@ class FrontendBridge:
             **Gateway(self._backend, self._control, job).methods,
             "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
         }
-        async with Connection(streams, handler=router(methods)) as connection:
+        async with Connection(streams, handler=router(methods), most=MOST) as connection:
             await connection.wait_closed()
 
 

@@ -7,12 +7,16 @@ from typing import TypeVar
 from husk.api.buildkit.errors import to_grpc
 from husk.errors import HuskError
 from husk.rpc.grpc.connection import Handler
+from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import INVALID_ARGUMENT, UNIMPLEMENTED, GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.protobuf import Message
 
 Asked = TypeVar("Asked", bound=Message)
 Metadata = Mapping[str, list[str]]
+
+# What may be here of the messages of all calls on one connection, of which each may be as large as `LARGEST`.
+MOST = 4 * LARGEST
 
 
 def answer(kind: type[Asked], method: Callable[[Asked, Metadata], Awaitable[Message | bytes]]) -> Handler:

@@ -83,6 +83,7 @@ class Connection:
         self.largest = largest
         self._most = most
         self._held: dict[int, int] = {}
+        self._held_in_all = 0
         self._below = below
         self._handler = handler
         self._streams: dict[int, Stream] = {}
@@ -170,11 +171,15 @@ class Connection:
         self._written.set()
 
     def hold(self, number: int, size: int) -> None:
-        if self._most is None:
+        if self._most is None or number not in self._streams:
             return
+        self._held_in_all += size - self._held.get(number, 0)
         self._held[number] = size
-        if sum(self._held.values()) > self._most:
+        if self._held_in_all > self._most:
             raise GrpcError(RESOURCE_EXHAUSTED, f"more than {self._most} bytes of messages at once")
+
+    def _let_go(self, number: int) -> None:
+        self._held_in_all -= self._held.pop(number, 0)
 
     # --- bytes -------------------------------------------------------------------------------------------------------
 
@@ -199,9 +204,11 @@ class Connection:
 
     async def _write_all(self) -> None:
         if pieces := self.http.outgoing():
+            moved = self.http.moved
             await self._below.write(b"".join(pieces))
-            for stream in self._streams.values():
-                stream.make_room()
+            for number in moved:
+                if (stream := self._streams.get(number)) is not None:
+                    stream.make_room()
 
     # --- calling -----------------------------------------------------------------------------------------------------
 
@@ -274,7 +281,7 @@ class Connection:
                 self._take_headers(event)
             case StreamReset(number, code):
                 self._reset(number, code)
-            case Writable(number):
+            case Writable():
                 self.flush()
             case GoingAway():
                 self._slots.set()
@@ -315,7 +322,7 @@ class Connection:
 
     def _done(self, number: int) -> None:
         self._streams.pop(number, None)
-        self._held.pop(number, None)
+        self._let_go(number)
         self._slots.set()
 
     # --- serving -----------------------------------------------------------------------------------------------------
@@ -337,7 +344,7 @@ class Connection:
     def _handled(self, number: int) -> None:
         self._handling.pop(number, None)
         self._streams.pop(number, None)
-        self._held.pop(number, None)
+        self._let_go(number)
 
     def _refuse(self, number: int, headers: Headers) -> None:
         self.http.send_headers(number, headers)

@@ -9,6 +9,8 @@ HEAD_SIZE = _HEAD.size
 
 # The largest message that is taken, as BuildKit has it.
 LARGEST = 16 << 20
+# Pieces of an unfinished message that are smaller are put together: each costs some bytes beside its own.
+_SMALL = 1 << 12
 
 
 def framed(message: bytes) -> bytes:
@@ -34,7 +36,10 @@ class MessageReader:
         """GrpcError for a message that is too large, or compressed."""
         self._size += len(data)
         if self._pieces or self._size < self._wanted:
-            self._pieces.append(data)
+            if self._pieces and len(self._pieces[-1]) + len(data) <= _SMALL:
+                self._pieces[-1] += data
+            else:
+                self._pieces.append(data)
             if self._size < self._wanted:
                 return []
             data = b"".join(self._pieces)

@@ -27,6 +27,9 @@ _MOST_UNSENT = 1 << 18
 # Pieces that are as large as this are not put together for whoever passes them on: that would be a copy for nothing.
 _ENOUGH = 1 << 15
 
+# Pieces that are smaller are put together as they come: each costs some hundred bytes beside its own.
+_SMALL = 1 << 12
+
 Metadata = Mapping[str, list[str]]
 
 
@@ -46,7 +49,7 @@ class Link(Protocol):
         ...
 
     def hold(self, number: int, size: int) -> None:
-        """So much of messages is here for a stream now. GrpcError where that is too much for all streams together."""
+        """So much of its peer is here for a stream now. GrpcError where that is too much for all streams together."""
         ...
 
 
@@ -63,6 +66,9 @@ class Stream:
         self._reader = MessageReader(link.largest)
         # What has come, and what each piece took of the window.
         self._raw: deque[tuple[bytes, int]] = deque()
+        self._raw_size = 0
+        # Of the messages that were cut out last, and of the one that is not whole.
+        self._cut_size = 0
         self._messages: deque[bytes] = deque()
         self._credit = 0  # of what was no data: padding
         self._ended = False
@@ -119,6 +125,7 @@ class Stream:
             pieces.append(piece)
             size += len(piece)
             credit += cost
+        self._raw_size -= size
         self._link.http.acknowledge(self._number, credit)
         self._link.flush()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -128,7 +135,8 @@ class Stream:
         try:
             self._messages.extend(self._reader.feed(self._take_raw()))
             # A message that was taken counts until the next one comes: its reader still has it.
-            self._link.hold(self._number, self._reader.waiting + sum(map(len, self._messages)))
+            self._cut_size = self._reader.waiting + sum(map(len, self._messages))
+            self._link.hold(self._number, self._cut_size + self._raw_size)
         except GrpcError as error:
             self._error = error
             self.cancel()
@@ -178,10 +186,14 @@ class Stream:
     # --- what the connection tells -----------------------------------------------------------------------------------
 
     def feed(self, data: bytes, credit: int) -> None:
-        if data:
-            self._raw.append((data, credit))
-        else:
+        if not data:
             self._credit += credit
+        elif self._raw and len(self._raw[-1][0]) + len(data) <= _SMALL:
+            before, cost = self._raw.pop()
+            self._raw.append((before + data, cost + credit))
+        else:
+            self._raw.append((data, credit))
+        self._raw_size += len(data)
         self._changed.set()
 
     def finish(self) -> None:
@@ -232,6 +244,17 @@ class ServerStream(Stream):
     def __init__(self, link: Link, number: int, path: str, metadata: dict[str, list[str]]) -> None:
         super().__init__(link, number, path, metadata)
         self._answered = False
+
+    def feed(self, data: bytes, credit: int) -> None:
+        """What a caller sends and nobody reads counts as well: how many calls there are is up to it."""
+        super().feed(data, credit)
+        try:
+            self._link.hold(self._number, self._cut_size + self._raw_size)
+        except GrpcError as error:
+            self._raw.clear()
+            self._raw_size = 0
+            self._error = error
+            self.cancel()
 
     def _begin_answer(self) -> None:
         if not self._answered:

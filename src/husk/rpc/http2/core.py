@@ -79,6 +79,7 @@ class Http2:
         self._owed = 0
         self._resets = 0
         self._leaving = False
+        self._widened = False  # has the peer given us more room than when we were last fed?
         self.peer_streams = 100  # at once
         # A block of headers whose end has not come.
         self._block: tuple[int, int, list[bytes]] | None = None
@@ -177,6 +178,11 @@ class Http2:
         return ready
 
     @property
+    def moved(self) -> list[int]:
+        """The streams of which data was among what `outgoing` gave last."""
+        return self._out.moved
+
+    @property
     def backlog(self) -> int:
         """How many bytes of answers to the peer's own frames wait: who does not read them is not read from."""
         return self._out.control_size
@@ -197,6 +203,10 @@ class Http2:
                 self._out.control(frames.window_update(0, self._owed))
                 self._credit += self._owed
                 self._owed = 0
+            if self._widened:
+                self._widened = False
+                if self._out.waits:
+                    events.append(Writable())
         except Http2Error as error:
             self.leave(error.code, error.reason)
             self.over = True
@@ -319,7 +329,7 @@ class Http2:
                 if value > frames.LARGEST_WINDOW:
                     raise Http2Error(errors.FLOW_CONTROL_ERROR, "a window that is too large")
                 self._out.first_window_is(value)
-                events.extend(Writable(open_one) for open_one in self._streams)
+                self._widened = True
             elif name == frames.MAX_FRAME_SIZE:
                 if not frames.FRAME_SIZE <= value < 1 << 24:
                     raise Http2Error(errors.PROTOCOL_ERROR, "a size of frames that cannot be")
@@ -358,10 +368,7 @@ class Http2:
         if not increment:
             raise Http2Error(errors.PROTOCOL_ERROR, "a window that grows by nothing")
         self._out.widen(number, increment)
-        if number in self._streams:
-            events.append(Writable(number))
-        elif not number:
-            events.extend(Writable(one) for one, stream in self._streams.items() if stream.out.size)
+        self._widened = True
 
     # --- streams -----------------------------------------------------------------------------------------------------
 

@@ -29,9 +29,7 @@ class StreamReset(Struct, frozen=True):
 
 
 class Writable(Struct, frozen=True):
-    """The peer takes more of a stream."""
-
-    stream: int
+    """The peer takes more than before, of one stream or of all: once for all that it said of this in what came."""
 
 
 class GoingAway(Struct, frozen=True):

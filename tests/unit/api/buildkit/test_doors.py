@@ -1,15 +1,20 @@
 """The ways in, and a session within a call."""
 
 import asyncio
+import contextlib
 
 import pytest
 
 from husk.api.buildkit.messages.common import HealthCheckResponse
 from husk.api.buildkit.messages.session import BytesMessage
+from husk.api.buildkit.serve import MOST
 from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream, ServerStream
+from husk.tasks import Tasks
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
+from tests.unit.rpc.grpc.pairs import pipes
 
 
 class Within:
@@ -64,3 +69,34 @@ async def test_bytes_that_are_no_messages_end_the_session_and_not_the_connection
             while await stream.recv() is not None:
                 pass
         await client.connection.unary("/grpc.health.v1.Health/Check", b"")
+
+
+async def unfinished(connection: Connection, path: str) -> ClientStream:
+    """A call whose message lacks its end."""
+    stream = await connection.call(path)
+    with contextlib.suppress(GrpcError):
+        await stream.send_raw(framed(bytes(LARGEST))[:-1])
+    return stream
+
+
+@pytest.mark.parametrize("door", ["client", "frontend"])
+async def test_messages_of_calls_that_are_not_finished_have_a_limit_together(door: str) -> None:
+    backend = FakeBackend()
+    tasks = Tasks()
+    async with calling(backend) as client, contextlib.AsyncExitStack() as stack:
+        connection, path = client.connection, "/moby.buildkit.v1.Control/Solve"
+        if door == "frontend":
+            job = await backend.bench.jobs.begin("one", None)
+            stack.push_async_callback(backend.bench.jobs.end, job)
+            stack.push_async_callback(tasks.cancel_all)
+            ours, theirs = pipes()
+            tasks.spawn(backend.bridge.serve(ours, job), "serve")  # type: ignore[arg-type]
+            connection = await stack.enter_async_context(Connection(theirs, client=True))
+            path = "/moby.buildkit.v1.frontend.LLBBridge/Solve"
+        calls = [await unfinished(connection, path) for _ in range(MOST // LARGEST)]  # each has a head too
+        with pytest.raises(GrpcError):
+            await calls[-1].recv()
+        for call in calls[:-1]:
+            assert not call.over
+            call.cancel()
+        await connection.unary("/grpc.health.v1.Health/Check", b"")

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.framing import framed
 from husk.rpc.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2 import frames
@@ -178,3 +179,41 @@ async def test_messages_of_all_streams_together_have_a_limit() -> None:
         held.clear()
         await third.send(b"x" * 60)
         await held.wait()
+
+
+async def test_what_comes_for_calls_that_nobody_reads_counts_as_well() -> None:
+    one, other = pipes()
+
+    async def read_nothing(stream: ServerStream) -> None:
+        await asyncio.Event().wait()
+
+    async with Connection(one, client=True) as client, Connection(other, handler=read_nothing, most=100):
+        first, second = await client.call("/x"), await client.call("/x")
+        await first.send(b"x" * 60)
+        await client.ping()
+        assert not first.over
+        await second.send(b"x" * 60)
+        with pytest.raises(GrpcError):
+            await second.recv()
+        assert not first.over
+
+
+async def test_small_pieces_of_what_is_not_read_are_put_together() -> None:
+    one, other = pipes()
+    streams: list[ServerStream] = []
+    go = asyncio.Event()
+
+    async def keep(stream: ServerStream) -> None:
+        streams.append(stream)
+        await go.wait()
+        assert await stream.recv() == b"y" * 3000
+        await stream.send(b"read")
+
+    async with Connection(one, client=True) as client, Connection(other, handler=keep):
+        call = await client.call("/x")
+        for byte in framed(b"y" * 3000):
+            await call.send_raw(bytes([byte]))
+            await client.ping()
+        assert len(streams[0]._raw) == 1
+        go.set()
+        assert await call.recv() == b"read"

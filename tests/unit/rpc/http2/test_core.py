@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from husk.rpc.http2 import errors, frames
 from husk.rpc.http2.core import Http2, Limits
 from husk.rpc.http2.errors import StreamGone
-from husk.rpc.http2.events import DataReceived, Ended, Event, GoingAway, HeadersReceived, PingAnswered, StreamReset
+from husk.rpc.http2.events import (
+    DataReceived,
+    Ended,
+    Event,
+    GoingAway,
+    HeadersReceived,
+    PingAnswered,
+    StreamReset,
+    Writable,
+)
+from tests.support.work import lines_run
 
 REQUEST = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/a/b"), (b":authority", b"x")]
 ANSWER = [(b":status", b"200")]
@@ -252,3 +262,48 @@ def test_nothing_that_a_peer_sends_makes_it_raise(pieces: list[bytes], step: int
             if isinstance(event, DataReceived):
                 http.acknowledge(event.stream, event.credit)
         http.outgoing()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(
+            frames.frame(frames.SETTINGS, 0, 0, bytes([0, 4, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0]) * 50), id="settings"
+        ),
+        pytest.param(frames.window_update(0, 1), id="window of the connection"),
+    ],
+)
+@pytest.mark.parametrize("waits", [b"", b"x"])
+def test_what_a_peer_says_of_all_streams_costs_the_same_however_many_they_are(said: bytes, waits: bytes) -> None:
+    def work(streams: int) -> int:
+        server = greeted(Limits(streams=1000))
+        server.feed(frames.settings({frames.INITIAL_WINDOW_SIZE: 0}))
+        for number in range(1, 2 * streams, 2):
+            server.feed(opened(number))
+            server.send(number, waits)
+        server.outgoing()
+        return lines_run(lambda: server.feed(said * 20))
+
+    assert work(500) < work(5) + 200
+
+
+def test_a_window_that_changes_for_all_streams_changes_for_those_that_wait() -> None:
+    client, server = pair()
+    server.feed(frames.settings({frames.INITIAL_WINDOW_SIZE: 0}))
+    numbers = [client.open(REQUEST) for _ in range(3)]
+    talk(client, server)
+    for number in numbers:
+        server.send_headers(number, ANSWER)
+        server.send(number, b"answer")
+        server.end(number)
+    assert not [event for event in talk(server, client) if isinstance(event, DataReceived)]
+    assert server.feed(frames.settings({frames.INITIAL_WINDOW_SIZE: 3})) == [Writable()]
+    assert [event.data for event in talk(server, client) if isinstance(event, DataReceived)] == [b"ans"] * 3
+    # Less than has been sent already: the next three bytes only bring it back to nothing.
+    server.feed(frames.settings({frames.INITIAL_WINDOW_SIZE: 0}))
+    server.feed(frames.window_update(numbers[1], 3))
+    assert talk(server, client) == []
+    server.feed(frames.window_update(numbers[1], 100))
+    assert [event for event in talk(server, client) if isinstance(event, DataReceived)] == [
+        DataReceived(numbers[1], b"wer", 3, True)
+    ]

@@ -5,6 +5,7 @@ import pytest
 from husk.rpc.http2 import frames
 from husk.rpc.http2.errors import Http2Error
 from husk.rpc.http2.outbox import Outbox
+from tests.support.work import lines_run
 
 
 def sent(outbox: Outbox) -> list[frames.Frame]:
@@ -85,3 +86,44 @@ def test_windows_cannot_grow_without_end() -> None:
     for number in (0, 1):
         with pytest.raises(Http2Error):
             outbox.widen(number, frames.LARGEST_WINDOW)
+
+
+def test_a_peer_that_takes_a_byte_at_a_time_does_not_have_the_rest_copied() -> None:
+    outbox = Outbox()
+    outbox.first_window_is(0)
+    stream = outbox.open(1)
+    data = bytes(range(256)) * 1000
+    outbox.data(stream, data[:1000])
+    outbox.data(stream, data[1000:])
+    kept = stream.parts[1]
+    got = b""
+    for size in (1, 998, 1, 1, 500, 7):
+        outbox.widen(1, size)
+        got += b"".join(one[3] for one in sent(outbox))
+        assert stream.parts[-1] is kept
+    outbox.widen(1, 1 << 20)
+    outbox.widen(0, 1 << 20)
+    assert got + b"".join(one[3] for one in sent(outbox)) == data
+
+
+def test_streams_that_wait_for_their_own_window_are_not_looked_at() -> None:
+    def work(streams: int) -> int:
+        outbox = Outbox()
+        outbox.first_window_is(0)
+        for number in range(1, 2 * streams, 2):
+            outbox.data(outbox.open(number), b"x")
+        outbox.take()
+        return lines_run(outbox.take)
+
+    assert work(500) == work(5)
+
+
+def test_sizes_of_the_peers_table_do_not_gather() -> None:
+    outbox = Outbox()
+    outbox.open(1)
+    for _ in range(1000):
+        outbox.table_size_is(0)
+        outbox.table_size_is(4096)
+    outbox.headers(1, [(b":status", b"200")], end=True)
+    (headers,) = sent(outbox)
+    assert headers[3] == bytes([0x20, 0x3F, 0xE1, 0x1F, 0x88]), "the smallest, the last, and the header"

@@ -12,6 +12,7 @@ from husk.api.buildkit.session.client import ClientSession
 from husk.engine.builder.sessions import Sessions
 from husk.errors import InvalidParameter
 from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
 from husk.rpc.http2.core import Limits
 
@@ -26,6 +27,8 @@ _SLOWEST_ANSWER = 15.0
 _MOST_FAILURES = 2
 # A context is sent as fast as it is taken: the client is to hear seldom that it may go on.
 _LIMITS = Limits(window=4 << 20)
+# Of what a client answers in messages, to all calls at once. Contexts are passed on as they come, and do not count.
+_MOST = 16 * LARGEST
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +38,7 @@ async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: S
     id = "".join(headers.get(ID, ()))
     if not id:
         raise InvalidParameter(f"a session needs the header {ID}")
-    async with Connection(below, client=True, limits=_LIMITS) as connection:
+    async with Connection(below, client=True, limits=_LIMITS, most=_MOST) as connection:
         session = ClientSession(connection, id, "".join(headers.get(SHARED_KEY, ())), headers.get(METHODS, ()))
         await sessions.add(session)
         try:
