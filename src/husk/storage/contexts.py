@@ -149,7 +149,7 @@ def _check(outcome: Answer | None) -> None:
         case Done():
             return
         case Invalid(message) | Refused(message):
-            raise InvalidParameter(f"Error processing tar file: {message}")
+            raise InvalidParameter(message)
         case Failed(message):
             raise SystemFault(message)
         case _:

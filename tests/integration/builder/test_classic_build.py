@@ -76,6 +76,13 @@ def test_the_second_time_it_comes_from_the_cache(builds):
     assert builds.inspect()["RootFS"]["Layers"][-1] != first[-1]
 
 
+def test_a_dockerfile_on_standard_input_beside_a_directory(builds):
+    """The client ends that archive behind the last byte of the Dockerfile."""
+    builds.context.write({"a": "from the directory"})
+    builds.docker("build", "-t", "built", "-f", "-", str(builds.context.path), input="FROM busybox\nCOPY a /a\n")
+    assert builds.sh("cat /a") == "from the directory"
+
+
 def test_stages_arguments_and_targets(builds):
     dockerfile = """
 ARG BASE=busybox

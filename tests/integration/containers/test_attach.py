@@ -148,6 +148,20 @@ def test_input_sent_with_the_request_is_not_lost(daemon: Daemon):
         assert client.read_to_end() == b""
 
 
+def test_the_body_of_an_attach_is_no_input(daemon: Daemon):
+    """dockerode sends the query once more."""
+    container = create(daemon, "cat", OpenStdin=True, StdinOnce=True)
+    with RawClient(daemon.raw(20)) as client:
+        query, headers = "stream=1&stdin=1&stdout=1", {**UPGRADE, "Content-Type": "application/json"}
+        client.request("POST", f"/containers/{container}/attach?{query}", b'{"stream":true,"stdin":true}', headers)
+        assert client.head().status == 101
+        start(daemon, container)
+        client.socket.sendall(b"input\n")
+        assert client.read_frame() == (1, b"input\n")
+        client.half_close()
+        assert client.read_to_end() == b""
+
+
 def test_only_the_streams_that_were_asked_for(daemon: Daemon):
     container = create(daemon, "sh", "-c", "echo out; echo err >&2")
     client, _ = attach(daemon, container, "stream=1&stderr=1")

@@ -80,7 +80,11 @@ class Connection(Channel):
 
     def data_received(self, data: bytes) -> None:
         if self._taker is not None:
-            self._taker.feed(data)
+            if self._body is not None:
+                self._body.feed(data)
+                data = self._behind_body()
+            if data:
+                self._taker.feed(data)
         elif self._body is not None:
             self._body.feed(data)
             if self._request is None:
@@ -335,12 +339,24 @@ class Connection(Channel):
     def take(self, taker: Taker, head: bytes) -> bytes:
         self.begin_answer(head)
         self._taker = taker
-        begun = self._parser.rest + self._take_ahead()
+        begun = self._parser.rest
+        if self._body is not None and self._body.expected:
+            self._body = None  # the client was not asked for it, and sends none
         if self._body is not None:
-            # Nobody has read it, so it is no body: input.
-            begun = self._body.unread + begun
+            begun += self._behind_body()
+        return begun + self._take_ahead()
+
+    def _behind_body(self) -> bytes:
+        """What of the input has come behind a body that nobody wanted to read; the body itself is no input."""
+        assert self._body is not None
+        try:
+            self._body.discard()
+        except BadRequest as error:
+            log.debug("a client was refused: %s", error.reason)
             self._body = None
-        return begun
+            self.abort()
+        self.let_input_go_on()
+        return self._take_ahead() if self._body is None else b""
 
     # ends
 

@@ -1,7 +1,8 @@
 """How is a connection taken from HTTP? After `hijack` it carries the handler's bytes, both ways.
 
 The end of the client's input is not the end of the connection: `echo hi | docker run -i` half-closes and waits for the
-output. Input may follow the request at once; what came behind the head is the first of it.
+output. Input may follow the request at once; what came behind the head is the first of it. A body that the head
+announces and the handler has not read is no input: dockerode sends the query of an attach as one, too.
 """
 
 import asyncio

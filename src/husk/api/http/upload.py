@@ -79,10 +79,6 @@ class Body:
         self._cut_off = True
         self._wake()
 
-    @property
-    def unread(self) -> bytes:
-        return b"".join((*self._pieces, *self._raw))
-
     def discard(self) -> int:
         """Read what is here and forget it; says how much it was."""
         size = self._waiting

@@ -53,7 +53,7 @@ class Loader:
                 try:
                     await reading.read(TarFlow(plain))
                 except TarError as error:
-                    raise InvalidParameter(f"Error processing tar file: {error}") from error
+                    raise InvalidParameter(str(error)) from error
             parents: dict[str, str] = {}
             for described in read_archive(reading.documents, reading.has, platforms):
                 images = await self._add(described, platforms, reading, report)

@@ -4,5 +4,5 @@
   what it reads. `stream` feeds it in a worker, `flow` in the daemon with what a client sends, as it comes
 - `members` writes archives; the headers are `header`'s
 - `whiteouts` is what layers and overlayfs agree on
-- `compression` tells what a stream is compressed with; `decompress` is for workers, `inflate` for what a client sends
+- `decompress` is for workers, `inflate` for what a client sends; `zstd_frames` tells where a stream of zstd is whole
 """

@@ -9,6 +9,7 @@ from isal import igzip
 
 from husk.compression import compression_of
 from husk.storage.tar.header import is_tar
+from husk.storage.tar.zstd_frames import Frames
 
 _READ_SIZE = 1 << 20
 
@@ -47,25 +48,42 @@ class Gunzip:
         return piece
 
 
-def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
-    """The decompressor for the stream, and whether the archive's own end mark must tell that it is whole."""
+class _FramesSource:
+    """Where a decompressor of zstd gets its data: it takes the end of that for an end, in the middle of a frame too."""
+
+    def __init__(self, source: HeadedReader) -> None:
+        self._source = source
+        self._frames = Frames()
+
+    def read(self, size: int, /) -> bytes:
+        data = self._source.read(size)
+        self._frames.feed(data)
+        if not data and not self._frames.whole:
+            raise EOFError("unexpected end of the compressed data")
+        return data
+
+
+def choose_reader(source: HeadedReader) -> Reader:
+    """The decompressor for the stream. It raises EOFError, or what the compression's library does, for one that is cut
+    off."""
     if is_tar(source.head):
-        return source, False
+        return source
     compression = compression_of(source.head)
     if compression == "gzip":
-        return Gunzip(source), False
+        return Gunzip(source)
     if compression == "zstd":
         import zstandard  # few layers need it, and it takes as long to import as all the rest
 
         decompressor = zstandard.ZstdDecompressor()
-        # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
-        return decompressor.stream_reader(source, read_size=_READ_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
+        frames = _FramesSource(source)
+        # It only calls `read`.
+        return decompressor.stream_reader(frames, read_size=_READ_SIZE, read_across_frames=True)  # type: ignore[arg-type]
     if compression == "bzip2":
         import bz2
 
-        return bz2.BZ2File(source), False  # type: ignore[call-overload]
+        return bz2.BZ2File(source)  # type: ignore[call-overload,no-any-return]
     if compression == "xz":
         import lzma
 
-        return lzma.LZMAFile(source), False  # type: ignore[arg-type]
-    return source, False
+        return lzma.LZMAFile(source)  # type: ignore[arg-type]
+    return source

@@ -21,7 +21,8 @@ class TarFlow:
 
     async def next(self) -> Entry | None:
         """The next entry; None at the end of the archive."""
-        await self._skip(self._left + self._padding)
+        await self._skip(self._left)
+        await self._skip(self._padding, exact=False)
         self._left = self._padding = 0
         entry = None
         while entry is None and not self._parser.ended:
@@ -69,10 +70,12 @@ class TarFlow:
             count -= len(part)
         return b"".join(parts)
 
-    async def _skip(self, count: int) -> None:
+    async def _skip(self, count: int, exact: bool = True) -> None:
         while count > 0:
             if not self._buffer and not await self._refill():
-                truncated()
+                if exact:
+                    truncated()
+                return
             step = min(count, len(self._buffer))
             self._buffer = self._buffer[step:]
             count -= step

@@ -18,6 +18,7 @@ from husk.storage.tar.entry import (
     SYMLINK,
     Entry,
     TarError,
+    invalid,
     padding,
     text,
     truncated,
@@ -38,14 +39,13 @@ class Parser:
     """Give it the bytes that it `wants`, until it returns an entry or has `ended`.
 
     Behind an entry come `entry.size` bytes of data and `padding(entry.size)` zeros, which are not for the parser; then
-    it wants the next header. `needs_end`: refuse an archive that stops without its end mark, because whoever reads it
-    cannot tell that it was cut off.
+    it wants the next header. As with Go's archive/tar an archive may stop behind the last byte of a file: zeros behind
+    it, and the two blocks that mark the end, may be missing.
     """
 
-    def __init__(self, needs_end: bool = False) -> None:
+    def __init__(self) -> None:
         self.wants = BLOCK
         self.ended = False
-        self._needs_end = needs_end
         self._step: Callable[[bytes], Entry | None] = self._header
         self._entry: Entry
         self._map: OldMap | DataMap
@@ -58,7 +58,7 @@ class Parser:
     def feed(self, data: bytes) -> Entry | None:
         """Take the next bytes: as many as it wants, fewer only where the archive ends."""
         if len(data) < self.wants:
-            if data or self.wants != BLOCK or self._extended or self._needs_end or self._step != self._header:
+            if data or self.wants != BLOCK or self._extended or self._step not in (self._header, self._second_of_end):
                 truncated()
             self.ended = True
             return None
@@ -66,7 +66,7 @@ class Parser:
 
     def _header(self, block: bytes) -> Entry | None:
         if block == _ZEROS:
-            self.ended = True
+            self._await(self._second_of_end)
             return None
         entry = parse_header(block)
         if entry.kind in _EXTENSIONS:
@@ -76,6 +76,11 @@ class Parser:
             self._extend(entry)
         # Most are files and nothing else.
         return entry if entry.kind == REGULAR and entry.sparse is None else self._judge(entry, block)
+
+    def _second_of_end(self, block: bytes) -> None:
+        if block != _ZEROS:
+            invalid()
+        self.ended = True
 
     def _begin_extension(self, entry: Entry) -> None:
         if entry.size > LARGEST_EXTENSION:

@@ -69,12 +69,13 @@ class TarStream:
         for piece in self.pieces(count):
             _write(fd, piece)
 
-    def skip(self, count: int) -> None:
+    def skip(self, count: int, exact: bool = True) -> None:
+        """Leave out the next `count` bytes; where that need not be `exact`, the archive may end before."""
         available = self._end - self._at
         if count <= available:
             self._at += count
             return
-        for _ in self.pieces(count):
+        for _ in self.pieces(count, exact):
             pass
 
     def drain(self) -> None:
@@ -98,12 +99,9 @@ def _write(fd: int, data: memoryview) -> None:
         written += os.write(fd, data[written:])
 
 
-def entries(stream: TarStream, needs_end: bool = False) -> Iterator[Entry]:
-    """The archive's entries; the consumer takes exactly `entry.size` bytes from `stream` before it asks for the next.
-
-    `needs_end` as for the parser.
-    """
-    parser = Parser(needs_end)
+def entries(stream: TarStream) -> Iterator[Entry]:
+    """The archive's entries; the consumer takes exactly `entry.size` bytes from `stream` before asking for the next."""
+    parser = Parser()
     feed, take, skip = parser.feed, stream.take, stream.skip
     while not parser.ended:
         entry = feed(take(parser.wants))
@@ -111,4 +109,4 @@ def entries(stream: TarStream, needs_end: bool = False) -> Iterator[Entry]:
             behind = padding(entry.size)
             yield entry
             if behind:
-                skip(behind)
+                skip(behind, False)

@@ -33,7 +33,7 @@ def is_archive(tree: RootedTree, resolved: str) -> bool:
     status = tree.status(resolved)
     if status is None or not stat.S_ISREG(status.st_mode):
         return False
-    with _opened(tree, resolved) as (reader, _), contextlib.suppress(Exception):
+    with _opened(tree, resolved) as reader, contextlib.suppress(Exception):
         block = bytearray(BLOCK)
         with memoryview(block) as view:
             at = 0
@@ -68,7 +68,7 @@ def unpack(source: RootedTree, resolved: str, target: RootedTree, directory: str
 
 
 def _unpack(source: RootedTree, resolved: str, target: RootedTree, directory: str, owner: Owner | None) -> Answer:
-    with _opened(source, resolved) as (reader, needs_end):
+    with _opened(source, resolved) as reader:
         with target.directory(directory) as fd:
             os.fchdir(fd)
             os.chroot(".")
@@ -79,7 +79,7 @@ def _unpack(source: RootedTree, resolved: str, target: RootedTree, directory: st
 
         stream = TarStream(next_buffer)
         try:
-            Placer(stream, "/", False, owner).run(needs_end)
+            Placer(stream, "/", False, owner).run()
             stream.drain()
         except Exception as error:
             return Failed(str(error)) if is_fault_of_host(error) else describe(error)
@@ -87,7 +87,7 @@ def _unpack(source: RootedTree, resolved: str, target: RootedTree, directory: st
 
 
 @contextlib.contextmanager
-def _opened(tree: RootedTree, resolved: str) -> Iterator[tuple[Reader, bool]]:
+def _opened(tree: RootedTree, resolved: str) -> Iterator[Reader]:
     fd = os.open(resolved, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=tree.fd)
     try:
         yield choose_reader(Input(Pipe(fd)))

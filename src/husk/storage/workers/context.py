@@ -47,11 +47,11 @@ def main(job: ContextJob, caller: Caller) -> None:
 def unpack(job: ContextJob, fd: int) -> Answer:
     """Do the work and tell how it went."""
     try:
-        reader, needs_end = choose_reader(Input(Pipe(fd)))
+        reader = choose_reader(Input(Pipe(fd)))
         enter(job.directory)
         buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
         stream = TarStream(lambda: buffer[: reader.readinto(buffer)])
-        ContextPlacer(stream, job.limit, doubled(job.directory)).run(needs_end)
+        ContextPlacer(stream, job.limit, doubled(job.directory)).run()
         stream.drain()
     except Exception as error:
         return Failed(str(error)) if is_fault_of_host(error) else describe(error)

@@ -65,9 +65,9 @@ class Extractor:
         self.size = 0
         self.has_root = False
 
-    def run(self, needs_end: bool = False) -> None:
+    def run(self) -> None:
         """Apply all entries; raises TarError or OSError, and then the tree is worth nothing."""
-        for entry in entries(self._stream, needs_end):
+        for entry in entries(self._stream):
             path = clean_name(entry.name)
             try:
                 self._apply(entry, self._near(path))

@@ -142,7 +142,7 @@ def put(job: PutJob, source: ArchiveSource) -> Answer:
     try:
         # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those
         # come at once or the request is empty.
-        reader, needs_end = choose_reader(Input(source))
+        reader = choose_reader(Input(source))
         confine(job.root, job.binds)
         # Python would follow any number of links, each by a call of its own; the kernel has an end.
         os.stat(job.path.rstrip("/") or "/")
@@ -159,10 +159,10 @@ def put(job: PutJob, source: ArchiveSource) -> Answer:
     except OSError as error:
         kind = Invalid if error.errno in (errno.ENOTDIR, errno.ELOOP) else Failed
         return kind(f"{(error.strerror or str(error)).lower()}: {job.path}")
-    return _extract(reader, needs_end, job, destination)
+    return _extract(reader, job, destination)
 
 
-def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> Answer:
+def _extract(reader: Reader, job: PutJob, destination: str) -> Answer:
     # Memory that nobody writes zeros to first: most archives fill a small part of it.
     buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
 
@@ -171,7 +171,7 @@ def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> 
 
     stream = TarStream(next_buffer, reader.hand_over if isinstance(reader, Input) else None)
     try:
-        Placer(stream, destination, job.keep_kinds, job.owner).run(needs_end)
+        Placer(stream, destination, job.keep_kinds, job.owner).run()
         stream.drain()
     except Exception as error:
         if is_fault_of_host(error):

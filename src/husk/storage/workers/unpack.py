@@ -148,7 +148,7 @@ def unpack(fd: int, job: UnpackJob) -> Answer:
     expected, limit = job.digest, job.limit
     try:
         source = BlobIntake(fd, os.open(job.blob, os.O_RDWR | os.O_CLOEXEC))
-        reader, needs_end = choose_reader(source)
+        reader = choose_reader(source)
         enter(job.directory)
     except OSError as error:
         return Failed(str(error))
@@ -159,7 +159,7 @@ def unpack(fd: int, job: UnpackJob) -> Answer:
     decompression.start()
     failure: Exception | None = None
     try:
-        extractor.run(needs_end)
+        extractor.run()
         stream.drain()
     except Exception as error:
         failure = error

@@ -50,6 +50,42 @@ async def test_input_cut_at_every_byte_and_its_end(tmp_path: Path) -> None:
 
 
 @on_both_loops
+async def test_a_body_that_nobody_reads_is_no_input_wherever_it_is_cut(tmp_path: Path) -> None:
+    async def takes(request: Request) -> Answer:
+        await shout(hijack(request, b""))
+        return Unanswered()
+
+    body = b'{"stream":true,"stdin":true}'
+    length = b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    chunks = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    for begin in (UPGRADE[:-2] + length, UPGRADE[:-2] + chunks, PLAIN[:-2] + length):
+        data = begin + b"input"
+        head = data.index(b"\r\n\r\n") + 4
+        for cut in (head, head + 1, head + 10, len(begin) - 1, len(begin), len(begin) + 1, len(data)):
+            async with serving(takes, tmp_path) as connect, connect() as client:
+                client.send(data[:cut])
+                await client.head()
+                client.send(data[cut:])
+                client.end()
+                assert await client.rest() == b"INPUT!"
+            (tmp_path / "s").unlink(missing_ok=True)
+
+
+@on_both_loops
+async def test_a_broken_body_ends_a_connection_that_was_taken_over(tmp_path: Path) -> None:
+    async def takes(request: Request) -> Answer:
+        await shout(hijack(request, b""))
+        return Unanswered()
+
+    async with serving(takes, tmp_path) as connect, connect() as client:
+        client.send(UPGRADE[:-2] + b"Transfer-Encoding: chunked\r\n\r\n")
+        await client.head()
+        client.send(b"no size\r\ninput")
+        client.end()
+        assert b"INPUT" not in await client.rest()
+
+
+@on_both_loops
 async def test_the_end_of_input_is_not_the_end_of_output_over_tcp_either(tmp_path: Path) -> None:
     gate = asyncio.Event()
 

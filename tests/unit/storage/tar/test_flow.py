@@ -66,6 +66,11 @@ async def test_an_archive_that_is_cut_off(length: int) -> None:
         await read_all(tar_of({"file": b"x" * 3000})[:length], 400)
 
 
+@pytest.mark.parametrize("behind", [0, 100])
+async def test_an_archive_may_end_behind_the_last_byte_of_a_file(behind: int) -> None:
+    assert await read_all(tar_of({"file": b"x" * 700})[: 512 + 700 + behind], 400) == {"file": b"x" * 700}
+
+
 async def test_what_is_no_archive() -> None:
     with pytest.raises(TarError):
         await read_all(b"this is no archive" * 100, 1000)

@@ -16,9 +16,9 @@ from husk.storage.tar.parser import Parser
 from tests.support.archives import DIALECTS, FORMATS, SPARSE_FORMATS, archive_of, member, sparse_archive, write
 
 
-def read(data: bytes, needs_end: bool = False) -> list[tuple[Entry, bytes]]:
+def read(data: bytes) -> list[tuple[Entry, bytes]]:
     """What a reader does, without any input: it gives the parser what it wants and keeps the data for itself."""
-    parser, at = Parser(needs_end), 0
+    parser, at = Parser(), 0
     found: list[tuple[Entry, bytes]] = []
     while not parser.ended:
         taken = data[at : at + parser.wants]
@@ -27,9 +27,9 @@ def read(data: bytes, needs_end: bool = False) -> list[tuple[Entry, bytes]]:
         if entry is None:
             continue
         content = data[at : at + entry.size]
-        at += entry.size + padding(entry.size)
-        if at > len(data):
+        if len(content) < entry.size:
             raise TarError("unexpected EOF")
+        at += entry.size + padding(entry.size)
         found.append((entry, content))
     return found
 
@@ -141,32 +141,41 @@ def test_a_directory_of_the_time_before_posix_is_a_file_with_a_slash():
     assert entry.kind == b"5"
 
 
-def test_an_archive_may_stop_without_an_end_mark_unless_the_end_is_needed():
-    archive = write((member("f"), b"x" * BLOCK))[: 2 * BLOCK]
+@pytest.mark.parametrize("behind", [0, 1, 500])
+def test_an_archive_may_stop_behind_the_last_byte_of_a_file(behind: int):
+    archive = write((member("f"), b"content"))[: BLOCK + 7 + behind]
+    assert [data for _, data in read(archive)] == [b"content"]
+
+
+def test_one_block_of_the_end_mark_is_enough_but_nothing_else_may_follow_it():
+    archive = write((member("f"), b"x" * BLOCK))[: 3 * BLOCK]
     assert len(read(archive)) == 1
+    assert len(read(archive + bytes(BLOCK) + b"junk")) == 1
     with pytest.raises(TarError, match="unexpected EOF"):
-        read(archive, needs_end=True)
+        read(archive + bytes(100))
+    with pytest.raises(TarError, match="invalid tar header"):
+        read(archive + archive[:BLOCK])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("needs_end", [False, True])
-def test_an_archive_that_is_cut_at_any_byte_is_whole_up_to_there_or_refused(dialect: str, needs_end: bool):
+def test_an_archive_that_is_cut_at_any_byte_is_whole_up_to_there_or_refused(dialect: str):
     """Where an entry is whole, and no word about the next one has come, nobody can tell that there should be more."""
     archive = archive_of(dialect)
     names = [entry.name for entry, _ in read(archive)]
     ends: set[int] = set()
     for cut in range(len(archive)):
         try:
-            found = [entry.name for entry, _ in read(archive[:cut], needs_end)]
+            entries = read(archive[:cut])
         except TarError as error:
             assert str(error) == "unexpected EOF"
             continue
-        assert found == names[: len(found)]
-        assert len(found) == len(names) or (cut % BLOCK == 0 and not needs_end)
-        if len(found) < len(names):
+        assert [entry.name for entry, _ in entries] == names[: len(entries)]
+        if len(entries) < len(names):
             ends.add(cut)
+            padded = padding(entries[-1][0].size) if entries else 0
+            assert cut % BLOCK == 0 or -cut % BLOCK <= padded
     # What a global header says is about nothing yet.
-    assert len(ends) == (0 if needs_end else len(names) + (dialect == "global"))
+    assert len({-(-cut // BLOCK) for cut in ends}) == len(names) + (dialect == "global")
 
 
 def test_a_damaged_header_is_refused():

@@ -38,6 +38,15 @@ def test_a_stream_that_is_cut_off_is_refused_at_every_block(dialect: str):
             assert str(error) == "unexpected EOF"
 
 
+@pytest.mark.parametrize("piece", [1, 700, 5000])
+def test_an_archive_may_end_behind_the_last_byte_of_a_file(piece: int):
+    archive = write((member("f"), b"content"))
+    for behind in (0, 100):
+        assert read(archive[: 512 + 7 + behind], piece) == [(b"f", b"content")]
+    with pytest.raises(TarError, match="unexpected EOF"):
+        read(archive[: 512 + 6], piece)
+
+
 @pytest.mark.parametrize("size", [0, 1, LARGE - 1, LARGE + 1000])
 def test_data_goes_into_a_file_and_what_is_large_is_handed_over(tmp_path: Path, size: int):
     data = bytes(number % 251 for number in range(size))
