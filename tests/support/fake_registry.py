@@ -102,6 +102,7 @@ class FakeRegistry:
         self.tokens = tokens
         self.hides = hides
         self.host = ""
+        self.realm: str | None = None  # where tokens are said to be, if not here
         self.manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.blobs: dict[str, bytes] = {}
         self.faults: dict[str, list[Fault]] = {}
@@ -149,7 +150,8 @@ class FakeRegistry:
             return None
         if self.hides and request.path != "/v2/":
             return _problem(404, "NAME_UNKNOWN", "repository name not known to registry")
-        challenge = f'Bearer realm="http://{self.host}/token",service="fake,registry"'
+        realm = f"http://{self.host}/token" if self.realm is None else self.realm
+        challenge = f'Bearer realm="{realm}",service="fake,registry"'
         if name := request.match_info.get("name"):
             challenge += f',scope="repository:{name}:pull"'
         if token in self.tokens.valid:

@@ -6,7 +6,8 @@
     failures    what does a registry's refusal mean to a docker user?                      (pure)
     auth        which Authorization header satisfies this registry?
     certificates  which CA and client certificates belong to this registry (`certs.d`)?
-    transport   by which URL, proxy and TLS settings is a registry reached?
+    routes      the way to a host: verified or open, to which addresses, through which proxy
+    transport   the exchanges, each hop of a redirect by the way to its own host
     session     one exchange, authorized when the registry asks for that
     upload      `Target`: blobs and manifests into a repository, with mounts, resume and retries
     search      the old search API, where a registry offers it

@@ -20,6 +20,7 @@ import msgspec
 from husk.errors import HuskError, InvalidParameter, SystemFault, Unauthorized
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import read_refusal
+from husk.registry.routes import authority
 from husk.registry.transport import Transport, read_limited
 
 _CLIENT_ID = "husk"
@@ -188,17 +189,19 @@ class Authorizer:
     async def _kept_token(
         self, base: str, challenge: Mapping[str, str], scope: str, keeper: TokenKeeper, url: str
     ) -> Token | None:
-        realm = await self._check_realm(base, challenge.get("realm", ""), url)
+        realm = await self._check_realm(challenge.get("realm", ""), url)
         return await keeper.token(realm, challenge.get("service", ""), _asked(scope, challenge).split())
 
     async def _token(
         self, base: str, challenge: Mapping[str, str], scope: str, credentials: Credentials, url: str, offline: bool
     ) -> tuple[str, float, str]:
-        realm = await self._check_realm(base, challenge.get("realm", ""), url)
+        # A registry that is open may send strangers anywhere: they have nothing to lose.
+        since = base if base.startswith("http:") and not credentials else ""
+        realm = await self._check_realm(challenge.get("realm", ""), url, since)
         query = {"service": challenge.get("service", ""), "scope": _asked(scope, challenge)}
         if credentials.identity_token:
             form = {"grant_type": "refresh_token", "refresh_token": credentials.identity_token}
-            answer = await self._ask(realm, url, form=_filled(query | form | {"client_id": _CLIENT_ID}))
+            answer = await self._ask(realm, url, form=_filled(query | form | {"client_id": _CLIENT_ID}), since=since)
         else:
             headers: dict[str, str] = {}
             if credentials.username:
@@ -209,16 +212,21 @@ class Authorizer:
             # The scope may name several repositories, separated by spaces: one parameter each.
             scopes = [("scope", one) for one in query.pop("scope").split()]
             encoded = urllib.parse.urlencode([*_filled(query).items(), *scopes])
-            answer = await self._ask(f"{realm}{'&' if '?' in realm else '?'}{encoded}", url, headers)
+            answer = await self._ask(f"{realm}{'&' if '?' in realm else '?'}{encoded}", url, headers, since=since)
         token = answer.token or answer.access_token
         if not token:
             raise SystemFault(f'Get "{url}": authorization server did not include a token in the response')
         return f"Bearer {token}", _life(answer.expires_in), answer.refresh_token
 
     async def _ask(
-        self, where: str, url: str, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
+        self,
+        where: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
+        since: str = "",
     ) -> _TokenAnswer:
-        async with self._transport.send("POST" if form else "GET", where, headers, form) as response:
+        async with self._transport.send("POST" if form else "GET", where, headers, form, since=since) as response:
             body = await read_limited(response, _LARGEST_TOKEN, cut=True)
             if response.status == 200:
                 try:
@@ -231,13 +239,17 @@ class Authorizer:
             kind: type[HuskError] = TokenRefused if response.status in (400, 401, 403) else SystemFault
             raise kind(f'Get "{url}": {refusal}')
 
-    async def _check_realm(self, base: str, realm: str, url: str) -> str:
-        """The challenge comes from the registry, and a password goes where it points: never from HTTPS to HTTP."""
+    async def _check_realm(self, realm: str, url: str, since: str = "") -> str:
+        """The challenge comes from the registry, and a password goes where it points: over plain HTTP only to a host
+        that is insecure itself, whether we or the client carry it there."""
         parts = urllib.parse.urlsplit(realm)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SystemFault(f'Get "{url}": invalid token auth challenge realm: {realm!r}')
-        if parts.scheme == "http" and base.startswith("https:") and not await self._transport.is_insecure(parts.netloc):
-            raise SystemFault(f'Get "{url}": refused to ask for a token over plain HTTP at {realm}')
+        if parts.scheme == "http" and not since and not await self._transport.is_insecure(authority(realm)):
+            raise SystemFault(
+                f'Get "{url}": refused to ask for a token over plain HTTP at {realm}: '
+                f"{authority(realm)} is not an insecure registry"
+            )
         return realm
 
     def _drop_expired(self) -> None:

@@ -16,6 +16,8 @@ DIRECTORIES = (Path("/etc/docker/certs.d"), Path("/etc/husk/certs.d"))
 
 def context_for(host: str, directories: Sequence[Path], *, lenient: bool = False) -> ssl.SSLContext | None:
     """The TLS settings for `host`; None if no directory has anything for it. Blocks: it reads files."""
+    if host in (".", ".."):
+        return None  # a redirect may say so
     present = [found for top in directories if (found := top / host).is_dir()]
     authorities = [file for found in present for file in sorted(found.glob("*.crt"))]
     own = [file for found in present for file in sorted(found.glob("*.cert"))]

@@ -100,7 +100,7 @@ class RegistryClient:
         attempts: int = _BLOB_TRIES,
     ) -> None:
         self._own = user_agent, backoff, proxies
-        self._transport = Transport(user_agent, insecure, proxies=proxies)
+        self._transport = Transport(user_agent, insecure, proxies=proxies, mirrors=mirrors)
         self._attempts = attempts
         self._authorizer = Authorizer(self._transport)
         self._session = Session(self._transport, self._authorizer)
@@ -110,7 +110,7 @@ class RegistryClient:
     def configure(self, insecure: Sequence[str], mirrors: Sequence[str], attempts: int = _BLOB_TRIES) -> None:
         """Take over changed settings; requests under way end as they began."""
         self._attempts = attempts
-        self._transport.configure(insecure)
+        self._transport.configure(insecure, mirrors)
         self._mirrors = _mirrors(mirrors)
 
     def insecurely(self, host: str) -> "RegistryClient":

@@ -1,24 +1,20 @@
 """How does one authorized exchange with a registry go? Ask; on 401 get a header for the scope; ask again, once."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
 
 from husk.errors import SystemFault
 from husk.registry.auth import Authorizer, Credentials, TokenRefused
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, read_refusal
-from husk.registry.transport import Body, Transport, read_limited
+from husk.registry.routes import same_origin
+from husk.registry.transport import MakeBody, Transport, read_limited
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 _LARGEST_REFUSAL = 64 * 1024
-_MOST_REDIRECTS = 10
-
-MakeBody = Callable[[], Body]
-"""Gives the request's body, anew for each try."""
 
 
 class Refused(Exception):
@@ -28,14 +24,6 @@ class Refused(Exception):
         super().__init__(str(refusal))
         self.refusal = refusal
         self.pause = pause
-
-
-class _Moved(Exception):
-    """The body is wanted elsewhere, from its beginning."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.url = url
 
 
 class Session:
@@ -59,44 +47,18 @@ class Session:
         accepted: Collection[int] = (200, 206),
     ) -> AsyncIterator["ClientResponse"]:
         """An answer with one of the `accepted` statuses; Refused with any other."""
-        async with AsyncExitStack() as stack:
-            for _ in range(_MOST_REDIRECTS):
-                exchange = self._open(method, url, base, scope, who, headers or {}, body, accepted)
-                try:
-                    response = await stack.enter_async_context(exchange)
-                    break
-                except _Moved as moved:
-                    self._transport.may_follow(method, url, moved.url)
-                    url = moved.url
-            else:
-                raise SystemFault(f'{method.capitalize()} "{url}": stopped after {_MOST_REDIRECTS} redirects')
-            yield response
-
-    @asynccontextmanager
-    async def _open(
-        self,
-        method: str,
-        url: str,
-        base: str,
-        scope: str,
-        who: Credentials,
-        headers: Mapping[str, str],
-        body: MakeBody | None,
-        accepted: Collection[int],
-    ) -> AsyncIterator["ClientResponse"]:
         # An upload may continue at another host, which is no business of the registry's credentials.
-        ours = urlsplit(url).netloc == urlsplit(base).netloc
+        ours, headers = same_origin(url, base), headers or {}
         header = self._authorizer.known(base, scope, who) if ours else ""
         try:
             for last in (False, True):
                 sent = {**headers, **({"Authorization": header} if header else {})}
-                made = body() if body else None
-                async with self._transport.send(method, url, sent, body=made, follow=made is None) as response:
+                async with self._transport.send(method, url, sent, body=body, since=base) as response:
                     if response.status in accepted:
                         yield response
                         return
-                    if made is not None and response.status in (307, 308) and "Location" in response.headers:
-                        raise _Moved(urljoin(str(response.url), response.headers["Location"]))
+                    # Whoever a redirect led to may not ask for the registry's credentials either.
+                    ours = ours and same_origin(str(response.url), base)
                     challenges = parse_challenges(response.headers.getall("WWW-Authenticate", []))
                     text = await read_limited(response, _LARGEST_REFUSAL, cut=True)
                     refusal = read_refusal(response.status, challenges, text)
@@ -114,9 +76,10 @@ class Session:
             raise SystemFault(error.message) from error
 
     async def ping(self, base: str) -> tuple[int, list[Challenge]]:
-        """How the registry answers to nobody in particular: the status, and the ways to authenticate."""
+        """How the registry answers to nobody in particular: the status, and its own ways to authenticate."""
         async with self._transport.send("GET", f"{base}/v2/") as response:
-            return response.status, parse_challenges(response.headers.getall("WWW-Authenticate", []))
+            asked = response.headers.getall("WWW-Authenticate", []) if same_origin(str(response.url), base) else []
+            return response.status, parse_challenges(asked)
 
 
 def _retry_after(response: "ClientResponse") -> float:

@@ -1,7 +1,7 @@
-"""By which URL, proxy and TLS settings is a registry reached, and in which words does it fail to be?
+"""The HTTP exchanges with registries and other servers, and the words in which one fails.
 
-HTTPS, verified, always; except for loopback addresses and the registries the administrator called insecure. Those are
-asked once whether they speak HTTPS (with any certificate) or HTTP, and the answer is remembered until it fails.
+Each connection takes the way that `husk.registry.routes` finds for it, each hop of a redirect too. An insecure registry
+is asked once whether it speaks HTTPS (with any certificate) or HTTP, and the answer is remembered until it fails.
 
 aiohttp is loaded with the first exchange, in a thread: that takes longer than all else of a daemon's start together,
 and reads the host's certificates.
@@ -9,44 +9,73 @@ and reads the host's certificates.
 
 import asyncio
 import errno
-import ipaddress
 import re
 import socket
 import ssl
 import urllib.parse
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from husk.config import NO_PROXIES, Proxies
 from husk.errors import SystemFault
 from husk.registry.certificates import DIRECTORIES, context_for
+from husk.registry.routes import (
+    Way,
+    authority,
+    base_of,
+    find_way,
+    netloc_of,
+    parse_insecure,
+    proxy_for,
+    resolve,
+    same_origin,
+    unverified_context,
+)
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+    from yarl import URL
 
-_LOOPBACK = ("127.0.0.0/8", "::1/128")
 _CONNECT_SECONDS = 15
 _STALLED_SECONDS = 60
 _PROBE_SECONDS = 15
 _BUFFER = 512 * 1024
+_MOST_REDIRECTS = 10
+_MOST_REMEMBERED = 1000
+_REDIRECTS = (301, 302, 303, 307, 308)
+# What is said to one server only.
+_SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization", "x-docker-token")
+_OF_A_BODY = ("content-length", "content-type", "content-range")
 
 Body = bytes | AsyncIterable[bytes]
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+MakeBody = Callable[[], Body]
+"""Gives the request's body, anew for each time that it is sent."""
 
 
 class Unreachable(SystemFault):
     """No answer could be had: the connection was not made, or broke before the answer's headers were complete."""
+
+    why = ""  # without the method and the address
 
 
 class Interrupted(SystemFault):
     """The connection broke in the middle of an answer."""
 
 
+class _Came(Enum):
+    """By what an exchange got to its URL."""
+
+    NOWHERE = "the caller named it"
+    OPEN = "an open connection led there"
+    VERIFIED = "a verified connection led there"
+
+
 class Transport:
-    """The HTTP session to all registries."""
+    """The HTTP sessions to all registries."""
 
     def __init__(
         self,
@@ -54,23 +83,26 @@ class Transport:
         insecure: Sequence[str] = (),
         certificates: Sequence[Path] = DIRECTORIES,
         proxies: Proxies = NO_PROXIES,
+        mirrors: Sequence[str] = (),
     ) -> None:
         self._user_agent = user_agent
         self._proxies = proxies
         self._certificates = tuple(certificates)
-        self._contexts: dict[str, ssl.SSLContext | None] = {}
+        self._contexts: dict[tuple[str, bool], ssl.SSLContext | None] = {}
         self._session: ClientSession | None = None
         self._unverified: ssl.SSLContext | None = None
         self._bases: dict[str, str] = {}
-        self._lenient: set[str] = set()
+        self._verified: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
-        self.configure(insecure)
+        self.configure(insecure, mirrors)
 
-    def configure(self, insecure: Sequence[str]) -> None:
+    def configure(self, insecure: Sequence[str], mirrors: Sequence[str] = ()) -> None:
         """Set who may be insecure besides loopback; what was found out under the former setting is forgotten."""
-        self._names, self._networks = parse_insecure(insecure)
+        self._rules = parse_insecure(insecure)
+        # The administrator wrote `http://` himself.
+        self._plain = frozenset(base_of(url) for url in mirrors if url.lower().startswith("http://"))
         self._bases.clear()
-        self._lenient.clear()
+        self._verified.clear()
         self._contexts.clear()
 
     async def close(self) -> None:
@@ -88,10 +120,11 @@ class Transport:
     def forget(self, host: str) -> None:
         """Look anew next time how `host` is reached: it just was not."""
         self._bases.pop(host, None)
-        self._contexts.pop(f"https://{host}", None)
+        self._verified.discard(host.lower())
+        for open in (False, True):
+            self._contexts.pop((host, open), None)
 
     async def _probe(self, host: str) -> str:
-        self._lenient.add(f"https://{host}")
         try:
             async with asyncio.timeout(_PROBE_SECONDS), self.send("GET", f"https://{host}/v2/"):
                 return f"https://{host}"
@@ -100,17 +133,20 @@ class Transport:
                 return f"http://{host}"
 
     async def is_insecure(self, host: str) -> bool:
-        """Whether `host` may be spoken to without a verified certificate."""
-        if host in self._names:
-            return True
-        name = urllib.parse.urlsplit(f"//{host}").hostname or ""
-        if name == "localhost" or name.endswith(".localhost"):
-            return True
-        try:
-            addresses = [ipaddress.ip_address(name)]
-        except ValueError:
-            addresses = await _resolve(name)
-        return any(address in network for address in addresses for network in self._networks)
+        """Whether `host` may be spoken to without a verified certificate right now, by either scheme."""
+        return (await self._way(f"https://{host}/")).open and (await self._way(f"http://{host}/")).open
+
+    async def _way(self, url: str) -> Way:
+        host = authority(url)
+        if host in self._verified and url.startswith("https:"):
+            return Way(False, proxy_for(url, self._proxies))
+        way = await find_way(url, self._rules, self._proxies, resolve)
+        if not way.open and url.startswith("https:"):
+            # What is open is looked at each time; what is verified needs that no more.
+            if len(self._verified) >= _MOST_REMEMBERED:
+                self._verified.clear()
+            self._verified.add(host)
+        return way
 
     @asynccontextmanager
     async def send(
@@ -119,76 +155,174 @@ class Transport:
         url: str,
         headers: Mapping[str, str] | None = None,
         form: Mapping[str, str] | None = None,
-        body: Body | None = None,
-        follow: bool = True,
+        body: MakeBody | None = None,
+        *,
+        since: str = "",
+        registry: bool = True,
     ) -> AsyncIterator["ClientResponse"]:
-        """One exchange; redirects are followed (without credentials to another host), no status is an error.
+        """One exchange; redirects are followed, no status is an error.
 
-        A body that streams can be sent once only: whoever sends one follows by himself, with `may_follow`.
+        Each hop takes the way to its own host, and what a verified connection leads to is verified too. Credentials
+        go to the origin of `url` alone. `since` is the base whose answer named `url`, if one did; without `registry`
+        the URL is of a file somewhere in the web, wanted by its own scheme and never insecurely.
         """
-        base = _base_of(url)
-        session = await self._sessions()
-        from yarl import URL
+        came, sent, first = await self._came(since, url), dict(headers or {}), f'{method.capitalize()} "{url}"'
+        for _ in range(_MOST_REDIRECTS + 1):
+            async with AsyncExitStack() as stack:
+                way = await self._admitted(method, url, came, registry)
+                response = await stack.enter_async_context(self._answer(way, method, url, sent, form, body))
+                target = _target_of(response, url, streams=body is not None)
+                if not target:
+                    yield response
+                    return
+                status = response.status
+            if came is not _Came.VERIFIED:
+                came = _Came.VERIFIED if url.startswith("https:") and not way.open else _Came.OPEN
+            if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
+                method, form, body = "GET", None, None
+                sent = {name: value for name, value in sent.items() if name.lower() not in _OF_A_BODY}
+            if not same_origin(url, target):
+                sent = {name: value for name, value in sent.items() if name.lower() not in _SECRET_HEADERS}
+                if form is not None:
+                    raise SystemFault(f"{first}: refused to follow a redirect with credentials to {base_of(target)}")
+            url = target
+        raise SystemFault(f"{first}: stopped after {_MOST_REDIRECTS} redirects")
 
-        try:
-            response = await session.request(
-                method,
-                # Built here once and exactly: neither names nor signed queries may be encoded a second time.
-                URL(url, encoded=True),
-                headers=headers,
-                data=form if body is None else body,
-                proxy=proxy_for(url, self._proxies),
-                ssl=await self._tls(base),
-                allow_redirects=follow,
-            )
-        except broken_connection(ValueError) as error:
-            raise Unreachable(f'{method.capitalize()} "{base}/v2/": {describe(error, url)}') from error
-        async with response:
-            self.may_follow(method, url, str(response.url))
-            yield response
+    async def _came(self, since: str, url: str) -> _Came:
+        if not since or same_origin(since, url):
+            return _Came.NOWHERE
+        verified = since.startswith("https:") and not (await self._way(since)).open
+        return _Came.VERIFIED if verified else _Came.OPEN
 
-    def may_follow(self, method: str, url: str, target: str) -> None:
-        """Raise if a redirect leads from a verified connection to an open one."""
-        base = _base_of(url)
-        if base.startswith("https:") and not target.startswith("https:") and base not in self._lenient:
-            raise SystemFault(f'{method.capitalize()} "{url}": refused to follow a redirect from HTTPS to HTTP')
+    async def _admitted(self, method: str, url: str, came: _Came, registry: bool) -> Way:
+        """The way to `url`, unless it is one that may not be taken."""
+        scheme, asked = urllib.parse.urlsplit(url).scheme, f'{method.capitalize()} "{url}"'
+        if scheme not in ("http", "https"):
+            raise SystemFault(f'{asked}: unsupported protocol scheme "{scheme}"')
+        if came is _Came.VERIFIED or not registry:
+            if scheme == "http" and came is _Came.VERIFIED:
+                raise SystemFault(f"{asked}: refused to follow a redirect from HTTPS to HTTP")
+            return Way(False, proxy_for(url, self._proxies))
+        way = await self._way(url)
+        if scheme == "http" and came is _Came.NOWHERE and not way.open and base_of(url) not in self._plain:
+            raise Unreachable(f"{asked}: refused to speak plain HTTP: {authority(url)} is not an insecure registry")
+        return way
 
-    async def _sessions(self) -> "ClientSession":
+    @asynccontextmanager
+    async def _answer(
+        self,
+        way: Way,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        body: MakeBody | None,
+    ) -> AsyncIterator["ClientResponse"]:
+        async with self._sessions(way) as session:
+            try:
+                response = await session.request(
+                    method,
+                    _exact(url),
+                    headers=headers,
+                    data=form if body is None else body(),
+                    proxy=way.proxy,
+                    ssl=await self._tls(url, way),
+                    allow_redirects=False,
+                )
+            except broken_connection(ValueError) as error:
+                why = describe(error, url)
+                unreachable = Unreachable(f'{method.capitalize()} "{base_of(url)}/v2/": {why}')
+                unreachable.why = why
+                raise unreachable from error
+            async with response:
+                yield response
+
+    @asynccontextmanager
+    async def _sessions(self, way: Way) -> AsyncIterator["ClientSession"]:
+        """The session for all, or for an open way one of its own that connects to the addresses of this way only."""
         if self._session is None:
             await asyncio.to_thread(import_module, "aiohttp")
-            import aiohttp
+            if self._session is None:
+                self._session = self._new_session()
+        if not way.addresses:
+            yield self._session
+            return
+        async with self._new_session(resolver=Pinned(way), use_dns_cache=False, force_close=True) as session:
+            yield session
 
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                # Blobs are hashed as they are stored in the registry: nothing may decompress them on the way.
-                headers={"User-Agent": self._user_agent, "Accept-Encoding": "identity"},
-                auto_decompress=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_STALLED_SECONDS),
-                read_bufsize=_BUFFER,
-                requote_redirect_url=False,  # object stores sign the exact text of the URL
-            )
-        return self._session
+    def _new_session(self, **connecting: Any) -> "ClientSession":
+        import aiohttp
 
-    async def _tls(self, base: str) -> ssl.SSLContext | bool:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, **connecting),
+            # Blobs are hashed as they are stored in the registry: nothing may decompress them on the way.
+            headers={"User-Agent": self._user_agent, "Accept-Encoding": "identity"},
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_STALLED_SECONDS),
+            read_bufsize=_BUFFER,
+        )
+
+    async def _tls(self, url: str, way: Way) -> ssl.SSLContext | bool:
         """The settings of the administrator's `certs.d` if there are any for this host, else the usual ones."""
-        if not base.startswith("https:"):
+        if not url.startswith("https:"):
             return True
-        if base not in self._contexts:
-            host = base.removeprefix("https://")
-            self._contexts[base] = await asyncio.to_thread(
-                context_for, host, self._certificates, lenient=base in self._lenient
-            )
-        return self._contexts[base] or (self._lenient_context() if base in self._lenient else True)
+        host, key = netloc_of(url), (netloc_of(url), way.open)
+        if key not in self._contexts:
+            if len(self._contexts) >= _MOST_REMEMBERED:
+                self._contexts.clear()
+            found = await asyncio.to_thread(context_for, host, self._certificates, lenient=way.open)
+            self._contexts[key] = found
+        return self._contexts.get(key) or (self._lenient_context() if way.open else True)
 
     def _lenient_context(self) -> ssl.SSLContext:
         if self._unverified is None:
-            # Not create_default_context: it reads all of the host's certificates (20 ms) that nobody asks here.
-            self._unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            self._unverified.check_hostname = False
-            self._unverified.verify_mode = ssl.CERT_NONE
+            self._unverified = unverified_context()
         return self._unverified
+
+
+class Pinned:
+    """A resolver for aiohttp that knows one way, and asks nobody."""
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+
+    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[dict[str, object]]:
+        return [
+            {
+                "hostname": host,
+                "host": str(address),
+                "port": port,
+                "family": socket.AF_INET if address.version == 4 else socket.AF_INET6,
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            }
+            for address in self._way.addresses
+        ]
+
+    async def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+def _exact(url: str) -> "URL":
+    """The URL, in which neither names nor signed queries are encoded a second time.
+
+    The way was found for the host that urllib reads in it; the connection goes to the one that yarl reads.
+    """
+    from yarl import URL
+
+    exact = URL(url, encoded=True)
+    if (exact.raw_host or "").lower() != (urllib.parse.urlsplit(url).hostname or ""):
+        raise ValueError(f"ambiguous host in {url!r}")
+    return exact
+
+
+def _target_of(response: "ClientResponse", url: str, *, streams: bool) -> str:
+    """Where a redirect leads; "" if the answer is none, or is none for what has a body to send."""
+    location = response.headers.get("Location", "")
+    if not location or response.status not in ((307, 308) if streams else _REDIRECTS):
+        return ""
+    return urllib.parse.urljoin(url, location)
 
 
 async def read_limited(response: "ClientResponse", limit: int, cut: bool = False) -> bytes:
@@ -206,75 +340,6 @@ async def read_limited(response: "ClientResponse", limit: int, cut: bool = False
     except broken_connection() as error:
         raise Interrupted(f'Get "{response.url}": {describe(error, str(response.url))}') from error
     return b"".join(parts)[:limit]
-
-
-def parse_insecure(entries: Sequence[str]) -> tuple[frozenset[str], tuple[Network, ...]]:
-    """Registry names and networks out of `--insecure-registry` values; loopback is always among the networks."""
-    names: set[str] = set()
-    networks: list[Network] = [ipaddress.ip_network(text) for text in _LOOPBACK]
-    for entry in entries:
-        bare = entry.removeprefix("http://").removeprefix("https://").rstrip("/")
-        try:
-            if "/" in bare:
-                networks.append(ipaddress.ip_network(bare, strict=False))
-                continue
-        except ValueError:
-            pass
-        names.add(bare)
-    return frozenset(names), tuple(networks)
-
-
-async def _resolve(name: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return []  # the request itself will fail on this, in better words
-    return [ipaddress.ip_address(address[4][0]) for address in found]
-
-
-def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
-    """The proxy that the daemon's settings, or the environment, ask for; never one for loopback.
-
-    (aiohttp's own way would also read ~/.netrc.)
-    """
-    import urllib.request
-
-    parts = urllib.parse.urlsplit(url)
-    name = parts.hostname or ""
-    try:
-        local = ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        local = name == "localhost"
-    around = urllib.request.getproxies()
-    proxy = (settings.https_proxy if parts.scheme == "https" else settings.http_proxy) or around.get(parts.scheme)
-    without = settings.no_proxy or around.get("no", "")
-    if local or not proxy or _bypassed(parts.netloc, name, without):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _bypassed(netloc: str, name: str, without: str) -> bool:
-    """Whether `no-proxy` names the host: itself, a domain above it, or a network that its address is in."""
-    import urllib.request
-
-    if urllib.request.proxy_bypass_environment(netloc, {"no": without}):  # type: ignore[attr-defined]
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    for entry in without.split(","):
-        try:
-            if "/" in entry and address in ipaddress.ip_network(entry.strip(), strict=False):
-                return True
-        except ValueError:
-            continue
-    return False
-
-
-def _base_of(url: str) -> str:
-    parts = urllib.parse.urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def broken_connection(*more: type[Exception]) -> tuple[type[Exception], ...]:

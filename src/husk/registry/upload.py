@@ -22,8 +22,8 @@ from husk.errors import HuskError, SystemFault
 from husk.registry.auth import Credentials
 from husk.registry.failures import push_error
 from husk.registry.reference import Reference
-from husk.registry.session import MakeBody, Refused, Session
-from husk.registry.transport import Body, Interrupted, Unreachable
+from husk.registry.session import Refused, Session
+from husk.registry.transport import Body, Interrupted, MakeBody, Unreachable
 
 _TRIES = 5
 CHUNK = 16 << 20

@@ -81,14 +81,14 @@ class WebFile:
 async def open_file(transport: Transport, url: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[WebFile]:
     """Ask for a file. A refusal is an error, in the kind that tells it."""
     try:
-        async with transport.send("GET", url, headers) as response:
+        async with transport.send("GET", url, headers, registry=False) as response:
             if response.status >= 400:
                 kind = _KINDS_OF_REFUSAL.get(response.status, SystemFault)
                 raise kind(f"failed to GET {url} with status {response.status} {phrase(response.status)}")
             yield WebFile(url, response)
     except Unreachable as error:
         unknown = is_unknown_name(error.__cause__)
-        why = describe(error.__cause__, url) if error.__cause__ else error.message
+        why = error.why or error.message
         raise (NotFound if unknown else SystemFault)(f'Get "{url}": {why}') from error
 
 

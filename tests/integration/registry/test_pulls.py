@@ -17,7 +17,7 @@ from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor, ImageManifest, Index, choose_platform, parse_manifest, parse_platform
 from husk.registry.reference import Reference, parse
-from husk.registry.transport import Transport
+from tests.support.names import ELSEWHERE, answer_names
 from tests.support.registry import (
     PASSWORD,
     USERNAME,
@@ -194,14 +194,11 @@ async def test_a_loopback_registry_may_use_any_certificate(registry: Registry, t
 async def test_any_other_registry_must_have_a_certificate_that_verifies(
     tls_front: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def secure(transport: Transport, host: str) -> bool:
-        return False
-
-    monkeypatch.setattr(Transport, "is_insecure", secure)
+    answer_names(monkeypatch, {"rebound.test": [["127.0.0.1", ELSEWHERE]]})
+    host = f"rebound.test:{tls_front.rpartition(':')[2]}"
     async with RegistryClient() as client:
         with pytest.raises(HuskError) as error:
-            await client.manifest(parse(f"{tls_front}/tls:1"))
+            await client.manifest(parse(f"{host}/tls:1"))
     assert error.value.message == (
-        f'Get "https://{tls_front}/v2/": tls: failed to verify certificate: '
-        "x509: certificate signed by unknown authority"
+        f'Get "https://{host}/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority'
     )

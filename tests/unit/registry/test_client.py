@@ -13,8 +13,8 @@ from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_MANIFEST, Descriptor, ImageManifest, parse_manifest
 from husk.registry.reference import Reference, parse
-from husk.registry.transport import Transport
 from tests.support.fake_registry import Corrupt, Cut, FakeRegistry, IgnoreRange, Redirect, Status, Tokens, Truncate
+from tests.support.names import ELSEWHERE, answer_names
 from tests.support.registry import Image, digest_of, make_image
 
 LAYER = os.urandom(3_000_000)
@@ -249,12 +249,11 @@ async def test_an_unreachable_registry_is_named(client: RegistryClient) -> None:
 async def test_a_registry_that_must_use_tls_is_not_spoken_to_without(
     client: RegistryClient, fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def secure(transport: Transport, host: str) -> bool:
-        return False
-
-    monkeypatch.setattr(Transport, "is_insecure", secure)
-    error = await failure(client.manifest(ref_at(fake)))
-    assert error.message == f'Get "https://{fake.host}/v2/": http: server gave HTTP response to HTTPS client'
+    answer_names(monkeypatch, {"rebound.test": [["127.0.0.1", ELSEWHERE]]})
+    host = f"rebound.test:{fake.host.rpartition(':')[2]}"
+    error = await failure(client.manifest(parse(f"{host}/app:1"), RIGHT))
+    assert error.message == f'Get "https://{host}/v2/": http: server gave HTTP response to HTTPS client'
+    assert isinstance(await failure(client.login(Credentials("u", "p", server_address=host))), SystemFault)
     assert fake.requests == []
 
 
@@ -365,12 +364,33 @@ async def test_mirrors_serve_docker_hub_images_without_its_credentials(image: Im
             assert "registry-1.docker.io" in error.message  # the registry itself has the last word
 
 
-async def test_a_password_is_not_sent_from_https_to_plain_http(client: RegistryClient) -> None:
-    authorizer = client._authorizer
-    for realm in ("http://tokens.example.invalid/", "ftp://x/", "", "/token"):
-        with pytest.raises(SystemFault, match=r"refused to ask|invalid token auth challenge realm"):
-            await authorizer._check_realm("https://registry.example", realm, "https://registry.example/v2/")
-    assert await authorizer._check_realm("http://127.0.0.1:1", "http://127.0.0.1:2/t", "") == "http://127.0.0.1:2/t"
+@pytest.mark.parametrize("who", [RIGHT, Credentials(identity_token="x")])
+async def test_a_password_goes_over_plain_http_to_insecure_hosts_only(
+    client: RegistryClient, image: Image, monkeypatch: pytest.MonkeyPatch, who: Credentials
+) -> None:
+    answer_names(monkeypatch, {"tokens.test": [["127.0.0.1", ELSEWHERE]]})
+    async with FakeRegistry(tokens=Tokens("u", "p")) as tokens, FakeRegistry(tokens=Tokens("u", "p")) as fake:
+        fake.add("app", "1", image)
+        realm = f"tokens.test:{tokens.host.rpartition(':')[2]}"
+        fake.realm = f"http://{realm}/token"
+        error = await failure(client.manifest(ref_at(fake), who))
+        assert error.message == (
+            f'Get "http://{fake.host}/v2/app/manifests/1": refused to ask for a token over plain HTTP at {fake.realm}: '
+            f"{realm} is not an insecure registry"
+        )
+        assert tokens.requests == []
+        for fake.realm in ("ftp://x/", "", "/token"):
+            assert "invalid token auth challenge realm" in (await failure(client.manifest(ref_at(fake), who))).message
+
+
+async def test_strangers_have_nothing_to_lose_at_a_plain_token_service(
+    client: RegistryClient, image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_names(monkeypatch, {"tokens.test": [[ELSEWHERE]]})
+    async with FakeRegistry(tokens=Tokens()) as fake:
+        fake.add("app", "1", image)
+        fake.realm = f"http://tokens.test:{fake.host.rpartition(':')[2]}/token"
+        assert (await client.manifest(ref_at(fake))).body == image.manifest
 
 
 async def test_settings_hold_from_the_start_and_may_change_while_running(image: Image) -> None:

@@ -35,23 +35,17 @@ class FakeWeb:
 
     def __init__(self) -> None:
         self.answers: dict[str, Callable[[dict[str, str]], tuple[int, dict[str, str]]]] = {}
-        self.sent: list[tuple[str, str, str, bool]] = []
-        self.bodies: list[object] = []
-        self.refuses_redirects = False
-
-    def may_follow(self, method: str, url: str, target: str) -> None:
-        if self.refuses_redirects:
-            raise SystemFault("a registry may not lead there")
+        self.sent: list[tuple[str, str, str]] = []
+        self.ends_at: dict[str, str] = {}  # where redirects lead
 
     @asynccontextmanager
     async def send(
-        self, method: str, url: str, headers: Any = None, *, body: object = None, follow: bool = True
+        self, method: str, url: str, headers: Any = None, *, body: object = None, since: str = ""
     ) -> AsyncIterator[FakeResponse]:
         headers = headers or {}
-        self.sent.append((method, url, headers.get("Authorization", ""), follow))
-        self.bodies.append(body)
+        self.sent.append((method, url, headers.get("Authorization", "")))
         status, answered = self.answers[url](headers)
-        yield FakeResponse(status, url, **answered)
+        yield FakeResponse(status, self.ends_at.get(url, url), **answered)
 
 
 class FakeAuthorizer:
@@ -119,7 +113,7 @@ async def test_a_second_refusal_is_the_answer(house: House) -> None:
 async def test_what_is_hidden_from_strangers_is_asked_for_with_a_name(house: House) -> None:
     house.web.answers |= {URL: wants("Bearer token", 404), f"{BASE}/v2/": lambda sent: (401, CHALLENGE)}
     assert await house.ask(who=ME) == 200
-    assert [url for _, url, _, _ in house.web.sent] == [URL, f"{BASE}/v2/", URL]
+    assert [url for _, url, _ in house.web.sent] == [URL, f"{BASE}/v2/", URL]
     with pytest.raises(Refused):
         await house.ask(who=NOBODY)
     assert len(house.web.sent) == 4, "who has no name asks no further"
@@ -131,33 +125,25 @@ async def test_nobody_else_hears_our_name(house: House) -> None:
     house.authorizer.kept = "Bearer token"
     with pytest.raises(Refused):
         await house.ask(elsewhere, ME)
-    assert house.web.sent == [("GET", elsewhere, "", True)] and house.authorizer.challenged == []
+    assert house.web.sent == [("GET", elsewhere, "")] and house.authorizer.challenged == []
 
 
-async def test_a_body_that_is_wanted_elsewhere_is_sent_there_from_its_beginning(house: House) -> None:
-    elsewhere = "https://storage.test/upload"
-    house.web.answers |= {
-        URL: lambda sent: (307, {"Location": elsewhere}),
-        elsewhere: lambda sent: (200, {}),
-    }
-    made: list[int] = []
-
-    def body() -> bytes:
-        made.append(1)
-        return b"data"
-
-    assert await house.ask(body=body) == 200
-    assert [(url, follow) for _, url, _, follow in house.web.sent] == [(URL, False), (elsewhere, False)]
-    assert len(made) == 2 and house.web.bodies == [b"data", b"data"]
-    house.web.refuses_redirects = True
-    with pytest.raises(SystemFault, match="may not lead there"):
-        await house.ask(body=body)
+@pytest.mark.parametrize("elsewhere", ["http://registry.test/upload", "https://registry.test:444/upload"])
+async def test_another_scheme_or_port_is_somebody_else(house: House, elsewhere: str) -> None:
+    house.web.answers[elsewhere] = lambda sent: (401, CHALLENGE)
+    house.authorizer.kept = "Bearer token"
+    with pytest.raises(Refused):
+        await house.ask(elsewhere, ME)
+    assert house.web.sent == [("GET", elsewhere, "")] and house.authorizer.challenged == []
 
 
-async def test_a_circle_of_redirects_has_an_end(house: House) -> None:
-    house.web.answers[URL] = lambda sent: (308, {"Location": URL})
-    with pytest.raises(SystemFault, match="stopped after 10 redirects"):
-        await house.ask(body=lambda: b"data")
+async def test_whoever_a_redirect_led_to_gets_no_credentials_by_a_challenge(house: House) -> None:
+    house.web.answers |= {URL: lambda sent: (401, CHALLENGE), f"{BASE}/v2/": lambda sent: (401, CHALLENGE)}
+    house.web.ends_at = {URL: "https://storage.test/blob", f"{BASE}/v2/": "https://storage.test/v2/"}
+    with pytest.raises(Refused):
+        await house.ask(who=ME)
+    assert house.authorizer.challenged == []
+    assert await house.session.ping(BASE) == (401, [])
 
 
 @pytest.mark.parametrize(
