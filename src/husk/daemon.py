@@ -15,6 +15,7 @@ import resource
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -217,18 +218,30 @@ class Daemon:
     async def _show(self, parts: AsyncExitStack, edge: "Edge", wanted: DashboardConfig) -> None:
         """Serve web pages, too. They ask through the edge, as every client does."""
         from husk.dashboard.inside import client_of, own_context
+        from husk.dashboard.link_files import NAME
         from husk.dashboard.server import serve
         from husk.dashboard.site import Settings
 
         engine = await parts.enter_async_context(client_of(edge.server))
         tls = own_context(self._config.tls) if self._config.tls is not None else None
         settings = Settings(address=wanted.address, names=wanted.names, read_only=wanted.read_only, tls=tls)
+        parts.callback((self._config.exec_root / NAME).unlink, missing_ok=True)
         self._dashboard = await parts.enter_async_context(serve(engine, settings))
 
     def _tell_link(self) -> None:
-        if self._dashboard is not None:
-            link = self._dashboard.site.link()
-            print(f"The dashboard opens with this link, once, within ten minutes:\n\n    {link}\n", flush=True)
+        """Leave a link of the dashboard where the daemon's user alone reads it; a terminal has a person before it."""
+        if self._dashboard is None:
+            return
+        from husk.dashboard.link_files import NAME, keep_link
+
+        link, path = self._dashboard.site.link(), self._config.exec_root / NAME
+        try:
+            keep_link(path, link)
+        except OSError as error:
+            log.error("the dashboard's link cannot be written to %s: %s", path, error)
+            return
+        shown = link if sys.stdout.isatty() else f"sudo cat {path}" if os.geteuid() == 0 else f"cat {path}"
+        print(f"The dashboard opens with this link, once, within ten minutes:\n\n    {shown}\n", flush=True)
 
     def _end(self, number: int) -> None:
         self._signals += 1

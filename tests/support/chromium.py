@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, async_playwright, expect
 
@@ -57,6 +58,8 @@ class Tab:
     def __init__(self, page: Page, link: str) -> None:
         self.page = page
         self.origin = link.partition("/sign-in")[0]
+        # What stands before the paths of its session.
+        self.root = ""
         self._faults: list[str] = []
         self._forgiven: set[str] = set()
         page.set_default_timeout(PATIENCE)
@@ -65,12 +68,13 @@ class Tab:
 
     async def open(self, path: str) -> Page:
         """Go to a path of the dashboard."""
-        await self.page.goto(self.origin + path)
+        await self.page.goto(self.origin + self.root + path)
         return self.page
 
     async def sign_in(self, link: str) -> None:
         await self.page.goto(link)
         await self.page.wait_for_url("**/containers")
+        self.root = urlsplit(self.page.url).path.removesuffix("/containers")
 
     @property
     def faults(self) -> list[str]:

@@ -7,6 +7,7 @@ from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from husk.dashboard.link_files import NAME
 from tests.support.daemon import Daemon
 from tests.support.waiting import until
 
@@ -35,8 +36,15 @@ class Page(NamedTuple):
         return self.body.decode()
 
 
+# Attributes that have addresses, where these are on our own server.
+_ADDRESSES = re.compile(rb'\s(?:href|src|action|formaction|data-(?:source|socket|history|upload))="(/[^"]*)"')
+
+
 class Browser:
-    """Opens pages of one dashboard; `link` is a one-time link of it."""
+    """Opens pages of one dashboard; `link` is a one-time link of it.
+
+    Paths are told and shown without the place of the session that stands before all of them, `root`.
+    """
 
     def __init__(self, link: str, ca: str | None = None) -> None:
         """With TLS, `ca` is the authority that is trusted."""
@@ -45,13 +53,15 @@ class Browser:
         self.link = link
         self.host = parts.netloc
         self.origin = f"{parts.scheme}://{parts.netloc}"
+        self.root = ""
         self.cookie = ""
         self.csrf = ""
 
     def sign_in(self) -> Page:
         answer = self.get(self.link.removeprefix(self.origin))
         if answer.status == 200:
-            self.cookie = answer.headers["set-cookie"].partition(";")[0]
+            self.cookie, _, told = answer.headers["set-cookie"].partition("; Path=")
+            self.root = told.partition("/;")[0]
             self.csrf = token_in(self.get("/containers"))
         return answer
 
@@ -68,7 +78,15 @@ class Browser:
         """Any request; names of headers may be written with underlines, an empty value leaves one out."""
         connection, answer = self.open(method, path, body, headers)
         try:
-            return Page(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            body = answer.read()
+            if self.root and found.get("content-type", "").startswith("text/html"):
+                elsewhere = [each for each in _ADDRESSES.findall(body) if not each.startswith(self._own)]
+                assert not elsewhere, f"{path} leads out of the session: {elsewhere}"
+            if "location" in found:
+                assert found["location"].startswith(f"{self.root}/"), found["location"]
+                found["location"] = found["location"].removeprefix(self.root)
+            return Page(answer.status, found, body.replace(self.root.encode(), b"") if self.root else body)
         finally:
             connection.close()
 
@@ -86,11 +104,20 @@ class Browser:
         else:
             connection = HTTPConnection(host.strip("[]"), int(port), timeout=30)
         try:
-            connection.request(method, path, body or None, {name: value for name, value in told.items() if value})
+            said = {name: value for name, value in told.items() if value}
+            connection.request(method, self._address(path), body or None, said)
             return connection, connection.getresponse()
         except BaseException:
             connection.close()
             raise
+
+    @property
+    def _own(self) -> tuple[bytes, ...]:
+        return f"{self.root}/".encode(), b"/static/"
+
+    def _address(self, path: str) -> str:
+        """Where a path of the site is for this session; what is for nobody's stays where it is."""
+        return path if path.startswith(("/static/", "/sign-in", "/~")) else self.root + path
 
 
 class Asker:
@@ -113,12 +140,15 @@ def token_in(page: Page) -> str:
 
 
 def links(daemon: Daemon) -> list[str]:
-    """The one-time links that a daemon has printed."""
-    return re.findall(r"https?://\S+/sign-in\?token=\S+", daemon.log_path.read_text(errors="replace"))
+    """The one-time link that a daemon has left for its user, if it has."""
+    try:
+        return [(daemon.config.exec_root / NAME).read_text().strip()]
+    except FileNotFoundError:
+        return []
 
 
 def new_link(daemon: Daemon) -> str:
-    """One more, which it prints when it reads its settings again."""
-    known = len(links(daemon))
+    """One more, which it leaves when it reads its settings again."""
+    known = links(daemon)
     daemon.reload()
-    return until(lambda: links(daemon)[known:], "a new link of the dashboard")[0]
+    return until(lambda: [link for link in links(daemon) if link not in known], "a new link of the dashboard")[0]

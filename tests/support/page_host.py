@@ -108,6 +108,8 @@ def page_host(page: str, *, pointed: bool) -> Iterator[PageHost]:
         mirror = parts.enter_context(_mirror(namespace, page))
         flags = ["--config-file", "/etc/husk/daemon.json", "-H", "unix:///run/husk.sock", "--registry-mirror", mirror]
         daemon = parts.enter_context(Daemon(*flags, wrapper=tuple(enter)))
+        # Where it would have its sockets and other files of this boot.
+        subprocess.run([*enter, "ln", "-s", str(daemon.config.exec_root), "/run/husk"], check=True)
         if "registry.example.com" in page:
             parts.enter_context(_private_registry(namespace, home))
             environment |= {"USER": USERNAME, "PASSWORD": PASSWORD}

@@ -65,35 +65,43 @@ def _context(certificate: str, key: str) -> "ssl.SSLContext | None":
 async def _serve(engine: "Client", settings: object, no_open: bool) -> None:
     import asyncio
     import signal
+    from contextlib import AsyncExitStack
 
     from husk.cli.kit.writing import say
+    from husk.dashboard.link_files import opening_page
     from husk.dashboard.server import serve
     from husk.dashboard.site import Settings
 
     assert isinstance(settings, Settings)
     ended = asyncio.Event()
-    async with serve(engine, settings) as found:
+    async with AsyncExitStack() as open_ones:
+        found = await open_ones.enter_async_context(serve(engine, settings))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ended.set)
         loop.add_signal_handler(signal.SIGUSR1, lambda: say(found.site.link()))
         link = found.site.link()
         say(f"Open this link within ten minutes; it works once:\n\n    {link}\n")
-        if not no_open:
-            await asyncio.to_thread(_open, link)
+        if not no_open and _has_desktop():
+            page = open_ones.enter_context(opening_page(link))
+            await asyncio.to_thread(_open, page)
         await ended.wait()
 
 
-def _open(link: str) -> None:
-    """In the browser, where there is a desktop; a browser inside the terminal would be in the way."""
+def _has_desktop() -> bool:
+    """A browser inside the terminal would be in the way."""
     import os
+
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _open(page: Path) -> None:
+    """In the browser. It is given a file, for everybody on the host reads the arguments of a command."""
     import subprocess
 
-    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return
     try:
         subprocess.Popen(
-            ["xdg-open", link], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ["xdg-open", str(page)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
     except OSError:
         return  # the link is printed

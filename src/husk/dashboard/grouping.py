@@ -10,6 +10,7 @@ _PROJECT, _STACK = "com.docker.compose.project", "com.docker.stack.namespace"
 _DEPENDS_ON = "com.docker.compose.depends_on"
 _SERVICES = ("com.docker.compose.service", "com.docker.swarm.service.name")
 _HEALTH = re.compile(r"\((healthy|unhealthy|health: starting)\)")
+_OTHER_NAMES = {"127.0.0.1": "localhost", "[::1]": "localhost", "localhost": "127.0.0.1"}
 _SECURE_PORTS = (443, 8443, 9443)
 
 
@@ -140,10 +141,12 @@ def ports(published: Iterable[Mapping[str, Any]], hostname: str) -> tuple[PortLi
 
 
 def _reached(address: str, hostname: str) -> str:
-    """What to call the host by whose port is bound to an address."""
+    """What to call the host by whose port is bound to an address: on the loopback not as the dashboard is called,
+    whose cookies and pages are then another site's."""
     if address in ("", "0.0.0.0", "::"):
-        return hostname
-    return f"[{address}]" if ":" in address else address
+        return _OTHER_NAMES.get(hostname, hostname)
+    name = f"[{address}]" if ":" in address else address
+    return _OTHER_NAMES.get(name, name) if name == hostname else name
 
 
 def _label(attrs: Mapping[str, Any], names: Iterable[str]) -> str:

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 from husk.client.output import STDERR, STDOUT, Piece
 from husk.tasks import Tasks
 
-# Seconds that lines wait for others to go with, and how many go at once.
+# Seconds that lines wait for others to go with, and how many go at once: lines, and letters of all of them.
 _TOGETHER = 0.05
 _MOST_AT_ONCE = 2000
-# What may wait for a browser that reads slowly.
+_LARGEST_BATCH = 1 << 18
+# What may wait for a browser that reads slowly, before the log is read on.
 _MOST_WAITING = 20_000
+_LARGEST_WAITING = 1 << 20
 # A longer line is cut into pieces.
 _LONGEST = 1 << 16
 
@@ -47,9 +49,47 @@ class LineMaker:
         return (time, stream, text) if not self._search or self._search in text.lower() else None
 
 
+class _Waiting:
+    """Lines that were read and are not told yet. There is an end to how many, and to how long they are together."""
+
+    def __init__(self) -> None:
+        self._lines: deque[Line] = deque()
+        self._letters = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, line: Line) -> None:
+        self._lines.append(line)
+        self._letters += _letters(line)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._lines) > _MOST_WAITING or self._letters > _LARGEST_WAITING
+
+    @property
+    def is_batch(self) -> bool:
+        """Are there as many as go at once?"""
+        return len(self._lines) >= _MOST_AT_ONCE or self._letters >= _LARGEST_BATCH
+
+    def take(self) -> list[Line]:
+        """Those that go next, at least one if there is any."""
+        taken: list[Line] = []
+        letters = 0
+        while self._lines and len(taken) < _MOST_AT_ONCE and letters < _LARGEST_BATCH:
+            taken.append(self._lines.popleft())
+            letters += _letters(taken[-1])
+        self._letters -= letters
+        return taken
+
+
+def _letters(line: Line) -> int:
+    return len(line[0]) + len(line[2])
+
+
 async def batches(pieces: AsyncIterator[Piece], search: str, tasks: Tasks) -> AsyncIterator[list[Line]]:
     """Lines as they come, many at once where many come."""
-    waiting: deque[Line] = deque()
+    waiting = _Waiting()
     arrived, room = asyncio.Event(), asyncio.Event()
     room.set()
 
@@ -57,22 +97,23 @@ async def batches(pieces: AsyncIterator[Piece], search: str, tasks: Tasks) -> As
         maker = LineMaker(search)
         async for piece in pieces:
             for line in maker.feed(piece):
-                waiting.append(line)
+                waiting.add(line)
             if waiting:
                 arrived.set()
-            if len(waiting) > _MOST_WAITING:
+            while waiting.is_full:
                 room.clear()
                 await room.wait()
-        waiting.extend(maker.rest())
+        for line in maker.rest():
+            waiting.add(line)
 
     reading = tasks.spawn(read(), "lines of a log", awaited=True)
     reading.add_done_callback(lambda _: arrived.set())
     try:
         while not (reading.done() and not waiting):
             await arrived.wait()
-            if not reading.done() and len(waiting) < _MOST_AT_ONCE:
+            if not reading.done() and not waiting.is_batch:
                 await asyncio.sleep(_TOGETHER)
-            batch = [waiting.popleft() for _ in range(min(len(waiting), _MOST_AT_ONCE))]
+            batch = waiting.take()
             if not waiting and not reading.done():
                 arrived.clear()
             room.set()

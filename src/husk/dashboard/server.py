@@ -1,6 +1,7 @@
 """From a request to its page: the rules that it must keep first, and what becomes of failures.
 
-Host is ours -> asset, or a known path -> session -> Origin is ours -> not read-only -> token of the form -> page
+Host is ours -> asset, or a known path -> session, at its own place and from its own address -> Origin is ours
+-> not read-only -> token of the form -> page
 """
 
 import asyncio
@@ -22,9 +23,9 @@ from husk.dashboard.guard import Guard, guarded
 from husk.dashboard.pages import ROUTES
 from husk.dashboard.pages.sign_in import cookie_name
 from husk.dashboard.router import Kind, Route, Router
-from husk.dashboard.sessions import MOST_STREAMS, Session
+from husk.dashboard.sessions import MOST_STREAMS, Session, placed
 from husk.dashboard.site import HEADERS, Settings, Site
-from husk.dashboard.visit import Visit, visitor
+from husk.dashboard.visit import Visit, peer_of, visitor
 from husk.errors import Forbidden, HuskError
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ CHANGE_TIME = 600.0
 _GRACE = 2.0
 # What somebody who signs in sees first.
 _FIRST = ("base.html", "signed_in.html", "containers.html")
-_NOBODY = Session(digest=b"", csrf="", begun=0.0, used=0.0)
+_NOBODY = Session(digest=b"", place="", peer="", csrf="", begun=0.0, used=0.0)
 
 
 class Dashboard:
@@ -61,14 +62,16 @@ class Dashboard:
         site = self.site
         if not site.guard.knows_host(request.header("host")):
             return _plain(403, "This dashboard is not known by that name. Open it by the address that it printed.")
-        path = request.path
+        place, path = placed(request.path)
         if (asset := site.assets.answer(request, path, HEADERS)) is not None:
             return asset if request.method in (b"GET", b"HEAD") else _plain(405, "Method Not Allowed")
         method = "GET" if request.method == b"HEAD" else request.method.decode(errors="replace")
         route, words, methods = self._router.match(method, path)
+        if place and route is not None and route.kind is Kind.OPEN:
+            route = None
         secret = _cookie(request.header("cookie"), cookie_name(site))
-        session = site.sessions.find(secret)
-        visit = Visit(site, request, session or _NOBODY, words)
+        session = site.sessions.find(secret, place, peer_of(request))
+        visit = Visit(site, request, session or _NOBODY, words, path)
         visitor.set(visit.origin)
         if session is None and (route is None or route.kind is not Kind.OPEN):
             return visit.page("sign_in.html", 401, problem="")
@@ -141,7 +144,7 @@ class Dashboard:
             return Unanswered()
         failure = failure_of(error)
         if failure.status == 500:
-            log.error("the dashboard's %s failed", request.path, exc_info=error)
+            log.error("the dashboard's %s failed", visit.path, exc_info=error)
         return Unanswered() if request.begun else self._failed(visit, failure)
 
     def _failed(self, visit: Visit, failure: Failure) -> Response:

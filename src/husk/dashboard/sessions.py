@@ -1,17 +1,27 @@
-"""Who may look? One-time links, the sessions that they begin, and a limit on guesses.
+"""Sign-in: one-time links, the sessions that they begin, and a limit on guesses.
 
     link made ──opened once, within minutes──> session ──unused, too old, signed out──> gone
 
-Tokens are kept as digests only: who reads this process's memory dump or a log finds none that can be used.
+A session is known by three things together: the secret in its cookie, the place of its pages, and the address of the
+browser. The place is a word that nobody can guess, the first of the path of every page: browsers send a cookie to all
+ports of a host, and so to whatever a container serves there, but only for paths below the cookie's own. The address
+makes a cookie worth nothing to a container that has got hold of it all the same.
+
+Secrets of cookies and links are kept as digests only: a dump of this process's memory has none that can be used.
 """
 
 import hashlib
+import ipaddress
+import logging
+import re
 import secrets
 import time
 from collections import deque
 from collections.abc import Callable
 
 import msgspec
+
+log = logging.getLogger(__name__)
 
 # Seconds.
 LINK_LIFE = 600.0
@@ -26,6 +36,7 @@ _MOST_SESSIONS = 64
 # Streams and sockets that one session may have open: a browser itself opens six to one server.
 MOST_STREAMS = 32
 _MOST_NOTICES = 8
+_PLACE = re.compile(r"/(~[A-Za-z0-9_-]{43})(?=/|$)")
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -39,12 +50,21 @@ class Session(msgspec.Struct, kw_only=True):
     """One browser that has signed in."""
 
     digest: bytes
+    # The first word of the paths of its pages, and the address that it was begun from.
+    place: str
+    peer: str
     # Every form that changes something has it: a page of another site cannot know it.
     csrf: str
     begun: float
     used: float
     streams: int = 0
     notices: list[Notice] = []
+    strayed: bool = False
+
+    @property
+    def root(self) -> str:
+        """What stands before every path of its pages."""
+        return f"/{self.place}" if self.place else ""
 
     def notify(self, text: str, bad: bool = False) -> None:
         """Tell something on the next page."""
@@ -59,8 +79,14 @@ class Session(msgspec.Struct, kw_only=True):
         return secrets.compare_digest(token.encode(errors="replace"), self.csrf.encode())
 
 
+def placed(path: str) -> tuple[str, str]:
+    """(place, path below it) of the path of a request; the place is empty where there is none."""
+    found = _PLACE.match(path)
+    return (found[1], path[found.end() :]) if found else ("", path)
+
+
 class TooManyGuesses(Exception):
-    """Somebody tries links; nobody is let in for a while."""
+    """Somebody tries links. The right one still opens."""
 
 
 class Sessions:
@@ -83,24 +109,36 @@ class Sessions:
     def sign_in(self, token: str, peer: str = "") -> tuple[str, Session] | None:
         """The secret of a new session's cookie, and the session; None for a link that is used, too old or no link.
 
-        TooManyGuesses where this was tried too often.
+        TooManyGuesses where such were tried too often. Nobody's guesses lock anybody out who has a good link: that
+        cannot be guessed.
         """
         now = self._now()
-        self._check_guesses(peer, now)
         made = self._links.pop(_digest(token), None)
         if made is None or now - made > LINK_LIFE:
             self._count_guess(peer, now)
             return None
         self._make_room(now)
         secret = secrets.token_urlsafe(32)
-        session = Session(digest=_digest(secret), csrf=secrets.token_urlsafe(32), begun=now, used=now)
+        session = Session(
+            digest=_digest(secret),
+            place=f"~{secrets.token_urlsafe(32)}",
+            peer=_known(peer),
+            csrf=secrets.token_urlsafe(32),
+            begun=now,
+            used=now,
+        )
         self._sessions[session.digest] = session
         return secret, session
 
-    def find(self, secret: str) -> Session | None:
-        """The session of a cookie, which is used by that."""
+    def find(self, secret: str, place: str, peer: str = "") -> Session | None:
+        """The session of a cookie, which is used by that; None unless it came to its own place from its own peer."""
         session = self._sessions.get(_digest(secret)) if secret else None
-        if session is None or not self.alive(session):
+        if session is None or not self.alive(session) or not secrets.compare_digest(session.place, place):
+            return None
+        if session.peer != _known(peer):
+            if not session.strayed:
+                log.warning("a session of the dashboard that %s began was used from %s: refused", session.peer, peer)
+            session.strayed = True
             return None
         session.used = self._now()
         return session
@@ -125,7 +163,7 @@ class Sessions:
             oldest = min(self._sessions.values(), key=lambda session: session.used)
             del self._sessions[oldest.digest]
 
-    def _check_guesses(self, peer: str, now: float) -> None:
+    def _count_guess(self, peer: str, now: float) -> None:
         for each in list(self._guesses):
             guesses = self._guesses[each]
             while guesses and now - guesses[0] > _GUESS_TIME:
@@ -135,9 +173,18 @@ class Sessions:
         of_peer = len(self._guesses.get(peer, ()))
         if of_peer >= _MOST_GUESSES or sum(map(len, self._guesses.values())) >= _MOST_GUESSES_OF_ALL:
             raise TooManyGuesses
-
-    def _count_guess(self, peer: str, now: float) -> None:
         self._guesses.setdefault(peer, deque()).append(now)
+
+
+def _known(peer: str) -> str:
+    """An address as it is compared: all of the loopback is one host, and IPv4 stays IPv4 inside of IPv6."""
+    try:
+        address = ipaddress.ip_address(peer)
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return "loopback" if address.is_loopback else str(address)
 
 
 def _digest(token: str) -> bytes:

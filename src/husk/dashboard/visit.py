@@ -34,11 +34,15 @@ class StreamEnded(Exception):
 class Visit:
     """What a page is given. `words` are those of its path, `form` what a form says, `query` what stands behind `?`."""
 
-    def __init__(self, site: "Site", request: Request, session: Session, words: Mapping[str, str]) -> None:
+    def __init__(
+        self, site: "Site", request: Request, session: Session, words: Mapping[str, str], path: str = ""
+    ) -> None:
+        """`path` is that of the page, without the place of the session before it."""
         self.site = site
         self.request = request
         self.session = session
         self.words = words
+        self.path = path or request.path
         self.form = Query("")
 
     @property
@@ -50,14 +54,9 @@ class Visit:
         return self.request.query
 
     @property
-    def path(self) -> str:
-        return self.request.path
-
-    @property
     def origin(self) -> str:
         """Whose browser it is: its address, and its session by a part of a digest that opens nothing."""
-        channel = self.request.connection
-        address = channel.peer or (channel.behind or {}).get("address", "")
+        address = peer_of(self.request)
         return f"{address} session {self.session.digest.hex()[:12]}" if self.session.digest else address
 
     @property
@@ -89,6 +88,7 @@ class Visit:
 
     def redirect(self, path: str, notice: str = "") -> Response:
         """Show another page next, with a line that tells what was done. Our script is told the line alone."""
+        path = self.session.root + path
         if self.wants_json:
             return self.json({"message": notice, "next": path})
         if notice:
@@ -152,11 +152,18 @@ class Visit:
             "signed_in": bool(self.session.digest),
             "read_only": self.site.read_only,
             "navigation": NAVIGATION,
+            "root": self.session.root,
             "path": self.path,
             "version": self.site.version,
             "notices": (),
             "hostname": self.hostname,
         }
+
+
+def peer_of(request: Request) -> str:
+    """The address of a browser, also where it came through a tunnel of TLS."""
+    channel = request.connection
+    return channel.peer or (channel.behind or {}).get("address", "")
 
 
 async def _next(messages: "AsyncIterator[tuple[str, object]]") -> tuple[str, object]:

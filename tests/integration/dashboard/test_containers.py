@@ -3,6 +3,7 @@
 import signal
 import subprocess
 
+from husk.dashboard.link_files import NAME
 from tests.support.daemon import Daemon
 from tests.support.dashboard import Browser, links, new_link
 from tests.support.husk import command, environment
@@ -101,4 +102,12 @@ def test_a_process_of_its_own_shows_a_running_daemon(shown: Daemon) -> None:
 def test_links_are_not_in_the_log_of_requests(shown: Daemon, browser: Browser) -> None:
     secret = browser.cookie.partition("=")[2]
     assert secret not in shown.log_path.read_text(errors="replace")
-    assert links(shown)
+    assert "token=" not in shown.log_path.read_text(errors="replace")
+
+
+def test_a_link_is_left_for_the_daemons_user_alone(shown: Daemon) -> None:
+    """Who reads the journal is no administrator by that."""
+    link = new_link(shown)
+    path = shown.config.exec_root / NAME
+    assert links(shown) == [link] and path.stat().st_mode & 0o777 == 0o600
+    assert f"cat {path}" in shown.log_path.read_text(errors="replace")

@@ -11,7 +11,7 @@ from tests.support.waiting import until
 
 
 def opened(browser: Browser, path: str) -> ClientConnection:
-    address = browser.origin.replace("http", "ws", 1) + path
+    address = browser.origin.replace("http", "ws", 1) + browser.root + path
     told = {"Cookie": browser.cookie}
     return connect(address, origin=Origin(browser.origin), additional_headers=told, open_timeout=30)
 

@@ -1,4 +1,5 @@
 import subprocess
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -24,18 +25,21 @@ def test_a_certificate_that_is_not_there_is_named() -> None:
 
 
 def test_a_browser_is_opened_only_on_a_desktop(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: opened.append(command))
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    module._open("http://127.0.0.1:1/")
-    assert opened == []
+    assert not module._has_desktop()
     monkeypatch.setenv("DISPLAY", ":0")
-    module._open("http://127.0.0.1:1/")
-    assert opened == [["xdg-open", "http://127.0.0.1:1/"]]
+    assert module._has_desktop()
+
+
+def test_a_browser_is_given_a_file_and_not_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody on the host reads the arguments of commands."""
+    opened: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: opened.append(command))
+    module._open(Path("/run/user/1000/open.html"))
+    assert opened == [["xdg-open", "/run/user/1000/open.html"]]
 
 
 def test_a_desktop_without_xdg_open_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("PATH", "/nowhere")
-    module._open("http://127.0.0.1:1/")
+    module._open(Path("/nowhere/open.html"))

@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from husk.dashboard.grouping import PortLink, grouped, in_order, ports, row
 
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
@@ -49,6 +51,23 @@ def test_a_port_is_one_link_by_the_name_that_the_browser_uses() -> None:
     assert ports([{**bound, "IP": "0.0.0.0"}, {**bound, "IP": "::"}], "box.example") == (
         PortLink("8080→80/tcp", "http://box.example:8080/"),
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "hostname", "named"),
+    [
+        ("0.0.0.0", "127.0.0.1", "localhost"),
+        ("127.0.0.1", "127.0.0.1", "localhost"),
+        ("::1", "[::1]", "localhost"),
+        ("0.0.0.0", "localhost", "127.0.0.1"),
+        ("127.0.0.1", "localhost", "127.0.0.1"),
+        ("192.0.2.1", "127.0.0.1", "192.0.2.1"),
+    ],
+)
+def test_a_port_of_the_loopback_has_another_name_than_the_dashboard(address: str, hostname: str, named: str) -> None:
+    """Of another name is another site: no cookie goes there."""
+    [link] = ports([{"IP": address, "PrivatePort": 80, "PublicPort": 8080, "Type": "tcp"}], hostname)
+    assert link.url == f"http://{named}:8080/"
 
 
 def test_a_port_of_one_address_leads_there() -> None:

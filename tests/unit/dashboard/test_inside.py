@@ -25,7 +25,8 @@ async def test_tls_has_the_daemons_certificate_and_asks_for_none(client: Client,
         assert browser.origin.startswith("https://127.0.0.1:")
         page = await asyncio.to_thread(browser.sign_in)
         assert page.status == 200
-        assert page.headers["set-cookie"].startswith("__Host-husk-") and page.headers["set-cookie"].endswith("; Secure")
+        cookie = page.headers["set-cookie"]
+        assert cookie.startswith("__Secure-husk-") and cookie.endswith("; Secure")
         assert (await asyncio.to_thread(browser.get, "/containers")).status == 200
         insecure = {"origin": browser.origin.replace("https", "http")}
         assert (await asyncio.to_thread(browser.post, "/sign-out", None, **insecure)).status == 403

@@ -78,6 +78,27 @@ async def test_a_failure_of_the_reader_is_told() -> None:
         await collected(broken())
 
 
+@pytest.mark.parametrize("length", [10, 60_000])
+async def test_what_waits_for_a_slow_browser_has_a_limit_in_lines_and_in_letters(length: int) -> None:
+    given = 0
+
+    async def endless() -> AsyncIterator[Piece]:
+        nonlocal given
+        while True:
+            given += 1
+            yield out(f"t {'x' * length}\n")
+
+    found = batches(endless(), "", Tasks())
+    sizes = []
+    for _ in range(20):
+        batch = await anext(found)
+        sizes.append(sum(len(text) for _, _, text in batch))
+        assert given * length < sum(sizes) + (3 << 20) and given < 70_000
+    assert max(sizes) < 400_000
+    assert isinstance(found, AsyncGenerator)
+    await found.aclose()
+
+
 async def test_who_leaves_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_lines, "_MOST_WAITING", 10)
     closed = asyncio.Event()

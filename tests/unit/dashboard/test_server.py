@@ -71,6 +71,36 @@ async def test_a_link_signs_in_once(dashboard: Dashboard, stranger: Browser) -> 
 async def test_guesses_are_limited(stranger: Browser) -> None:
     statuses = [(await get(stranger, "/sign-in?token=guess")).status for _ in range(11)]
     assert statuses == [403] * 10 + [429]
+    assert (await asyncio.to_thread(stranger.sign_in)).status == 200
+
+
+async def test_a_session_is_known_below_its_own_place_alone(browser: Browser) -> None:
+    """Browsers send a cookie to all ports of a host: this one's path keeps it from those of containers."""
+    assert re.fullmatch(r"/~[A-Za-z0-9_-]{43}", browser.root)
+    root, browser.root = browser.root, ""
+    for place in ("", f"/~{'a' * 43}"):
+        page = await get(browser, f"{place}/containers")
+        assert page.status == 401 and "web" not in page.text and root not in page.text
+    assert (await get(browser, f"{root}/sign-in")).status == 404
+    assert (await get(browser, root)).status == 404
+
+
+async def test_the_cookie_is_for_pages_of_its_session_alone(stranger: Browser) -> None:
+    cookie = (await asyncio.to_thread(stranger.sign_in)).headers["set-cookie"]
+    assert f"; Path={stranger.root}/; " in cookie and "Domain" not in cookie
+    cookie = (await post(stranger, "/sign-out")).headers["set-cookie"]
+    assert f"=; Path={stranger.root}/; " in cookie
+
+
+async def test_a_session_that_another_address_uses_is_none(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(served, "peer_of", lambda _: "172.17.0.2")
+    assert (await get(browser, "/containers")).status == 401
+    assert (await get(browser, "/containers")).status == 401
+    assert caplog.text.count("was used from 172.17.0.2") == 1
+    monkeypatch.undo()
+    assert (await get(browser, "/containers")).status == 200
 
 
 async def test_who_signs_out_is_out(browser: Browser) -> None:
@@ -93,7 +123,7 @@ async def test_every_answer_has_the_policy(browser: Browser) -> None:
 async def test_no_page_has_script_or_style_or_an_outside_address_in_it(browser: Browser) -> None:
     text = (await get(browser, "/containers")).text
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", text)
-    assert re.findall(r'(?:src|href)="(?!/|#)([^"]*)"', text) == ["http://127.0.0.1:8080/"]
+    assert re.findall(r'(?:src|href)="(?!/|#)([^"]*)"', text) == ["http://localhost:8080/"]
 
 
 async def test_a_name_that_was_bent_to_us_gets_nothing(browser: Browser) -> None:
@@ -160,7 +190,7 @@ async def test_a_page_of_another_site_may_link_to_pages_and_not_read_them(browse
 async def test_what_the_engine_says_is_escaped_and_grouped(browser: Browser) -> None:
     text = (await get(browser, "/containers")).text
     assert "&lt;b&gt;nginx&lt;/b&gt;" in text and "<b>nginx" not in text
-    assert "shop" in text and "healthy" in text and 'href="http://127.0.0.1:8080/"' in text
+    assert "shop" in text and "healthy" in text and 'href="http://localhost:8080/"' in text
 
 
 async def test_a_region_is_the_same_without_the_rest(browser: Browser) -> None:

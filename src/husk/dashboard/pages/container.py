@@ -100,17 +100,17 @@ async def processes(visit: Visit) -> Answer:
 
 
 async def environment(visit: Visit) -> Answer:
-    """Its variables; `?show=NAME` shows one that is a secret, `?show=*` all."""
+    """Its variables; `?show=NAME` shows one that is a secret, `?show=*` all, but not where nothing can be changed."""
     container = await found(visit)
     config = container.attrs.get("Config") or {}
-    told = variables(config.get("Env"), visit.query.get("show"))
+    told = variables(config.get("Env"), "" if visit.site.read_only else visit.query.get("show"))
     return shown(visit, container, "container_environment.html", "/environment", variables=told)
 
 
 async def inspect(visit: Visit) -> Answer:
     """All that is known of it, as a tree; `?secrets=show` with the secrets of its environment."""
     container = await found(visit)
-    secrets = visit.query.get("secrets") == "show"
+    secrets = visit.query.get("secrets") == "show" and not visit.site.read_only
     tree = container.attrs if secrets else without_secrets(container.attrs)
     return shown(visit, container, "container_inspect.html", "/inspect", tree=tree, secrets=secrets)
 

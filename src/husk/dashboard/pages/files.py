@@ -4,12 +4,15 @@ import asyncio
 import mimetypes
 import posixpath
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import cast
 from urllib.parse import quote
 
 from husk.api.http.errors import BodyTooLarge
 from husk.api.http.response import Answer
 from husk.client.container import Container
+from husk.client.output import STDOUT, Piece
 from husk.client.path_stat import PathStat
 from husk.dashboard.listing import (
     COMMAND,
@@ -26,7 +29,7 @@ from husk.dashboard.listing import (
 from husk.dashboard.pages.container import found, shown
 from husk.dashboard.router import change, page, stream
 from husk.dashboard.visit import Visit
-from husk.errors import HuskError, InvalidParameter
+from husk.errors import Forbidden, HuskError, InvalidParameter
 
 # Bytes of a file that a page shows, of an archive that is read for a list, and of an upload.
 _SHOWN = 256 << 10
@@ -35,6 +38,7 @@ _LARGEST_UPLOAD = 4 << 30
 # Seconds that a list may take, and entries that it has.
 _PATIENCE = 5.0
 _MOST_ENTRIES = 5000
+_LONGEST_OUTPUT = 4 << 20
 _PIECE = 1 << 18
 
 
@@ -45,7 +49,7 @@ async def files(visit: Visit) -> Answer:
     path, about = await _followed(container, path)
     common = {"place": path, "parents": parents(path), "about": about}
     if about.is_dir:
-        entries, whole = await _listed(container, path)
+        entries, whole = await _listed(visit, container, path)
         return shown(
             visit,
             container,
@@ -57,7 +61,7 @@ async def files(visit: Visit) -> Answer:
             join=posixpath.join,
             **common,
         )
-    text = await _text(container, path) if about.is_file else None
+    text = await _text(container, path) if about.is_file and not visit.site.read_only else None
     return shown(
         visit,
         container,
@@ -78,18 +82,32 @@ async def _followed(container: Container, path: str) -> tuple[str, PathStat]:
     return path, about
 
 
-async def _listed(container: Container, path: str) -> tuple[list[FileEntry], bool]:
-    """(the entries, whether they are all)"""
-    if container.status == "running":
+async def _listed(visit: Visit, container: Container, path: str) -> tuple[list[FileEntry], bool]:
+    """(the entries, whether they are all). To start a process in a container is to change it."""
+    if container.status == "running" and not visit.site.read_only:
         try:
             async with asyncio.timeout(_PATIENCE):
-                result = await container.exec([*COMMAND, path])
-            if entries := told(result.stdout):
-                return entries, True
+                output, whole = await _output(container, [*COMMAND, path])
+            if entries := await asyncio.to_thread(told, output):
+                return entries, whole
         except (HuskError, TimeoutError):
             pass  # it has no shell
     beginning, whole = await _beginning(container, path, _READ)
     return await asyncio.to_thread(archived, beginning), whole
+
+
+async def _output(container: Container, command: list[str]) -> tuple[bytes, bool]:
+    """What a command writes, and whether that is all of it: the shell is the image's, and may write without end."""
+    pieces: list[bytes] = []
+    size = 0
+    async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(container.exec(command)))) as written:
+        async for stream, data in written:
+            if stream == STDOUT:
+                pieces.append(data)
+            size += len(data)
+            if size > _LONGEST_OUTPUT:
+                return b"".join(pieces), False
+    return b"".join(pieces), True
 
 
 async def _beginning(container: Container, path: str, most: int) -> tuple[bytes, bool]:
@@ -117,6 +135,8 @@ async def _text(container: Container, path: str) -> str | None:
 
 async def download(visit: Visit) -> Answer:
     """A file as it is, a directory as a tar archive."""
+    if visit.site.read_only:
+        raise Forbidden("this dashboard is read-only: it shows which files there are, and not what is in them")
     container = await found(visit)
     path = clean(visit.query.get("path"))
     path, about = await _followed(container, path)

@@ -4,17 +4,23 @@ from typing import TYPE_CHECKING
 
 from husk.api.http.response import Answer
 from husk.dashboard.router import Kind, Route
-from husk.dashboard.sessions import TooManyGuesses
-from husk.dashboard.visit import HTML, Visit
+from husk.dashboard.sessions import Session, TooManyGuesses
+from husk.dashboard.visit import HTML, Visit, peer_of
 
 if TYPE_CHECKING:
     from husk.dashboard.site import Site
 
 
 def cookie_name(site: "Site") -> str:
-    """Browsers do not keep the cookies of two ports apart. `__Host-` keeps them from being set by another host."""
+    """Browsers do not keep the cookies of two ports apart. `__Secure-` keeps one from being set without TLS; `__Host-`
+    would want it sent to every path, and so to every port of this host, where containers are."""
     port = site.guard.port
-    return f"__Host-husk-{port}" if site.secure else f"husk-{port}"
+    return f"__Secure-husk-{port}" if site.secure else f"husk-{port}"
+
+
+def _cookie(site: "Site", session: Session, value: str) -> str:
+    cookie = f"{cookie_name(site)}={value}; Path={session.root}/; HttpOnly; SameSite=Strict"
+    return cookie + ("; Secure" if site.secure else "")
 
 
 async def sign_in(visit: Visit) -> Answer:
@@ -25,16 +31,16 @@ async def sign_in(visit: Visit) -> Answer:
     if not token:
         return visit.page("sign_in.html", problem="")
     try:
-        found = site.sessions.sign_in(token, visit.request.connection.peer or "")
+        found = site.sessions.sign_in(token, peer_of(visit.request))
     except TooManyGuesses:
         answer = visit.page("sign_in.html", 429, problem="Too many links were tried. Wait a minute, then try again.")
         answer.fields += b"Retry-After: 60\r\n"
         return answer
     if found is None:
         return visit.page("sign_in.html", 403, problem="This link was used already, or is too old.")
-    secret, _ = found
-    cookie = f"{cookie_name(site)}={secret}; Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if site.secure else "")
-    return visit.document(site.renderer.page("signed_in.html", {}), HTML, Set_Cookie=cookie)
+    secret, session = found
+    shown = site.renderer.page("signed_in.html", {"root": session.root})
+    return visit.document(shown, HTML, Set_Cookie=_cookie(site, session, secret))
 
 
 async def sign_out(visit: Visit) -> Answer:
@@ -42,8 +48,7 @@ async def sign_out(visit: Visit) -> Answer:
     return visit.document(
         visit.site.renderer.page("signed_out.html", {}),
         HTML,
-        Set_Cookie=f"{cookie_name(visit.site)}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"
-        + ("; Secure" if visit.site.secure else ""),
+        Set_Cookie=_cookie(visit.site, visit.session, "") + "; Max-Age=0",
         Clear_Site_Data='"cache", "storage"',
     )
 

@@ -14,8 +14,19 @@ let source;
 // A form is on its way to another page, which says more than this one would.
 let leaving = false;
 
+const told = (name) => document.querySelector(`meta[name="husk-${name}"]`).content;
+// What stands before the path of every page of this session.
+const root = told("root");
+
 export function csrf() {
-  return document.querySelector('meta[name="husk-csrf"]').content;
+  return told("csrf");
+}
+
+// For resume.js. Nothing else of this host reads it: storage, other than cookies, is kept apart by port.
+try {
+  localStorage.setItem("husk-root", root);
+} catch {
+  // Storage is off in this browser.
 }
 
 export function announce(text, bad = false) {
@@ -90,7 +101,7 @@ function away(is) {
 function listen() {
   if (source || document.hidden) return;
   const stats = document.querySelector("[data-stats]")?.dataset.stats;
-  source = new EventSource(stats ? `/live?stats=${encodeURIComponent(stats)}` : "/live");
+  source = new EventSource(stats ? `${root}/live?stats=${encodeURIComponent(stats)}` : `${root}/live`);
   // What happened between the making of the page, or the loss of a connection, and now.
   source.addEventListener("open", () => refreshFor());
   source.addEventListener("change", (event) => {

@@ -53,7 +53,7 @@ async def test_a_keyboard_is_enough(furnished: Daemon, tab: Tab) -> None:
     await page.keyboard.press("Tab")
     await page.keyboard.press("Tab")
     await expect(page.locator("#pull-name")).to_be_focused()
-    await page.goto(tab.origin + "/volumes/data/remove")
+    await page.goto(tab.origin + tab.root + "/volumes/data/remove")
     await page.get_by_role("link", name="Cancel").focus()
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/volumes/data")

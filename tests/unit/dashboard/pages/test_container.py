@@ -1,5 +1,6 @@
 import pytest
 
+from husk.dashboard.server import Dashboard
 from tests.support.dashboard import WEB, Asker
 from tests.support.fake_engine import FakeEngine, failed
 
@@ -30,6 +31,14 @@ async def test_secrets_are_shown_to_who_asks(asker: Asker) -> None:
         assert page.status == 200 and "TOKEN" in page.text and "hunter2" not in page.text
     assert "hunter2" in (await asker.get("/containers/web/environment?show=TOKEN")).text
     assert "hunter2" in (await asker.get("/containers/web/inspect?secrets=show")).text
+
+
+async def test_a_read_only_dashboard_shows_no_secrets(asker: Asker, dashboard: Dashboard) -> None:
+    dashboard.site.read_only = True
+    for path in ("environment?show=TOKEN", "environment?show=*", "inspect?secrets=show"):
+        page = await asker.get(f"/containers/web/{path}")
+        assert page.status == 200 and "TOKEN" in page.text and "hunter2" not in page.text
+        assert 'href="?s' not in page.text
 
 
 async def test_processes_of_what_runs(asker: Asker, engine: FakeEngine) -> None:

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from husk.api.http.response import Response, fields
+from husk.dashboard.server import Dashboard
 from tests.support.dashboard import WEB, Asker
 from tests.support.fake_engine import FakeEngine
 from tests.unit.dashboard.test_listing import archive
@@ -73,3 +74,19 @@ async def test_an_upload_has_a_limit_and_a_length(asker: Asker, monkeypatch: pyt
     path = "/containers/web/files/upload?path=/etc&file=a"
     assert (await asker.post(path, x_csrf_token=asker.browser.csrf)).status == 413
     assert (await asker.post(path, x_csrf_token="")).status == 403
+
+
+async def test_a_read_only_dashboard_starts_nothing_and_gives_no_contents(
+    asker: Asker, engine: FakeEngine, dashboard: Dashboard
+) -> None:
+    dashboard.site.read_only = True
+    engine.answers("GET", "/containers/web/json", WEB)
+    page = await asker.get("/containers/web/files?path=/etc")
+    assert page.status == 200 and "&lt;i&gt;" in page.text and "ownload" not in page.text
+    assert not [each for each in engine.asked if each.method == "POST"]
+    assert (await asker.get("/containers/web/files/download?path=/etc")).status == 403
+    engine.answers("HEAD", ARCHIVE, named(engine, 0o644, 5))
+    engine.answers("GET", ARCHIVE, archive(("hello", b"hunter2")))
+    page = await asker.get("/containers/web/files?path=/hello")
+    assert page.status == 200 and "read-only" in page.text and "hunter2" not in page.text
+    assert (await asker.get("/containers/web/files/download?path=/hello")).status == 403
