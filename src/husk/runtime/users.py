@@ -7,6 +7,7 @@ from msgspec import Struct
 from husk.errors import InvalidParameter
 
 _MAX_ID = 2**31 - 1
+_LONGEST = len(str(_MAX_ID))
 
 
 class User(Struct, frozen=True):
@@ -28,7 +29,7 @@ def resolve_user(text: str, passwd: str, group: str, group_add: Sequence[str] = 
     if group_text:
         gid = _find_group(group_text, group)
     elif name:
-        supplementary = [number for _, number, members in _groups(group) if name in members]
+        supplementary = [_in_range(number) for _, number, members in _groups(group) if name in members]
     supplementary += [_find_group(item, group) for item in group_add]
     # The primary group is listed too: otherwise a process could drop it and escape a group's lack of rights.
     return User(uid, gid, tuple(dict.fromkeys([gid, *supplementary])), bool(name))
@@ -38,7 +39,7 @@ def _find_user(text: str, passwd: str) -> tuple[int, int, str]:
     wanted = text or "0"
     for name, uid, gid in _users(passwd):
         if (text and name == text) or str(uid) == wanted:
-            return uid, gid, name
+            return _in_range(uid), _in_range(gid), name
     number = _number(wanted)
     if number is None:
         raise InvalidParameter(f"unable to find user {text}: no matching entries in passwd file")
@@ -48,7 +49,7 @@ def _find_user(text: str, passwd: str) -> tuple[int, int, str]:
 def _find_group(text: str, group: str) -> int:
     for name, gid, _ in _groups(group):
         if name == text or str(gid) == text:
-            return gid
+            return _in_range(gid)
     number = _number(text)
     if number is None:
         raise InvalidParameter(f"unable to find group {text}: no matching entries in group file")
@@ -58,22 +59,33 @@ def _find_group(text: str, group: str) -> int:
 def _number(text: str) -> int | None:
     if not (text.isascii() and text.removeprefix("-").isdigit()):
         return None
-    number = int(text)
+    return _in_range(-1 if text.startswith("-") else _decimal(text) or 0)
+
+
+def _in_range(number: int) -> int:
     if not 0 <= number <= _MAX_ID:
         raise InvalidParameter(f"uids and gids must be in range 0-{_MAX_ID}")
     return number
 
 
+def _decimal(digits: str) -> int | None:
+    """None for what is no number. A file of an image may have thousands of digits, which Python refuses to convert: a
+    number beyond the range is one as good as another."""
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits) if len(digits.lstrip("0")) <= _LONGEST else _MAX_ID + 1
+
+
 def _users(passwd: str) -> Iterator[tuple[str, int, int]]:
     for fields in _entries(passwd):
-        if len(fields) >= 4 and fields[2].isdecimal():
-            yield fields[0], int(fields[2]), int(fields[3]) if fields[3].isdecimal() else 0
+        if len(fields) >= 4 and (uid := _decimal(fields[2])) is not None:
+            yield fields[0], uid, _decimal(fields[3]) or 0
 
 
 def _groups(group: str) -> Iterator[tuple[str, int, list[str]]]:
     for fields in _entries(group):
-        if len(fields) >= 3 and fields[2].isdecimal():
-            yield fields[0], int(fields[2]), fields[3].split(",") if len(fields) > 3 else []
+        if len(fields) >= 3 and (gid := _decimal(fields[2])) is not None:
+            yield fields[0], gid, fields[3].split(",") if len(fields) > 3 else []
 
 
 def _entries(text: str) -> Iterator[list[str]]:

@@ -78,3 +78,21 @@ def test_any_text_either_resolves_into_the_kernels_range_or_is_refused(
         return
     assert user.gid in user.additional_gids
     assert all(number >= 0 for number in (user.uid, user.gid, *user.additional_gids))
+
+
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "text", ["big", f"1:{HUGE}", HUGE, "grouped", "app:big", "-1", "2147483648", "app:" + "0" * 20 + "2147483648"]
+)
+def test_a_number_beyond_the_range_is_refused_however_long_it_is(text: str) -> None:
+    passwd = f"big:x:{HUGE}:1::/:\ngrouped:x:5:{HUGE}::/:\n{PASSWD}"
+    with pytest.raises(InvalidParameter, match="uids and gids must be in range 0-2147483647"):
+        resolve_user(text, passwd, f"big:x:{HUGE}:\n{GROUP}")
+
+
+def test_others_entries_that_are_odd_matter_to_nobody() -> None:
+    odd = f"big:x:{HUGE}:{HUGE}::/:\nindic:x:\u0663:1::/:\n"
+    assert resolve_user("app", odd + PASSWD, f"big:x:{HUGE}:root\n{GROUP}") == User(1000, 1001, (1001, 10, 44))
+    assert resolve_user("00001000", odd + PASSWD, GROUP).uid == 1000

@@ -6,7 +6,7 @@ from husk.engine.model.container import ZERO_TIME, Container, Endpoint
 from husk.engine.model.container_config import PortBinding
 from husk.engine.model.network import BUILTIN
 from husk.engine.networks.endpoints import dns_names, fresh
-from husk.engine.networks.port_requests import exposed
+from husk.engine.networks.port_requests import Ports, exposed
 
 WITHOUT_ID_AMONG_ALIASES = Version(1, 45)
 
@@ -32,16 +32,22 @@ def port_list(container: Container) -> list[Port]:
         # One that is reached at the container's own address looks like one that is not published.
         if not port.routed
     ]
-    for name in _exposed(container):
-        if name not in published:
-            number, _, protocol = name.partition("/")
-            ports.append(Port(private_port=int(number), type=protocol))
+    for bare in _exposed(container):
+        if _name(bare.first, bare.protocol) not in published:
+            # A list has no word for a range: it is told by its first port, and as a whole by `port_map`.
+            ports.append(Port(private_port=bare.first, type=bare.protocol))
     return sorted(ports, key=lambda port: (port.private_port, port.type, str(port.ip)))
 
 
 def port_map(container: Container) -> dict[str, list[PortBinding] | None]:
     """Where each port is reached; null for one that is not published."""
-    found: dict[str, list[PortBinding] | None] = dict.fromkeys(_exposed(container))
+    published = {_name(port.container_port, port.protocol) for port in container.published}
+    found: dict[str, list[PortBinding] | None] = {
+        str(ports): None
+        for ports in _exposed(container)
+        # A range is published as a whole, each port of it by itself.
+        if len(ports) == 1 or _name(ports.first, ports.protocol) not in published
+    }
     for port in container.published:
         bindings = found.get(name := _name(port.container_port, port.protocol)) or []
         bindings.append(PortBinding(host_ip=port.host_ip, host_port=str(port.host_port or "")))
@@ -54,7 +60,7 @@ def is_connected(container: Container) -> bool:
     return container.state.status in ("running", "paused")
 
 
-def _exposed(container: Container) -> list[str]:
+def _exposed(container: Container) -> list[Ports]:
     """Ports that the container's process may listen on; they are there while it runs on a network of its own."""
     if not is_connected(container) or not container.sandbox_path or not container.endpoints:
         return []

@@ -11,6 +11,7 @@ The functions are pure; `Prober` is the clock. Nothing of it is stored: a daemon
 
 import asyncio
 import logging
+import time
 
 import msgspec
 
@@ -30,6 +31,8 @@ INTERVAL = 30 * SECOND
 TIMEOUT = 30 * SECOND
 START_INTERVAL = 5 * SECOND
 RETRIES = 3
+# What the API takes at least for a time. An image may name less, or less than nothing: that counts as not named.
+SHORTEST = 10**6
 KEPT_RESULTS = 5
 KEPT_OUTPUT = 4096
 
@@ -56,11 +59,22 @@ def stop(health: Health | None) -> Health | None:
     return msgspec.structs.replace(health, status="unhealthy") if health else None
 
 
-def next_delay(check: HealthConfig, health: Health, running_for: int) -> int:
-    """Nanoseconds until the next test."""
+def next_delay(check: HealthConfig, health: Health, running_for: int, took: int = 0) -> int:
+    """Nanoseconds until the next test, where the last one took so long: tests are never run without a pause."""
     if health.status == "starting" and running_for < check.start_period:
-        return check.start_interval or START_INTERVAL
-    return check.interval or INTERVAL
+        wanted = _or_default(check.start_interval, START_INTERVAL)
+    else:
+        wanted = _or_default(check.interval, INTERVAL)
+    return max(wanted, min(took, SECOND))
+
+
+def timeout_of(check: HealthConfig) -> int:
+    """Nanoseconds that a test may take."""
+    return _or_default(check.timeout, TIMEOUT)
+
+
+def _or_default(value: int, default: int) -> int:
+    return value if value >= SHORTEST else default
 
 
 def after(check: HealthConfig, health: Health, result: HealthResult, ran_for: int) -> Health:
@@ -71,7 +85,7 @@ def after(check: HealthConfig, health: Health, result: HealthResult, ran_for: in
     if health.status == "starting" and ran_for < check.start_period:
         return msgspec.structs.replace(health, log=results)
     streak = health.failing_streak + 1
-    status = "unhealthy" if streak >= (check.retries or RETRIES) else health.status
+    status = "unhealthy" if streak >= (check.retries if check.retries > 0 else RETRIES) else health.status
     return Health(status=status, failing_streak=streak, log=results)
 
 
@@ -126,10 +140,12 @@ class Prober(Companion):
         check, health = instance.record.config.healthcheck, state.health
         assert check is not None
         started = parse_rfc3339(state.started_at)
+        took = 0
         while health is not None:
-            await asyncio.sleep(next_delay(check, health, now_ns() - started) / SECOND)
-            begun = now_ns()
-            code, output = await self._test(instance, test, check.timeout or TIMEOUT)
+            await asyncio.sleep(next_delay(check, health, now_ns() - started, took) / SECOND)
+            begun, clock = now_ns(), time.monotonic_ns()
+            code, output = await self._test(instance, test, timeout_of(check))
+            took = time.monotonic_ns() - clock
             self._watch.count("health-check", outcome="failed" if code else "passed")
             result = HealthResult(start=rfc3339(begun), end=rfc3339(now_ns()), exit_code=code, output=output)
             before, health = health.status, after(check, health, result, begun - started)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.filters import Filters
-from husk.engine.networks.port_requests import exposed
+from husk.engine.networks.port_requests import Ports, PortSet, exposed
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
@@ -69,11 +69,11 @@ def _tests(
     if volumes := filters.get("volume"):
         tests.append(lambda c: any((m.name or m.source) in volumes or m.destination in volumes for m in c.mounts))
     if values := filters.get("expose"):
-        ports = {p for v in values for p in _ports("expose", v)}
-        tests.append(lambda c: not ports.isdisjoint(_exposed(c)))
+        ports = PortSet(_ports("expose", v) for v in values)
+        tests.append(lambda c: any(ports.meets(p.first, p.last, p.protocol) for p in _exposed(c)))
     if values := filters.get("publish"):
-        published = {p for v in values for p in _ports("publish", v)}
-        tests.append(lambda c: not published.isdisjoint(_published(c)))
+        published = PortSet(_ports("publish", v) for v in values)
+        tests.append(lambda c: any(published.meets(p.host_port, p.host_port, p.protocol) for p in c.published))
     if values := filters.get("ancestor"):
         images = {i for v in values for i in ancestors(v)}
         tests.append(lambda c: c.image_id in images)
@@ -115,19 +115,15 @@ def _known(key: str, what: str, values: list[str], accepted: tuple[str, ...]) ->
             )
 
 
-def _exposed(container: Container) -> Iterable[str]:
+def _exposed(container: Container) -> Iterable[Ports]:
     """The ports of a container that runs on a network; to dockerd one that does not has none."""
     if container.state.status not in ("running", "paused") or not container.sandbox_path:
         return ()
     return exposed(container.config, container.host_config)
 
 
-def _published(container: Container) -> Iterable[str]:
-    """The host's ports that lead to a container."""
-    return (f"{port.host_port}/{port.protocol}" for port in container.published)
-
-
-def _ports(key: str, text: str) -> Iterable[str]:
+def _ports(key: str, text: str) -> tuple[int, int, str]:
+    """(first, last, protocol) of what a filter names."""
     if ":" in text:
         raise InvalidParameter(f"filter for '{key}' should not contain ':': {text}")
     numbers, _, protocol = text.partition("/")
@@ -135,4 +131,4 @@ def _ports(key: str, text: str) -> Iterable[str]:
     begin, end = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if not 0 <= begin <= end <= 65535:
         raise InvalidParameter(f"error while looking up for {key} {text}: invalid port range")
-    return (f"{number}/{protocol or 'tcp'}" for number in range(begin, end + 1))
+    return begin, end, protocol or "tcp"

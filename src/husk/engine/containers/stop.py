@@ -10,7 +10,7 @@ import signal as signals
 
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.pause import Pauser
-from husk.engine.model.signals import parse_signal
+from husk.engine.model.signals import parse_signal, stop_signal
 from husk.errors import Conflict, NotModified, SystemFault
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Stopper:
 
     async def stop(self, instance: Instance, timeout: int | None, signal: str) -> None:
         record = instance.record
-        wanted = parse_signal(signal or record.config.stop_signal or "SIGTERM")
+        wanted = parse_signal(signal) if signal else stop_signal(record.config.stop_signal)
         if not await instance.runs():
             raise NotModified("container is already stopped")
         if timeout is None:
@@ -48,7 +48,7 @@ class Stopper:
         record = instance.record
         if not await instance.runs():
             raise Conflict(f"container {record.id} is not running")
-        meant_to_end = wanted in (signals.SIGKILL, parse_signal(record.config.stop_signal or "SIGTERM"))
+        meant_to_end = wanted in (signals.SIGKILL, stop_signal(record.config.stop_signal))
         if record.state.status == "restarting" and not meant_to_end:
             raise Conflict(f"container {record.id} is restarting")
         exit = instance.next_exit()

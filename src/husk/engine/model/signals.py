@@ -17,3 +17,12 @@ def parse_signal(text: str) -> int:
     elif (known := _NAMES.get(text.upper().removeprefix("SIG"))) is not None:
         return known
     raise InvalidParameter(f"invalid signal: {text}")
+
+
+def stop_signal(named: str | None) -> int:
+    """The signal that asks a container to end. What an image names may be no signal, and must not keep anybody from
+    ending its containers: that counts as not named."""
+    try:
+        return parse_signal(named or "SIGTERM")
+    except InvalidParameter:
+        return int(_signal.SIGTERM)

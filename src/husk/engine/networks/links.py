@@ -5,12 +5,14 @@ and its own variables. On networks that users make, a link is one more name ther
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from husk.engine.model.container import Container
-from husk.engine.networks.port_requests import parse_port
+from husk.engine.networks.port_requests import stored
 
+# An environment with the variables of so many ports is one that a process can still be started with.
+_MOST_PORTS = 1000
 _NOT_PASSED_ON = ("HOME", "PATH")
 
 
@@ -32,7 +34,8 @@ class Link(NamedTuple):
 
 
 def link(alias: str, parent: str, other: Container, address: str) -> Link:
-    ports = {port for text in other.config.exposed_ports or {} for port in parse_port(text)}
+    ranges = stored(other.config.exposed_ports)
+    ports = set(islice(chain.from_iterable(ranges), _MOST_PORTS))
     # Those of TCP first.
     ordered = sorted(ports, key=lambda port: (port[1] != "tcp", port[1], port[0]))
     return Link(alias, parent, other.name, other.config.hostname, address, tuple(ordered), tuple(other.config.env))

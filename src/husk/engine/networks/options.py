@@ -251,7 +251,7 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
         if mode == "isolated" and not request.internal:
             raise InvalidParameter("gateway mode 'isolated' can only be used for an internal network")
     mtu = options.get(MTU, "")
-    if mtu and not (mtu.isascii() and mtu.isdigit() and (mtu == "0" or 68 <= int(mtu) <= 65535)):
+    if mtu and not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5 and (mtu == "0" or 68 <= int(mtu) <= 65535)):
         raise InvalidParameter(f"invalid value for {MTU}: {mtu[:40]!r}")
     for name, kind, least, most in _NUMBERS:
         _number(options, name, kind, least, most)

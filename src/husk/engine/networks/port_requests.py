@@ -2,6 +2,11 @@
 
 import ipaddress
 import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from msgspec import Struct
 
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.errors import InvalidParameter
@@ -9,11 +14,32 @@ from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortRequest
 from husk.patterns import pattern
 
 PROTOCOLS = ("tcp", "udp", "sctp")
+# More ports than this no container can have published: it is all that one protocol has.
+MOST = 1 << 16
 _RANGE = pattern(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 
-def parse_port(text: str) -> list[tuple[int, str]]:
-    """(number, protocol) of each port that `80`, `80/udp` or `8000-8010/tcp` names."""
+class Ports(Struct, frozen=True, order=True):
+    """A port of a container, or a range of them. A range is never spelled out to be shown: three words of an image's
+    configuration can name 196,605 ports."""
+
+    first: int
+    last: int
+    protocol: str
+
+    def __str__(self) -> str:
+        numbers = str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+        return f"{numbers}/{self.protocol}"
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return ((number, self.protocol) for number in range(self.first, self.last + 1))
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+
+def parse_ports(text: str) -> Ports:
+    """What `80`, `80/udp` or `8000-8010/tcp` names. InvalidParameter where that is no port."""
     numbers, _, protocol = text.partition("/")
     first, last = _parse_range(numbers, numbers)
     protocol = protocol.lower() or "tcp"
@@ -21,32 +47,58 @@ def parse_port(text: str) -> list[tuple[int, str]]:
         raise InvalidParameter(f"invalid proto: {protocol}")
     if not first:
         raise InvalidParameter(f'invalid port specification: "{numbers}"')
-    return [(number, protocol) for number in range(first, last + 1)]
+    return Ports(first, last, protocol)
 
 
-def exposed(config: ContainerConfig, host_config: HostConfig) -> list[str]:
-    """All ports that the container's process may listen on, as `80/tcp`, in order."""
-    named = [*(config.exposed_ports or {}), *(host_config.port_bindings or {})]
-    found = {port for text in named for port in parse_port(text)}
-    return [f"{number}/{protocol}" for number, protocol in sorted(found)]
+def stored(names: Iterable[str] | None) -> list[Ports]:
+    """What a stored configuration names, in order. Images may have anything there: what is no port is left out."""
+    found = set()
+    for text in names or ():
+        with suppress(InvalidParameter):
+            found.add(parse_ports(text))
+    return sorted(found)
+
+
+def exposed(config: ContainerConfig, host_config: HostConfig) -> list[Ports]:
+    """All ports that the container's process may listen on, in order. Never fails on what is stored."""
+    return stored([*(config.exposed_ports or {}), *(host_config.port_bindings or {})])
+
+
+class PortSet:
+    """Ports by protocol, to ask whether some of them are meant: as quick for full ranges as for single ports."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int, str]]) -> None:
+        """Of (first, last, protocol)."""
+        self._ranges: dict[str, list[tuple[int, int]]] = {}
+        for first, last, protocol in sorted(ranges):
+            merged = self._ranges.setdefault(protocol, [])
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+            else:
+                merged.append((first, last))
+
+    def meets(self, first: int, last: int, protocol: str) -> bool:
+        """Is any port of that range among them?"""
+        ranges = self._ranges.get(protocol, [])
+        after = bisect_right(ranges, last, key=lambda one: one[0])
+        return after > 0 and ranges[after - 1][1] >= first
 
 
 def port_requests(
     config: ContainerConfig, host_config: HostConfig, host_binding: str = EVERYWHERE
 ) -> list[PortRequest]:
     """What is to be published; `host_binding` stands for a host address that is not given."""
-    found = []
+    found: list[PortRequest] = []
     bound: set[tuple[int, str]] = set()
     for text, bindings in (host_config.port_bindings or {}).items():
-        for number, protocol in parse_port(text):
-            for binding in bindings or ():
-                bound.add((number, protocol))
-                found.append(_wish(number, protocol, binding, host_binding))
+        ports = parse_ports(text)
+        for binding in bindings or ():
+            bound.update(ports)
+            found += _wishes(ports, binding, host_binding, len(found))
     if host_config.publish_all_ports:
-        for text in config.exposed_ports or {}:
-            for number, protocol in parse_port(text):
-                if (number, protocol) not in bound:
-                    found.append(_wish(number, protocol, PortBinding(), host_binding))
+        for ports in stored(config.exposed_ports):
+            wishes = _wishes(ports, PortBinding(), host_binding, len(found))
+            found += [wish for wish in wishes if (wish.container_port, wish.protocol) not in bound]
     # Fixed ports first: a random one must not take what another request names.
     return sorted(found, key=lambda request: (not request.first, request.last - request.first))
 
@@ -62,7 +114,10 @@ def check(config: ContainerConfig, host_config: HostConfig) -> None:
             raise InvalidParameter("conflicting options: port exposing and the container type network mode")
 
 
-def _wish(number: int, protocol: str, binding: PortBinding, host_binding: str) -> PortRequest:
+def _wishes(ports: Ports, binding: PortBinding, host_binding: str, before: int) -> list[PortRequest]:
+    """One for each port; there are some `before`."""
+    if before + len(ports) > MOST:
+        raise InvalidParameter(f"too many ports to publish: at most {MOST} of a container can be")
     address = binding.host_ip.strip("[]") or host_binding
     try:
         address = str(ipaddress.ip_address(address))
@@ -71,7 +126,7 @@ def _wish(number: int, protocol: str, binding: PortBinding, host_binding: str) -
     first, last = _parse_range(binding.host_port, binding.host_port) if binding.host_port else (0, 0)
     # Everywhere is on both kinds of addresses, unless the client says which.
     also = EVERYWHERE_6 if address == EVERYWHERE and not binding.host_ip else ""
-    return PortRequest(protocol, number, address, first, last, also)
+    return [PortRequest(protocol, number, address, first, last, also) for number, protocol in ports]
 
 
 def _parse_range(numbers: str, shown: str) -> tuple[int, int]:

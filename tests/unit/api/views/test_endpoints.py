@@ -98,3 +98,18 @@ def test_one_that_does_not_run_or_has_no_network_has_no_ports() -> None:
     record = running()
     record.sandbox_path = ""
     assert port_list(record) == []
+
+
+def test_odd_ports_of_an_image_break_no_list_and_ranges_stay_ranges() -> None:
+    record = running()
+    record.config.exposed_ports = {"foo": {}, "8080/http": {}, "0/tcp": {}, "1-65535/udp": {}, "7": {}}
+    assert [(port.private_port, port.type) for port in port_list(record)] == [(1, "udp"), (7, "tcp")]
+    assert port_map(record) == {"1-65535/udp": None, "7/tcp": None}
+
+
+def test_a_published_range_is_told_port_by_port() -> None:
+    record = running()
+    record.config.exposed_ports = {"80-81/tcp": {}}
+    record.published = [published(80, 8080), published(81, 8081)]
+    assert sorted(port_map(record)) == ["80/tcp", "81/tcp"]
+    assert [port.public_port for port in port_list(record)] == [8080, 8081]

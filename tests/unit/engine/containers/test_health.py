@@ -14,6 +14,7 @@ from husk.engine.model.container_config import ContainerConfig, HealthConfig
 result = partial(HealthResult, start="", end="", output="")
 GOOD, BAD = result(exit_code=0), result(exit_code=1)
 LATE = 10**18
+MS = 10**6
 
 
 @pytest.mark.parametrize(
@@ -85,12 +86,26 @@ def test_streak_and_log_follow_the_results(codes: list[int], retries: int):
 
 
 def test_delays():
-    check = HealthConfig(interval=7, start_interval=2, start_period=100)
-    assert health.next_delay(check, Health(), 99) == 2
-    assert health.next_delay(check, Health(), 100) == 7
-    assert health.next_delay(check, Health(status="healthy"), 0) == 7
+    check = HealthConfig(interval=7 * MS, start_interval=2 * MS, start_period=100)
+    assert health.next_delay(check, Health(), 99) == 2 * MS
+    assert health.next_delay(check, Health(), 100) == 7 * MS
+    assert health.next_delay(check, Health(status="healthy"), 0) == 7 * MS
     assert health.next_delay(HealthConfig(), Health(), 0) == 30 * SECOND
     assert health.next_delay(HealthConfig(start_period=1), Health(), 0) == 5 * SECOND
+
+
+def test_times_that_no_client_could_ask_for_are_as_if_not_given():
+    for odd in (1, MS - 1, -1, -(10**15)):
+        check = HealthConfig(interval=odd, timeout=odd, start_interval=odd, start_period=100, retries=-1)
+        assert health.next_delay(check, Health(), 0) == 5 * SECOND
+        assert health.next_delay(check, Health(), 100) == health.timeout_of(check) == 30 * SECOND
+        assert health.after(check, Health(), BAD, 200).status == "starting"
+
+
+def test_tests_have_a_pause_between_them_of_a_second_at_most():
+    check = HealthConfig(interval=MS)
+    assert health.next_delay(check, Health(), 0, took=40 * MS) == 40 * MS
+    assert health.next_delay(check, Health(), 0, took=40 * SECOND) == SECOND
 
 
 def test_begin_and_stop():

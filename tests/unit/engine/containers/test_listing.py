@@ -76,6 +76,8 @@ def test_a_limit_means_the_newest_of_all() -> None:
         ({"expose": ["5432/udp"]}, []),
         ({"publish": ["8080/tcp"]}, ["web"]),
         ({"publish": ["80"]}, []),
+        ({"publish": ["1-65535", "8000-9000", "1-8079"]}, ["web"]),
+        ({"publish": ["8000-8079", "8081-9000/tcp", "8080/udp"]}, []),
         ({"ancestor": ["base"]}, ["job", "db", "web"]),
         ({"ancestor": ["unknown"]}, []),
         ({"before": ["job"]}, ["db", "web"]),

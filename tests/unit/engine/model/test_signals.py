@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from husk.engine.model.signals import parse_signal
+from husk.engine.model.signals import parse_signal, stop_signal
 from husk.errors import InvalidParameter
 
 
@@ -29,3 +29,10 @@ def test_what_is_no_signal_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         parse_signal(text)
     assert caught.value.message == f"invalid signal: {text}"
+
+
+@pytest.mark.parametrize(
+    ("named", "number"), [(None, 15), ("", 15), ("INT", 2), ("BOGUS", 15), ("0", 15), ("9" * 5000, 15)]
+)
+def test_what_an_image_calls_its_stop_signal_keeps_nobody_from_stopping(named: str | None, number: int) -> None:
+    assert stop_signal(named) == number

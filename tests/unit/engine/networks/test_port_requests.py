@@ -1,9 +1,11 @@
 """What a client writes about ports means what Docker takes it to mean."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
-from husk.engine.networks.port_requests import check, exposed, parse_port, port_requests
+from husk.engine.networks.port_requests import MOST, PortSet, check, exposed, parse_ports, port_requests, stored
 from husk.errors import InvalidParameter
 from husk.network.ports import PortRequest
 
@@ -24,16 +26,16 @@ def host(**bindings: list[PortBinding] | None) -> HostConfig:
     ],
 )
 def test_ports_as_they_are_written(text, ports):
-    assert parse_port(text) == ports
+    assert list(parse_ports(text)) == ports
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "0/tcp", "65536", "9-8", "80/", "80/icmp", "80/tcp/udp", "-1", "1-"])
 def test_nonsense(text):
     if text == "80/":
-        assert parse_port(text) == [(80, "tcp")]
+        assert list(parse_ports(text)) == [(80, "tcp")]
         return
     with pytest.raises(InvalidParameter):
-        parse_port(text)
+        parse_ports(text)
 
 
 def test_bindings_become_wishes_fixed_ones_first():
@@ -68,11 +70,52 @@ def test_a_network_may_have_an_address_of_its_own_for_ports():
 
 
 def test_everything_named_is_exposed():
-    assert exposed(ContainerConfig(exposed_ports={"81/udp": {}, "9": {}}), host(p80_tcp=None)) == [
-        "9/tcp",
-        "80/tcp",
-        "81/udp",
-    ]
+    found = exposed(ContainerConfig(exposed_ports={"81/udp": {}, "9": {}}), host(p80_tcp=None))
+    assert [str(ports) for ports in found] == ["9/tcp", "80/tcp", "81/udp"]
+
+
+def test_what_an_image_calls_a_port_and_is_none_is_left_out():
+    odd = ["foo", "8080/http", "0/tcp", "99999/tcp", "", "9-8/tcp", "70-80/TCP", "7"]
+    config = ContainerConfig(exposed_ports={name: {} for name in odd})
+    assert [str(ports) for ports in exposed(config, HostConfig())] == ["7/tcp", "70-80/tcp"]
+    found = port_requests(config, HostConfig(publish_all_ports=True))
+    assert [wish.container_port for wish in found] == [7, *range(70, 81)]
+
+
+def test_ranges_stay_ranges():
+    every: dict[str, dict[str, object]] = {f"1-65535/{protocol}": {} for protocol in ("tcp", "udp", "sctp")}
+    assert len(exposed(ContainerConfig(exposed_ports=every), HostConfig())) == 3
+
+
+@pytest.mark.parametrize(
+    ("config", "host_config"),
+    [
+        ({}, HostConfig(port_bindings={"1-65535/tcp": [PortBinding()] * 2})),
+        ({"1-65535/tcp": {}, "1-65535/udp": {}}, HostConfig(publish_all_ports=True)),
+    ],
+)
+def test_more_ports_than_can_be_published_are_refused_before_they_are_counted_up(config, host_config):
+    with pytest.raises(InvalidParameter, match=f"too many ports to publish: at most {MOST}"):
+        port_requests(ContainerConfig(exposed_ports=config), host_config)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.sampled_from(["tcp", "udp"]))),
+    st.tuples(st.integers(0, 50), st.integers(0, 9), st.sampled_from(["tcp", "udp", "x"])),
+)
+def test_a_set_of_ports_meets_a_range_where_they_share_a_port(ranges, asked):
+    """`ranges` are (first, how many more, protocol)."""
+    ports = PortSet((first, first + more, protocol) for first, more, protocol in ranges)
+    held = {(port, protocol) for first, more, protocol in ranges for port in range(first, first + more + 1)}
+    first, more, protocol = asked
+    assert ports.meets(first, first + more, protocol) == any(
+        (port, protocol) in held for port in range(first, first + more + 1)
+    )
+
+
+def test_stored_names_are_each_told_once():
+    assert [str(ports) for ports in stored(["80", "80/tcp", "80/TCP"])] == ["80/tcp"]
+    assert stored(None) == []
 
 
 def test_refusals():

@@ -31,7 +31,6 @@ def inherit(request: ContainerConfig, image: ContainerConfig) -> ContainerConfig
     config.user = config.user or image.user
     config.working_dir = config.working_dir or image.working_dir
     config.stop_signal = config.stop_signal or image.stop_signal
-    config.stop_timeout = image.stop_timeout if config.stop_timeout is None else config.stop_timeout
     config.healthcheck = inherit_health(config.healthcheck, image.healthcheck)
     if not config.entrypoint:
         if not config.cmd:
