@@ -169,7 +169,7 @@ class Transport:
         came, sent, first = await self._came(since, url), dict(headers or {}), f'{method.capitalize()} "{url}"'
         for _ in range(_MOST_REDIRECTS + 1):
             async with AsyncExitStack() as stack:
-                way = await self._admitted(method, url, came, registry)
+                way = await self._admitted(first, url, came, registry)
                 response = await stack.enter_async_context(self._answer(way, method, url, sent, form, body))
                 target = _target_of(response, url, streams=body is not None)
                 if not target:
@@ -194,9 +194,9 @@ class Transport:
         verified = since.startswith("https:") and not (await self._way(since)).open
         return _Came.VERIFIED if verified else _Came.OPEN
 
-    async def _admitted(self, method: str, url: str, came: _Came, registry: bool) -> Way:
-        """The way to `url`, unless it is one that may not be taken."""
-        scheme, asked = urllib.parse.urlsplit(url).scheme, f'{method.capitalize()} "{url}"'
+    async def _admitted(self, asked: str, url: str, came: _Came, registry: bool) -> Way:
+        """The way to `url`, unless it is one that may not be taken; `asked` is what the caller asked for."""
+        scheme = urllib.parse.urlsplit(url).scheme
         if scheme not in ("http", "https"):
             raise SystemFault(f'{asked}: unsupported protocol scheme "{scheme}"')
         if came is _Came.VERIFIED or not registry:

@@ -17,7 +17,7 @@ from husk.errors import InvalidParameter, SystemFault
 from husk.listening import KEEP_FILE
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
-from husk.storage.workers.answers import Answer, Done, Failed, FileContent, Invalid
+from husk.storage.workers.answers import Answer, Failed, FileContent, Invalid
 from husk.storage.workers.handle import Worker
 from husk.storage.workers.jobs import GitJob
 from husk.storage.workers.nursery import Nursery
@@ -41,14 +41,25 @@ class Repository(Struct, frozen=True, kw_only=True):
 
 
 class WantedCommit(Struct, frozen=True, kw_only=True):
-    """What is wanted of a repository; `reference` is what the commit was found by, if it was."""
+    """What is wanted of a repository: a commit, or a tag, of which the server said that it is the commit `said`.
+
+    `reference` is what it was found by, if it was.
+    """
 
     commit: str
     reference: str = ""
+    said: str = ""
     directory: str = ""
     keep: bool = False
     submodules: bool = True
     time_of_commit: bool = False
+
+
+class CheckedOut(Struct, frozen=True):
+    """The stack with the files of a commit."""
+
+    stack: str
+    commit: str
 
 
 class Repositories:
@@ -66,8 +77,8 @@ class Repositories:
             raise _failure(answer)
         return answer.data.decode("utf-8", "replace")
 
-    async def check_out(self, repository: Repository, wanted: WantedCommit) -> str:
-        """Make a stack of the files of a commit. They are root's."""
+    async def check_out(self, repository: Repository, wanted: WantedCommit) -> CheckedOut:
+        """Make a stack of the files of a commit. They are root's. A tag that is not what was said of it is refused."""
         async with self._diffs.workspace("") as space:
             async with self._reached(repository, space.work) as access:
                 job = GitJob(
@@ -79,9 +90,9 @@ class Repositories:
                     **structs.asdict(wanted),
                 )
                 answer = await Worker.ask(self._nursery, job)
-            if not isinstance(answer, Done):
+            if not isinstance(answer, FileContent):
                 raise _failure(answer)
-            return await space.keep()
+            return CheckedOut(await space.keep(), answer.data.decode())
 
     @contextlib.asynccontextmanager
     async def _reached(self, repository: Repository, work: Path) -> AsyncIterator[Access]:

@@ -117,6 +117,24 @@ def test_add_takes_repositories_and_files_of_the_web(builds, app, git, web):
     assert "does not contain ref nowhere" in builds.run(f"FROM busybox\nADD {git}#nowhere /x\n", check=False).stderr
 
 
+def test_a_server_that_lies_about_a_tag_gives_no_files(builds, app, web):
+    """Neither to who is pinned to the commit that it names, nor later to who asks an honest repository for that one."""
+    tag, honest = app.run("rev-parse", "v1"), app.run("rev-parse", "HEAD")
+    pinned = app.commit({"a": "two"})
+    web.directories["/app.git"] = app.bare
+    refs = app.bare / "info/refs"
+    truth = refs.read_text()
+    assert f"{honest}\trefs/tags/v1^{{}}" in truth and f"{pinned}\trefs/heads/main" in truth
+    refs.write_text(truth.replace(f"{honest}\trefs/tags/v1^{{}}", f"{pinned}\trefs/tags/v1^{{}}"))
+    source = f"{web.url}/app.git"
+    for checksum in (pinned, tag):
+        done = builds.run(f"FROM busybox\nADD --checksum={checksum} {source}#v1 /x\n", check=False)
+        assert f"says that {tag} is the commit {pinned}, and it is {honest}" in done.stderr
+    refs.write_text(truth)
+    builds.run(f"FROM busybox\nADD --checksum={pinned} {source}#main /x\n")
+    assert builds.sh("cat /x/a") == "two"
+
+
 def test_a_private_repository_and_a_private_file(builds, app, web):
     web.directories["/app.git"] = app.bare
     web.files["/file"] = b"private"

@@ -42,6 +42,10 @@ def repositories(store):
     return Repositories(store.diffs, store.nursery)
 
 
+async def stack_of(repositories, *wanted):
+    return (await repositories.check_out(*wanted)).stack
+
+
 def files_of(store, stack):
     """All files but those of .git, by their names."""
     (top,) = map(Path, store.diffs.lower(stack))
@@ -59,11 +63,11 @@ async def test_names_and_files(store, repositories, made, server):
     os.chmod(made.tree / "sub/file", 0o755)
     newer = made.commit({"later": "2"})
     for wanted in (WantedCommit(commit=tag, reference="refs/tags/v1"), WantedCommit(commit=commit)):
-        found = files_of(store, await repositories.check_out(app, wanted))
+        found = files_of(store, await stack_of(repositories, app, wanted))
         assert sorted(found) == ["Dockerfile", "sub", "sub/file"]
         assert stat.S_IMODE(found["sub/file"].stat().st_mode) == 0o644
         assert found["Dockerfile"].stat().st_uid == 0
-    part = await repositories.check_out(app, WantedCommit(commit=newer, directory="sub", time_of_commit=True))
+    part = await stack_of(repositories, app, WantedCommit(commit=newer, directory="sub", time_of_commit=True))
     found = files_of(store, part)
     assert sorted(found) == ["file"]
     assert (stat.S_IMODE(found["file"].stat().st_mode), found["file"].stat().st_mtime) == (0o755, 981173106)
@@ -73,12 +77,41 @@ async def test_names_and_files(store, repositories, made, server):
 async def test_what_is_kept_of_the_repository(store, repositories, made, server):
     app = Repository(remote=f"{server}/app.git")
     commit = made.run("rev-parse", "HEAD")
-    stack = await repositories.check_out(app, WantedCommit(commit=commit, reference="refs/heads/main", keep=True))
+    stack = await stack_of(repositories, app, WantedCommit(commit=commit, reference="refs/heads/main", keep=True))
     git = files_of(store, stack)["Dockerfile"].parent / ".git"
     assert (git / "HEAD").read_text().strip() == commit
     assert f"url = {server}/app.git" in (git / "config").read_text()
     assert not (git / "FETCH_HEAD").exists()
     assert not (git / "hooks").exists()
+
+
+async def test_the_commit_is_what_git_computes_and_not_what_a_server_says(store, repositories, made, server):
+    first, tag = made.run("rev-parse", "HEAD"), made.run("rev-parse", "v1")
+    second = made.commit({"evil": "x"})
+    app = Repository(remote=f"{server}/app.git")
+    before = set(os.listdir(store.diffs.directories.path))
+    for said in (second, "0" * 40):
+        with pytest.raises(InvalidParameter, match=f"says that {tag} is the commit {said}, and it is {first}"):
+            await repositories.check_out(app, WantedCommit(commit=tag, reference="refs/tags/v1", said=said))
+    assert set(os.listdir(store.diffs.directories.path)) == before
+    for wanted in (
+        WantedCommit(commit=tag, reference="refs/tags/v1", said=first),
+        WantedCommit(commit=tag, reference="refs/tags/v1", keep=True),
+        WantedCommit(commit=first),
+    ):
+        made_of = await repositories.check_out(app, wanted)
+        assert made_of.commit == first and "evil" not in files_of(store, made_of.stack)
+
+
+async def test_a_repository_may_not_replace_a_commit(store, repositories, made, server):
+    first = made.run("rev-parse", "HEAD")
+    second = made.commit({"evil": "x"})
+    name = f"refs/replace/{second}"
+    made.run("update-ref", name, first)
+    made.run("push", "--quiet", str(made.bare), name)
+    app = Repository(remote=f"{server}/app.git")
+    found = await repositories.check_out(app, WantedCommit(commit=second, reference=name, keep=True))
+    assert found.commit == second and "evil" in files_of(store, found.stack)
 
 
 async def test_submodules(store, repositories, made, server):
@@ -89,10 +122,10 @@ async def test_submodules(store, repositories, made, server):
     made.run("config", "-f", ".gitmodules", "submodule.lib.url", "../library.git")
     commit = made.commit({})
     app = Repository(remote=f"{server}/app.git")
-    found = files_of(store, await repositories.check_out(app, WantedCommit(commit=commit)))
+    found = files_of(store, await stack_of(repositories, app, WantedCommit(commit=commit)))
     assert "lib/lib" in found
     assert "lib/.git" not in found
-    found = files_of(store, await repositories.check_out(app, WantedCommit(commit=commit, submodules=False)))
+    found = files_of(store, await stack_of(repositories, app, WantedCommit(commit=commit, submodules=False)))
     assert "lib" in found
     assert "lib/lib" not in found
 
@@ -103,7 +136,7 @@ async def test_submodules_that_lead_elsewhere_are_not_followed(repositories, mad
     made.run("submodule", "add", "--quiet", f"file://{secret.bare}", "lib")
     commit = made.commit({})
     with pytest.raises(InvalidParameter, match="transport 'file' not allowed"):
-        await repositories.check_out(Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit))
+        await stack_of(repositories, Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit))
 
 
 async def test_addresses_that_lead_nowhere(repositories, made, server, tmp_path):
@@ -122,7 +155,7 @@ async def test_addresses_that_lead_nowhere(repositories, made, server, tmp_path)
         WantedCommit(commit=made.run("rev-parse", "HEAD"), directory="nowhere"),
     ):
         with pytest.raises(InvalidParameter):
-            await repositories.check_out(Repository(remote=f"{server}/app.git"), wanted)
+            await stack_of(repositories, Repository(remote=f"{server}/app.git"), wanted)
 
 
 async def test_hooks_and_filters_of_a_repository_are_not_run(store, repositories, made, server, tmp_path):
@@ -136,7 +169,7 @@ async def test_hooks_and_filters_of_a_repository_are_not_run(store, repositories
     (made.tree / "link").unlink()
     (made.tree / "link").symlink_to("/etc/passwd")
     commit = made.commit({})
-    stack = await repositories.check_out(Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit))
+    stack = await stack_of(repositories, Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit))
     assert files_of(store, stack)["link"].is_symlink()
     assert not evidence.exists()
 
@@ -151,7 +184,7 @@ async def test_a_private_repository_on_plain_files(store, repositories, made):
         known = Repository(remote=remote, header="basic c2VjcmV0", scope=remote)
         assert "refs/heads/main" in await repositories.names(known, ["refs/heads/main"])
         commit = made.run("rev-parse", "HEAD")
-        stack = await repositories.check_out(known, WantedCommit(commit=commit, reference="refs/heads/main"))
+        stack = await stack_of(repositories, known, WantedCommit(commit=commit, reference="refs/heads/main"))
         assert "Dockerfile" in files_of(store, stack)
 
 

@@ -2,6 +2,11 @@
 
 What a branch or a tag stands for is asked with every build; the files of a commit are got once. They are a record of
 the cache, known by the commit, so a build finds them whatever the name was that led there.
+
+The id of an object is computed from what is in it, so a commit or a tag is what it is whoever serves it. Which commit a
+tag is, is only a server's word until the tag was here: the worker says what it checked out, a server that said
+something else is refused, and nothing is in the cache under a commit that it is not of. A word is enough to look for
+the files of that commit, but not where a build is pinned to the tag.
 """
 
 import asyncio
@@ -25,7 +30,7 @@ from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
-from husk.storage.repositories import Repository, WantedCommit
+from husk.storage.repositories import CheckedOut, Repository, WantedCommit
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHECKSUM = re.compile(r"[0-9a-fA-F]{1,64}")
@@ -33,6 +38,8 @@ _HEAD_BRANCH = re.compile(r"^ref: (refs/heads/\S+)\tHEAD$", re.MULTILINE)
 # Names of git have none of these, and nothing that begins with a dash may be taken for an option.
 _NOT_IN_NAMES = re.compile(r"^-|[\x00-\x20\x7f~^:?*\\\[]|\.\.|@\{")
 _LARGEST_HEADER = 16 << 10
+# Tags of which the commit is known by their content: the oldest are forgotten.
+_MOST_PEELED = 1000
 _NOT_BUILT = ("git.bundle", "git.checkoutbundle", "git.sig.pubkey")
 
 
@@ -56,7 +63,7 @@ class Repositories(Protocol):
 
     async def names(self, repository: Repository, names: Sequence[str]) -> str: ...
 
-    async def check_out(self, repository: Repository, wanted: WantedCommit) -> str: ...
+    async def check_out(self, repository: Repository, wanted: WantedCommit) -> CheckedOut: ...
 
 
 class BuildCache(Protocol):
@@ -73,6 +80,7 @@ class GitSource:
         self._cache = cache
         self._once: PerBuild[Resolved] = PerBuild()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._peeled: dict[str, str] = {}
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
         """The files are got for it, unless they are here: what the name stands for may be another thing later."""
@@ -99,36 +107,48 @@ class GitSource:
         found = await self._resolve(wanted, repository, watcher)
         key = _key(wanted, found)
         async with self._turns.setdefault(key, asyncio.Lock()):
-            record = await self._cache.find(key) or await self._get(wanted, found, repository, key, watcher)
+            known = None if self._is_pinned_to_a_word(wanted, found) else await self._cache.find(key)
+            record = known or await self._get(wanted, found, repository, key, watcher)
         return key, record
+
+    def _is_pinned_to_a_word(self, wanted: GitRef, found: Resolved) -> bool:
+        """Whether the build is pinned to a tag, and only the server says which commit that is."""
+        by_tag = bool(wanted.checksum) and not found.commit.startswith(wanted.checksum.lower())
+        return by_tag and self._peeled.get(found.id) != found.commit
 
     async def _repository(self, source: Source, wanted: GitRef, watcher: Watcher) -> Repository:
         return await _Asker(source, wanted.remote, watcher.session).repository()
 
     async def _get(self, wanted: GitRef, found: Resolved, repository: Repository, key: str, watcher: Watcher) -> Record:
         watcher.log(f"fetching {found.id} of {_shown(wanted.remote)}\n".encode(), stderr=True)
-        element = await self._repositories.check_out(
+        made = await self._repositories.check_out(
             repository,
             WantedCommit(
                 commit=found.id,
                 reference=found.reference,
+                said=found.commit if found.commit != found.id else "",
                 directory=wanted.directory,
                 keep=bool(wanted.keep_git_dir),
                 submodules=wanted.submodules,
                 time_of_commit=wanted.mtime == "commit",
             ),
         )
+        # A server may have said nothing of what its tag is.
+        found = Resolved(found.reference, found.id, made.commit)
+        self._once.keep(watcher.session, _question(wanted), found)
+        self._peeled[found.id] = found.commit
+        while len(self._peeled) > _MOST_PEELED:
+            del self._peeled[next(iter(self._peeled))]
         description = f"git snapshot for {_shown(wanted.remote)}#{wanted.ref or found.reference}"
-        record = Record(secrets.token_hex(13)[:25], [element], [element], description, "source.git.checkout")
-        await self._cache.remember([key], record)
+        record = Record(secrets.token_hex(13)[:25], [made.stack], [made.stack], description, "source.git.checkout")
+        await self._cache.remember(list(dict.fromkeys([key, _key(wanted, found)])), record)
         return record
 
     async def _resolve(self, wanted: GitRef, repository: Repository, watcher: Watcher) -> Resolved:
-        question = f"{wanted.remote} {wanted.ref} {wanted.checksum if wanted.fetch_by_commit else ''}"
-        found = self._once.get(watcher.session, question)
+        found = self._once.get(watcher.session, _question(wanted))
         if found is None:
             found = await self._ask(wanted, repository)
-            self._once.keep(watcher.session, question, found)
+            self._once.keep(watcher.session, _question(wanted), found)
         _check(wanted, found.id, found.commit)
         return found
 
@@ -233,6 +253,10 @@ def chosen(ref: str, lines: str) -> Resolved | None:
         if id := found.get(name):
             return Resolved(name, id, found.get(f"{name}^{{}}", id))
     return None
+
+
+def _question(wanted: GitRef) -> str:
+    return f"{wanted.remote} {wanted.ref} {wanted.checksum if wanted.fetch_by_commit else ''}"
 
 
 def _check(wanted: GitRef, *ids: str) -> None:

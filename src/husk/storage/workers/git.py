@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from husk.kernel import jail
 from husk.storage.workers import git_view
-from husk.storage.workers.answers import Answer, Done, Failed, FileContent, Invalid
+from husk.storage.workers.answers import Answer, Failed, FileContent, Invalid
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.git_program import Git, GitFailed, environment, without_password, write_known_hosts
 from husk.storage.workers.git_view import PATH, TREE, WORK
@@ -68,13 +68,12 @@ def answer_to(job: GitJob) -> Answer:
         if not job.commit:
             symbolic = [] if job.names != ["HEAD"] else ["--symref"]
             return FileContent(git.run("ls-remote", *symbolic, "--", access.remote, *job.names))
-        _Checkout(job, git).run()
+        return FileContent(_Checkout(job, git).run().encode())
     except GitFailed as error:
         told = without_password(str(error), access.remote)
         return Invalid(f"failed to fetch remote {shown}: git stderr: {told}")
     except OSError as error:
         return Failed(f"{shown}: {error}")
-    return Done()
 
 
 class _Checkout:
@@ -87,15 +86,19 @@ class _Checkout:
         os.makedirs(self._tree, exist_ok=True)
         self._git = git.at(repository, self._tree)
 
-    def run(self) -> None:
-        git, commit = self._git, self._job.commit
-        git.run("init", "--quiet", f"--object-format={'sha256' if len(commit) == 64 else 'sha1'}")
+    def run(self) -> str:
+        """Bring the files here; the commit that they are of, by git's own computation and nobody's word."""
+        git, wanted, said = self._git, self._job.commit, self._job.said
+        git.run("init", "--quiet", f"--object-format={'sha256' if len(wanted) == 64 else 'sha1'}")
         git.run("remote", "add", "origin", self._job.access.remote)
         self._fetch()
-        git.run("checkout", "--progress", "--force", "--detach", f"{commit}^{{commit}}")
+        commit = git.run("rev-parse", "--verify", f"{wanted}^{{commit}}").decode().strip()
+        if said not in ("", commit):
+            raise GitFailed(f"the server says that {wanted} is the commit {said}, and it is {commit}")
+        git.run("checkout", "--progress", "--force", "--detach", commit)
         if self._job.submodules and os.path.isfile(f"{self._tree}/.gitmodules"):
             self._update_submodules()
-        time = int(git.run("log", "-1", "--format=%ct", f"{commit}^{{commit}}")) if self._job.time_of_commit else None
+        time = int(git.run("log", "-1", "--format=%ct", commit)) if self._job.time_of_commit else None
         if self._job.directory:
             self._take_out(self._job.directory)
         if self._keeps:
@@ -104,6 +107,7 @@ class _Checkout:
             _remove_pointers(TREE)
         if time is not None:
             _set_times(TREE, time)
+        return commit
 
     # --- the commit --------------------------------------------------------------------------------------------------
 

@@ -142,6 +142,8 @@ def environment(access: Access) -> dict[str, str]:
         "GIT_ALLOW_PROTOCOL": PROTOCOLS,
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",
+        # A ref of a repository may not say that one object is another.
+        "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_SSH_COMMAND": " ".join(_ssh(access)),
         "GIT_TERMINAL_PROMPT": "0",
         # As settings of the environment they are not seen in any list of processes.

@@ -142,9 +142,9 @@ class ContextJob(WorkerMessage, frozen=True, tag="context"):
 class GitJob(WorkerMessage, frozen=True, tag="git"):
     """Ask a repository of git for its `names`; or, with a `commit`, have its files in `tree`.
 
-    Answer: `FileContent` with lines of `git ls-remote`; `Done` when the files are there. `view` is a directory to mount
-    on, `work` one that goes afterwards. `reference` is what the commit was found by, if it is known. `limit` is how
-    many bytes a file may have.
+    Answer: `FileContent` with lines of `git ls-remote`, or with the commit that was checked out: `commit` may be a tag.
+    `view` is a directory to mount on, `work` one that goes afterwards. `reference` is what the commit was found by, if
+    it is known, and `said` what commit the server says that the tag is. `limit` is how many bytes a file may have.
     """
 
     view: str
@@ -154,6 +154,7 @@ class GitJob(WorkerMessage, frozen=True, tag="git"):
     tree: str = ""
     commit: str = ""
     reference: str = ""
+    said: str = ""
     directory: str = ""  # only that of the repository
     keep: bool = False  # .git
     submodules: bool = True

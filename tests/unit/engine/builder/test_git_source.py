@@ -10,6 +10,7 @@ from husk.engine.builder.dockerfile.git_refs import GitRef, source_of
 from husk.engine.builder.git_source import GitSource, Resolved, chosen
 from husk.engine.builder.operations import Operation, Source
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
+from husk.storage.repositories import CheckedOut
 
 ONE, TWO, TAG = "1" * 40, "2" * 40, "a" * 40
 REMOTE = "https://host.example/app.git"
@@ -20,6 +21,7 @@ class Repositories:
 
     def __init__(self):
         self.served = {"refs/heads/main": ONE, "refs/tags/v1": TAG, "refs/tags/v1^{}": ONE}
+        self.commits = {TAG: ONE}  # what tags are, whatever is said of them
         self.asked: list[Any] = []
         self.checked_out: list[Any] = []
 
@@ -36,7 +38,10 @@ class Repositories:
 
     async def check_out(self, repository, wanted):
         self.checked_out.append(wanted)
-        return f"diff:{len(self.checked_out)}"
+        commit = self.commits.get(wanted.commit, wanted.commit)
+        if wanted.said not in ("", commit):
+            raise InvalidParameter(f"said {wanted.said}, is {commit}")
+        return CheckedOut(f"diff:{len(self.checked_out)}", commit)
 
 
 class Cache:
@@ -165,6 +170,45 @@ async def test_checksums(bench):
     await bench.key(ref="main", checksum="11")
     await bench.key(ref="v1", checksum="aa")
     await bench.key(ref="v1", checksum=ONE)
+
+
+async def test_a_server_that_says_something_else_of_a_tag_is_refused(bench):
+    bench.git.served["refs/tags/v1^{}"] = TWO
+    for pinned in ({}, {"checksum": TWO}, {"checksum": TAG}):
+        with pytest.raises(InvalidParameter, match=f"said {TWO}, is {ONE}"):
+            await bench.key(ref="v1", **pinned)
+    assert bench.cache.records == {}
+    bench.git.served["refs/heads/main^{}"] = TWO
+    with pytest.raises(InvalidParameter, match=f"said {TWO}, is {ONE}"):
+        await bench.key(ref="main", checksum=TWO)
+    assert bench.cache.records == {}, "an honest repository's files are got from there"
+
+
+async def test_a_word_does_not_bring_other_files_to_who_is_pinned_to_a_tag(bench):
+    other = await bench.key(ref=TWO)
+    bench.git.served["refs/tags/v1^{}"] = TWO
+    assert await bench.key(ref="v1") == other, "the files of that very commit"
+    with pytest.raises(InvalidParameter, match=f"said {TWO}, is {ONE}"):
+        await bench.key(ref="v1", checksum=TAG)
+    bench.git.served["refs/tags/v1^{}"] = ONE
+    honest = await bench.key(ref="v1", checksum=TAG)
+    seen = len(bench.git.checked_out)
+    assert await bench.key(ref="v1", checksum=TAG) == honest != other
+    assert len(bench.git.checked_out) == seen, "once it was here its commit is known"
+
+
+async def test_what_was_checked_out_is_what_it_was(bench):
+    """For the provenance, too, where a server says nothing of its tags."""
+    del bench.git.served["refs/tags/v1^{}"]
+    session = Session()
+    watcher: Any = Watcher(session)
+    source = source_of(GitRef(remote=REMOTE, ref="v1"))
+    assert (await bench.source.resolve(source, watcher)).commit == TAG
+    await bench.key(session, ref="v1")
+    assert (await bench.source.resolve(source, watcher)).commit == ONE
+    checked_out = len(bench.git.checked_out)
+    assert await bench.key(ref=ONE)
+    assert len(bench.git.checked_out) == checked_out, "the files are known by their commit"
 
 
 @pytest.mark.parametrize(
