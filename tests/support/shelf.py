@@ -71,6 +71,12 @@ class MemoryLayers:
     def all(self) -> list[Layer]:
         return list(self.records.values())
 
+    def owns(self, blob: str) -> bool:
+        return blob in self.blobs()
+
+    def of_blob(self, blob: str) -> list[str]:
+        return [layer.chain_id for layer in self.all() if layer.blob == blob]
+
     def blobs(self) -> set[str]:
         return {layer.blob for layer in self.records.values()}
 

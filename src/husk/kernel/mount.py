@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from husk.kernel.mountinfo import unescape
@@ -29,8 +30,10 @@ CLONE_NEWNS = 0x20000
 # Says of a directory in an upper layer that nothing of those below shows through.
 OPAQUE_XATTR = "trusted.overlay.opaque"
 
-# mount(2) copies at most one page of options.
+# mount(2) copies at most one page of options, and does not say so when it cuts the rest off.
 _MAX_DATA = os.sysconf("SC_PAGE_SIZE") - 1
+# What overlayfs takes of read-only directories in one mount.
+MOST_LOWER = 500
 
 # A directory that was renamed or a file whose metadata alone was copied up would be an incomplete entry in the upper
 # directory, and `commit` reads that directory; `nofollow` also keeps a hostile layer from redirecting anything.
@@ -81,13 +84,11 @@ def mount_overlay(lower: Sequence[str], upper: str, work: str, target: str, *, v
             os.unlink(os.path.join(mark, "dirty"))
             os.rmdir(mark)
         unsynced = ",volatile"
-    data = overlay_options(lower, upper, work) + unsynced
-    if len(os.fsencode(data)) <= _MAX_DATA:
+    base, data = fitted_options(lower, upper, work, unsynced)
+    if not base:
         mount("overlay", target, "overlay", data=data)
-        return
-    base = os.path.commonpath(lower)
-    short = [os.path.relpath(directory, base) for directory in lower]
-    _mount_overlay_from(base, overlay_options(short, upper, work) + unsynced, target)
+    else:
+        _mount_overlay_from(base, data, target)
 
 
 @functools.cache
@@ -101,6 +102,24 @@ def overlay_options(lower: Sequence[str], upper: str, work: str) -> str:
     layers = ":".join(_escape(directory, _SEPARATORS + ":") for directory in lower)
     writable = f",upperdir={_escape(upper, _SEPARATORS)},workdir={_escape(work, _SEPARATORS)}" if upper else ""
     return f"lowerdir={layers}{writable},{_OVERLAY_OPTIONS}"
+
+
+def fitted_options(lower: Sequence[str], upper: str, work: str, more: str = "") -> tuple[str, str]:
+    """Where an overlay is to be mounted from ("" for anywhere), and its options with `more` behind them.
+
+    Where the names of all directories have no room, they are told from the directory that most of them are in. All are
+    named or none: OSError (E2BIG) if even that is too long, or more than overlayfs takes.
+    """
+    data = overlay_options(lower, upper, work) + more
+    if len(lower) <= MOST_LOWER and len(os.fsencode(data)) <= _MAX_DATA:
+        return "", data
+    if len(lower) <= MOST_LOWER:
+        base = Counter(map(os.path.dirname, lower)).most_common(1)[0][0]
+        short = [min(os.path.relpath(directory, base), directory, key=len) for directory in lower]
+        data = overlay_options(short, upper, work) + more
+        if len(os.fsencode(data)) <= _MAX_DATA:
+            return base, data
+    raise OSError(errno.E2BIG, f"max depth exceeded: {len(lower)} layers do not go into one mount")
 
 
 def mounts_below(path: str) -> list[str]:

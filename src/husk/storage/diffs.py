@@ -293,7 +293,7 @@ class DiffStore:
             self.directories.release(diff.directory)
             for packing in diff.packings.values():
                 # Asked for each: a layer with the same, which any step that did nothing has, may come meanwhile.
-                if packing.digest not in self._layers.blobs():
+                if not self._layers.owns(packing.digest):
                     await self._blobs.remove(packing.digest)
 
     async def _synced(self, directories: frozenset[str]) -> None:

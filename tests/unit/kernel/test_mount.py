@@ -1,8 +1,18 @@
 """Option strings and the mount table, without mounting anything."""
 
+import errno
+import os
+
 import pytest
 
-from husk.kernel.mount import overlay_options, parse_mounts_below, parse_overlaid, parse_shared_of
+from husk.kernel.mount import (
+    MOST_LOWER,
+    fitted_options,
+    overlay_options,
+    parse_mounts_below,
+    parse_overlaid,
+    parse_shared_of,
+)
 
 TABLE = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 30 22 0:25 / /data rw - tmpfs tmpfs rw
@@ -33,6 +43,30 @@ def test_nothing_is_mounted_below_an_ordinary_directory():
 def test_separators_in_directory_names_are_escaped_in_overlay_options():
     options = overlay_options(["/a:b", "/c,d"], "/u,p:q", "/w\\x")
     assert options.startswith(r"lowerdir=/a\:b:/c\,d,upperdir=/u\,p:q,workdir=/w\\x,")
+
+
+ROOT = "/var/lib/husk"
+LAYERS = [f"{ROOT}/layers/l/{number:x}" for number in range(MOST_LOWER)]
+
+
+@pytest.mark.parametrize("above", [[], [f"{ROOT}/step-mount-points", "/run/husk/steps/abcdef/points"]])
+@pytest.mark.parametrize("count", [1, 80, 320, 340, 480, 498])
+def test_an_overlay_names_all_of_its_directories_however_many(count: int, above: list[str]) -> None:
+    directory = f"{ROOT}/containers/{'c' * 64}"
+    lower = [*above, *LAYERS[:count]]
+    base, data = fitted_options(lower, f"{directory}/diff", f"{directory}/work", ",volatile")
+    assert len(data) < 4096, "the kernel cuts off the rest of a page without a word"
+    named = data.removeprefix("lowerdir=").partition(",")[0].split(":")
+    assert [os.path.normpath(os.path.join(base, name)) for name in named] == lower
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [([*LAYERS, "/one/more"], "/u"), (LAYERS, "/" + "long/" * 700), (["/" + "x" * 5000], "/u")]
+)
+def test_what_does_not_go_into_one_mount_is_not_mounted_in_part(lower: list[str], upper: str) -> None:
+    with pytest.raises(OSError, match="max depth exceeded") as caught:
+        fitted_options(lower, upper, "/w")
+    assert caught.value.errno == errno.E2BIG
 
 
 OVERLAYS = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw

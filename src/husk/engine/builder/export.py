@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import structs
 
 from husk.engine.builder import stacks
-from husk.engine.images.make import make_image
+from husk.engine.images.make import make_image, require_depth
 from husk.engine.images.store import ImageStore
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339, shortest_rfc3339
 from husk.engine.model.image import History, Image, ImageConfig, RootFS
@@ -81,6 +81,7 @@ class ImageExporter:
         clamp: int | None = None,
     ) -> Image:
         """Whoever calls holds what the stack consists of. No file of a layer is later than `clamp`."""
+        require_depth(len(stacks.elements(stack)))
         packer = self._finisher.packer
         chain = await packer.chain_ids(stack, clamp)
         content: list[str] = []

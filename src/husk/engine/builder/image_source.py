@@ -17,7 +17,7 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.registry_login import login_at
 from husk.engine.builder.solver import Watcher
-from husk.engine.images.make import chain_ids, read_config
+from husk.engine.images.make import chain_ids, read_config, require_layers
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -162,8 +162,7 @@ class ImageSource:
 
             _, manifest, _ = await resolve(self._registry, reference, fetched, str(platform), auth)
             config = await self._registry.blob_bytes(reference, manifest.config, auth)
-            if len(read_config(config).rootfs.diff_ids) != len(manifest.layers):
-                raise InvalidParameter("invalid rootfs in image configuration: its layers do not match the manifest's")
+            require_layers(read_config(config), len(manifest.layers))
             self._known[key] = RemoteImage(pinned, manifest.config.digest, config, manifest)
             while len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]

@@ -9,7 +9,7 @@ from husk.engine.containers.index import Index, Instance, Publish
 from husk.engine.containers.pause import Pauser
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.index import platform_of
-from husk.engine.images.make import make_image
+from husk.engine.images.make import make_image, require_depth
 from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
@@ -70,6 +70,7 @@ class Committer:
             layers = [layer for chain in record.layers if (layer := self._store.layers.get(chain))]
             if len(layers) != len(record.layers):
                 raise NotFound(f"a layer of the image of container {record.id} is missing")
+            require_depth(len(layers) + 1)
             top = record.layers[-1] if record.layers else ""
             changes = await self._changes(instance)
             content: list[str] = []

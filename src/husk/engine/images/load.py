@@ -15,7 +15,7 @@ import msgspec
 from husk.compression import compression_of
 from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
 from husk.engine.images.index import ImageIndex, suits
-from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_config
+from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_config, require_depth
 from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -121,6 +121,7 @@ class Loader:
         expected, given = len(document.rootfs.diff_ids), len(member.layers)
         if expected != given:
             raise InvalidParameter(f"invalid manifest, layers length mismatch: expected {expected}, got {given}")
+        require_depth(expected)
         return _Read(member, config, document)
 
     async def _make(self, read: "_Read", reading: "_Reading") -> Image:
@@ -245,7 +246,7 @@ class _Reading:
 
     async def _rely_on(self, blob: str | None) -> bool:
         """Has the store this layer, and whole? Then it must not go before the images that it is for are there."""
-        chain = [layer.chain_id for layer in self._store.layers.all() if layer.blob == blob]
+        chain = self._store.layers.of_blob(blob or "")
         await self._held.enter_async_context(self._store.pins.hold(chain))
         self.relied_on += chain
         return bool(chain) and all([await self._store.layers.sound(chain_id) for chain_id in chain])

@@ -24,11 +24,29 @@ from husk.storage.layers.chain import chain_id
 from husk.storage.layers.store import Layer
 
 _READER = Reader(ImageConfig)
+# What every host can mount, with some room for what containers and steps of builds lay above.
+MOST_LAYERS = 480
 
 
 def read_config(body: bytes) -> ImageConfig:
     """An image's configuration blob, read as Go reads it."""
     return _READER.read(parse_document(body))
+
+
+def require_layers(document: ImageConfig, given: int) -> None:
+    """Refuse a configuration that does not go with so many layers of its manifest, or has more than can be mounted.
+
+    Before anything is fetched: a manifest may name one layer as often as it likes.
+    """
+    require_depth(len(document.rootfs.diff_ids))
+    if len(document.rootfs.diff_ids) != given:
+        raise InvalidParameter("invalid rootfs in image configuration: its layers do not match the manifest's")
+
+
+def require_depth(layers: int) -> None:
+    """Refuse an image that no container could be made of."""
+    if layers > MOST_LAYERS:
+        raise InvalidParameter(f"max depth exceeded: the image has {layers} layers, {MOST_LAYERS} is the most")
 
 
 def chain_ids(diff_ids: list[str]) -> list[str]:
@@ -42,6 +60,7 @@ def chain_ids(diff_ids: list[str]) -> list[str]:
 def image_record(
     image_id: str, document: ImageConfig, *, size: int, parent: str = "", manifest: Descriptor | None
 ) -> Image:
+    require_depth(len(document.rootfs.diff_ids))
     if document.created:
         parse_rfc3339(document.created)  # refused here, not in every listing from then on
     if document.rootfs.type != "layers":
@@ -81,6 +100,7 @@ async def image_over(
     manifest: tuple[bytes, str] | None = None,
 ) -> Image:
     """As `make_image`, for a configuration that exists already, and perhaps a manifest (with its media type)."""
+    require_depth(len(layers))
     image_id = "sha256:" + hashlib.sha256(config).hexdigest()
     body, media_type = manifest or compose_manifest(image_id, len(config), layers)
     _, digest = await blobs.put_all(config, body)

@@ -8,7 +8,7 @@ import asyncio
 
 from husk.engine.images.fetch import LayerFetcher, WantedLayer
 from husk.engine.images.index import ImageIndex, index_record
-from husk.engine.images.make import chain_ids, image_record, read_config
+from husk.engine.images.make import chain_ids, image_record, read_config, require_layers
 from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -53,8 +53,7 @@ class Puller:
         resolved, manifest, index_document = await resolve(self._registry, reference, fetched, platform, auth)
         config = await self._registry.blob_bytes(reference, manifest.config, auth)
         document = read_config(config)
-        if len(document.rootfs.diff_ids) != len(manifest.layers):
-            raise InvalidParameter("invalid rootfs in image configuration: its layers do not match the manifest's")
+        require_layers(document, len(manifest.layers))
         if document.os not in ("", "linux"):
             raise InvalidParameter(f'image operating system "{document.os}" cannot be used on this platform')
         chain = chain_ids(document.rootfs.diff_ids)

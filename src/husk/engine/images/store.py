@@ -88,7 +88,7 @@ class ImageStore(msgspec.Struct, frozen=True):
         ]
 
     def _needs_blob(self, digest: str) -> bool:
-        return digest in self.pins or self.catalog.names_content(digest) or digest in self.layers.blobs()
+        return digest in self.pins or self.catalog.names_content(digest) or self.layers.owns(digest)
 
     def _needs_layer(self, chain_id: str) -> bool:
         return (

@@ -82,7 +82,10 @@ class ContainerRoot:
         if not lower:
             _make(self._empty)
             lower = [str(self._empty)]
-        mount_overlay(lower, str(self.upper), str(self.work), str(self.merged), volatile=volatile)
+        try:
+            mount_overlay(lower, str(self.upper), str(self.work), str(self.merged), volatile=volatile)
+        except OSError as error:
+            raise SystemFault(f"error creating overlay mount to {self.merged}: {error.strerror}") from error
 
     @property
     def mounted(self) -> bool:

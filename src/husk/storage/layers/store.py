@@ -92,6 +92,8 @@ class LayerStore:
         self._state = state
         self._blobs = blobs
         self._records: dict[str, Layer] = {}
+        # The chain ids of all layers that have a blob: an image may have the same layer many times.
+        self._of_blob: dict[str, set[str]] = {}
         self._coming: frozenset[str] = frozenset()  # the blob of the layer whose record is being written
         # How often they have changed.
         self.revision = 0
@@ -111,8 +113,8 @@ class LayerStore:
     ) -> Self:
         """Load the records and sweep what has none; before layers are used, `recover` sees to those in doubt."""
         store = cls(Directories.open(root, state), state, blobs, nursery, max_size, mounted)
-        store._records = {layer.chain_id: layer for layer in state.records(KIND, Layer).values()}
-        for layer in store._records.values():
+        for layer in state.records(KIND, Layer).values():
+            store._keep(layer)
             if not store.path(layer).exists():
                 log.error("the directory of layer %s is missing: images with it cannot be used", layer.chain_id)
         return store
@@ -153,7 +155,15 @@ class LayerStore:
 
     def blobs(self) -> set[str]:
         """The digests of the blobs that layers own; `BlobStore.sweep` must keep them."""
-        return {layer.blob for layer in self._records.values()} | self._coming
+        return self._of_blob.keys() | self._coming
+
+    def owns(self, blob: str) -> bool:
+        """Is this one of `blobs`?"""
+        return blob in self._of_blob or blob in self._coming
+
+    def of_blob(self, blob: str) -> list[str]:
+        """The chain ids of the layers that have this blob."""
+        return list(self._of_blob.get(blob, ()))
 
     def path(self, layer: Layer) -> Path:
         """What overlayfs mounts for this layer."""
@@ -273,18 +283,18 @@ class LayerStore:
             layer = self._records.get(chain)
             if layer is None or needed(chain):
                 return False
-            del self._records[chain]
+            self._forget(layer)
             self.revision += 1
             self._looked_at.pop(chain, None)
             try:
                 # Whoever needed it is gone for good: should it come back without its files, the next start removes it.
                 await self._state.commit(Change(KIND, chain, None), lazy=True)
             except BaseException:
-                self._records[chain] = layer
+                self._keep(layer)
                 self.revision += 1
                 raise
             self.directories.release(layer.directory)
-            if layer.blob not in self.blobs():
+            if not self.owns(layer.blob):
                 await self._blobs.remove(layer.blob)
         return True
 
@@ -304,7 +314,7 @@ class LayerStore:
         """Give a layer that images have already new content: it must be on the disk before the old one goes."""
         layer = await self._take_over(unpacked, old.chain_id, old.parent, settled=True)
         self.directories.release(old.directory)
-        if old.blob not in self.blobs():
+        if not self.owns(old.blob):
             await self._blobs.remove(old.blob)
         return layer
 
@@ -336,12 +346,12 @@ class LayerStore:
         except DiskFault:
             self._coming = frozenset()
             self.directories.release(unpacked.staging)
-            if unpacked.blob not in self.blobs():
+            if not self.owns(unpacked.blob):
                 await self._blobs.remove(unpacked.blob)
             raise
         finally:
             self._coming = frozenset()
-        self._records[chain] = layer
+        self._keep(layer)
         self.revision += 1
         self._looked_at[chain] = True
         if not settled:
@@ -358,7 +368,21 @@ class LayerStore:
                 if layer.directory in directories and not layer.synced
             ]
             await self._state.commit(*(_record(layer) for layer in synced), lazy=True)
-            self._records.update({layer.chain_id: layer for layer in synced})
+            for layer in synced:
+                self._keep(layer)
+
+    def _keep(self, layer: Layer) -> None:
+        if (before := self._records.get(layer.chain_id)) is not None and before.blob != layer.blob:
+            self._forget(before)
+        self._records[layer.chain_id] = layer
+        self._of_blob.setdefault(layer.blob, set()).add(layer.chain_id)
+
+    def _forget(self, layer: Layer) -> None:
+        del self._records[layer.chain_id]
+        same = self._of_blob[layer.blob]
+        same.discard(layer.chain_id)
+        if not same:
+            del self._of_blob[layer.blob]
 
     def _give_root(self, layer: Layer, unpacked: "Unpacked") -> None:
         """The union's root directory looks like the topmost layer's."""

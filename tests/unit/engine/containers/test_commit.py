@@ -39,6 +39,9 @@ class FakeLayers:
         self.discarded: list[str] = []
         self.meanwhile: Callable[[], None] = lambda: None
 
+    def owns(self, blob: str) -> bool:
+        return blob in self.blobs()
+
     def blobs(self) -> set[str]:
         return set()
 

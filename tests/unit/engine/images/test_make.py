@@ -5,7 +5,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from husk.engine.images.make import chain_ids, image_record, make_image, read_config
+from husk.engine.images.make import (
+    MOST_LAYERS,
+    chain_ids,
+    image_record,
+    make_image,
+    read_config,
+    require_layers,
+)
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.errors import InvalidParameter
@@ -85,3 +92,23 @@ def test_the_last_step_s_comment_is_the_image_s() -> None:
     steps = [History(comment="first"), History(comment="last")]
     assert image_record(A, ImageConfig(history=steps), size=0, manifest=None).comment == "last"
     assert image_record(A, ImageConfig(comment="own", history=steps), size=0, manifest=None).comment == "own"
+
+
+def test_what_nobody_can_mount_is_no_image() -> None:
+    deepest = ImageConfig(rootfs=RootFS(diff_ids=[A] * MOST_LAYERS), created=CREATED)
+    require_layers(deepest, MOST_LAYERS)
+    image_record("sha256:x", deepest, size=0, manifest=None)
+    deeper = ImageConfig(rootfs=RootFS(diff_ids=[A] * (MOST_LAYERS + 1)), created=CREATED)
+    with pytest.raises(InvalidParameter, match="max depth exceeded"):
+        require_layers(deeper, MOST_LAYERS + 1)
+    with pytest.raises(InvalidParameter, match="max depth exceeded"):
+        image_record("sha256:x", deeper, size=0, manifest=None)
+
+
+async def test_of_an_image_that_is_too_deep_nothing_is_written(tmp_path: Path) -> None:
+    blobs = BlobStore.open(tmp_path)
+    layers = [layer(A)] * (MOST_LAYERS + 1)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidParameter, match="max depth exceeded"):
+        await make_image(blobs, ImageConfig(rootfs=RootFS(diff_ids=[A])), layers)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -33,6 +33,9 @@ class FakeLayers:
     def all(self) -> list[Layer]:
         return [Layer(one, one, "", one, 10, one, 0, "") for one in self.chain]
 
+    def owns(self, blob: str) -> bool:
+        return blob in self.blobs()
+
     def blobs(self) -> set[str]:
         return set()
 

@@ -25,6 +25,9 @@ class FakeStore:
     def __init__(self) -> None:
         self.removed: list[str] = []
 
+    def owns(self, blob: str) -> bool:
+        return blob in self.blobs()
+
     def blobs(self) -> set[str]:
         return set()
 

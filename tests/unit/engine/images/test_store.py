@@ -33,6 +33,9 @@ class FakeLayers:
     def all(self) -> list[Layer]:
         return [Layer(one, one, "", one, 0, f"blob of {one}", 0, "") for one in self.chain]
 
+    def owns(self, blob: str) -> bool:
+        return blob in self.blobs()
+
     def blobs(self) -> set[str]:
         return {layer.blob for layer in self.all()}
 
