@@ -24,7 +24,7 @@ from husk.config import NO_PROXIES, Proxies
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials
 from husk.registry.failures import blob_error, manifest_error, phrase
-from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, SCHEMA1_TYPES, Descriptor
+from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, Descriptor, refuse_schema1
 from husk.registry.reference import DOCKER_HUB, Reference, validate_digest, validate_domain
 from husk.registry.search import SearchResult, search
 from husk.registry.session import Refused, Session
@@ -145,10 +145,11 @@ class RegistryClient:
                 raise
             raise manifest_error(error.refusal, ref) from error
         digest = "sha256:" + hashlib.sha256(body).hexdigest()
-        expected = ref.digest or response.headers.get("Docker-Content-Digest", "")
         media_type = response.content_type
-        # Schema 1 documents are known by the digest of a part of them; whoever parses this one will refuse it.
-        if expected.startswith("sha256:") and digest != expected and media_type not in SCHEMA1_TYPES:
+        refuse_schema1(media_type)
+        said = response.headers.get("Docker-Content-Digest", "")
+        expected = ref.digest or (said if said.startswith("sha256:") else digest)
+        if digest != expected:
             raise SystemFault(f"manifest verification failed for digest {expected}")
         return FetchedManifest(Descriptor(media_type=media_type, digest=digest, size=len(body)), body)
 

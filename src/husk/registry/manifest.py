@@ -83,8 +83,7 @@ class _Document(msgspec.Struct, rename="camel"):
 def parse_manifest(body: bytes, media_type: str) -> ImageManifest | Index:
     """Decode what a registry sent under this Content-Type; `SystemFault` says what is wrong with it."""
     announced = media_type.partition(";")[0].strip().lower()
-    if announced in SCHEMA1_TYPES:
-        raise _schema1()
+    refuse_schema1(announced)
     try:
         document = msgspec.json.decode(body, type=_Document)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -132,6 +131,12 @@ def _check(descriptors: list[Descriptor]) -> None:
             raise SystemFault(f"invalid descriptor {descriptor.digest!r} in manifest: {error.message}") from error
         if descriptor.size < 0:
             raise SystemFault(f"invalid descriptor {descriptor.digest} in manifest: negative size")
+
+
+def refuse_schema1(media_type: str) -> None:
+    """Raise if a manifest is announced as one of schema 1, of which a digest names a part only."""
+    if media_type.lower() in SCHEMA1_TYPES:
+        raise _schema1()
 
 
 def _schema1() -> SystemFault:

@@ -210,6 +210,11 @@ async def test_wrong_manifests_are_refused(client: RegistryClient, fake: FakeReg
     fake.manifests["app", image.digest] = (DOCKER_MANIFEST, image.manifest + b" ")
     error = await failure(client.manifest(ref_at(fake).with_digest(image.digest)))
     assert error.message == f"manifest verification failed for digest {image.digest}"
+    # Of schema 1 a digest names a part only: nothing is taken under that type, whatever the digest is.
+    for tag, body in ((image.digest, image.manifest + b" "), ("1", image.manifest)):
+        fake.manifests["app", tag] = ("application/vnd.docker.distribution.manifest.v1+prettyjws", body)
+        ref = ref_at(fake).with_digest(tag) if ":" in tag else ref_at(fake)
+        assert "schema 1 is not supported" in (await failure(client.manifest(ref))).message
     fake.manifests["app", "huge"] = (DOCKER_MANIFEST, b" " * (4 * 1024 * 1024 + 1))
     assert "larger than" in (await failure(client.manifest(ref_at(fake, "app:huge")))).message
 

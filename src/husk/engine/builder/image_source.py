@@ -77,7 +77,7 @@ class ImageSource:
         self._images = images
         self._store = store
         self._registry = registry
-        self._known: dict[tuple[str, str], RemoteImage] = {}
+        self._known: dict[tuple[str, str], RemoteImage] = {}  # by names with digests, and platforms
         # Of images that are here, by their ids: builds begin with the same few, again and again.
         self._configs: dict[str, bytes] = {}
 
@@ -149,14 +149,15 @@ class ImageSource:
             return image
         reference = references.parse(name).tagged()
         wanted = platform or host_platform()
-        return self._known.get((reference.digest, str(wanted))) or await self._ask(reference, wanted, watcher)
+        known = self._known.get(_key(reference, wanted)) if reference.digest else None
+        return known or await self._ask(reference, wanted, watcher)
 
     async def _ask(self, reference: Reference, platform: Platform, watcher: Watcher) -> RemoteImage:
         """What a registry has now; nothing of it is kept but its documents, in memory."""
         auth = login_at(reference, watcher.session)
         fetched = await self._registry.manifest(reference, auth)
         pinned = Reference(reference.domain, reference.path, reference.tag, fetched.descriptor.digest)
-        key = pinned.digest, str(platform)
+        key = _key(pinned, platform)
         if key not in self._known:
             from husk.engine.images.pull import resolve
 
@@ -194,6 +195,11 @@ class Told:
             done = progress.current >= progress.total
             status = Status(id=progress.id, current=progress.current, total=progress.total, done=done)
             self._watcher.status(status)
+
+
+def _key(reference: Reference, platform: Platform) -> tuple[str, str]:
+    """The repository counts: another registry's layers are fetched there, with the login for it."""
+    return str(Reference(reference.domain, reference.path, digest=reference.digest)), str(platform)
 
 
 def _name_of(source: Source) -> str:

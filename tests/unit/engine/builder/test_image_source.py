@@ -71,6 +71,7 @@ class Registry:
     def __init__(self):
         self.made = make_image([b"one layer"])
         self.asked = []
+        self.fetched = []
 
     async def manifest(self, reference, auth):
         self.asked.append((str(reference), auth))
@@ -83,6 +84,7 @@ class Registry:
         return self.made.blobs[descriptor.digest]
 
     async def blob(self, reference, descriptor, auth, again):
+        self.fetched.append((reference.domain, auth))
         yield self.made.blobs[descriptor.digest]
 
 
@@ -159,6 +161,19 @@ async def test_of_another_one_layers_are_fetched_when_they_are_needed_and_no_lis
     assert len(shelf.catalog) == 0
     assert images.pulled == []
     assert [auth for _, auth in registry.asked] == [login_at(references.parse(BUSYBOX), session)] * 2
+
+
+async def test_layers_come_from_the_registry_that_is_named_and_not_from_who_answered_first(registry, shelf):
+    images: Any = Images()
+    images.fetcher = LayerFetcher(shelf.store, Limiter(1))
+    kind = ImageSource(images, shelf.store, registry)
+    session: Any = Session()
+    watcher: Any = Watcher(session)
+    names = [f"{host}/app@{digest_of(registry.made.manifest)}" for host in ("first.example", "second.example")]
+    described = [await kind.describe(name, HERE, False, watcher) for name in names]
+    assert [found.reference for found in described] == names
+    await fetch(kind, watcher, names[1])
+    assert registry.fetched == [("second.example", login_at(references.parse(names[1]), session))]
 
 
 async def test_nobody_in_particular_asks_without_credentials(registry):
