@@ -12,8 +12,13 @@ def look(table: str, commands: str) -> dict[str, Shape]:
 
     Where somebody has removed something before we looked, there is none: that is not how it should be. Blocks.
     """
+    return look_for(table, rules(table, commands))
+
+
+def look_for(table: str, rules: Mapping[str, Counter[str]]) -> dict[str, Shape]:
+    """As `look`, where so many rules were written, by family and chain. Blocks."""
     found = {}
-    for family, wanted in rules(table, commands).items():
+    for family, wanted in rules.items():
         seen = nflisting.shape(family, table)
         if Counter(rule.chain for rule in seen.rules) == wanted:
             found[family] = seen

@@ -29,6 +29,10 @@ _INTERFACE_NAME = pattern(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}")
 # at all. Hence `strict`: a packet comes from where its sender would be reached. A connection from a container that was
 # led to a published port is masqueraded, because the other container would answer it directly, past the translation,
 # if it saw where it came from.
+#
+# Into a bridge come translations of published ports alone, told by where the packet was sent at first: others on this
+# host translate too, and what they lead here is not published. Ports that lead to several containers are translated by
+# another table (`balance`), which goes on while this one is written anew: it tells by a mark.
 _TABLE = """\
 add table {family} {table}
 add set {family} {table} bridges {{ type ifname; }}
@@ -39,6 +43,8 @@ add set {family} {table} masqueraded {{ type {address}; flags interval; }}
 add set {family} {table} routed {{ type ifname; }}
 add set {family} {table} unprotected {{ type ifname; }}
 add set {family} {table} opened {{ type inet_proto . {address} . inet_service; }}
+add set {family} {table} published {{ type inet_proto . inet_service; }}
+add set {family} {table} bound_published {{ type inet_proto . {address} . inet_service; }}
 add map {family} {table} ports {{ type inet_proto . inet_service : {address} . inet_service; }}
 add map {family} {table} bound_ports {{ type inet_proto . {address} . inet_service : {address} . inet_service; }}
 flush set {family} {table} bridges
@@ -49,6 +55,8 @@ flush set {family} {table} masqueraded
 flush set {family} {table} routed
 flush set {family} {table} unprotected
 flush set {family} {table} opened
+flush set {family} {table} published
+flush set {family} {table} bound_published
 flush map {family} {table} ports
 flush map {family} {table} bound_ports
 add chain {family} {table} guard {{ type filter hook prerouting priority raw; policy accept; }}
@@ -74,7 +82,11 @@ add rule {family} {table} output {not_loopback}fib daddr type local dnat to meta
 add rule {family} {table} forward oifname @closed drop
 add rule {family} {table} forward oifname != @bridges accept
 add rule {family} {table} forward ct state established,related accept
-add rule {family} {table} forward ct status dnat accept
+add rule {family} {table} forward ct status dnat {ported} meta l4proto . ct original proto-dst @published accept
+add rule {family} {table} forward ct status dnat {ported} \
+meta l4proto . ct original {family} daddr . ct original proto-dst @bound_published accept
+add rule {family} {table} forward ct status dnat meta mark and {mark} != 0 \
+meta mark set meta mark and {unmarked} accept
 add rule {family} {table} forward meta l4proto . {family} daddr . th dport @opened accept
 add rule {family} {table} forward oifname @unprotected accept
 add rule {family} {table} forward oifname @routed meta l4proto {icmp} accept
@@ -100,6 +112,11 @@ REMOVE = """\
 add table {family} {table}
 delete table {family} {table}
 """
+
+# Of a packet whose connection is to a published port that `balance` leads on; only while it passes `forward`.
+PUBLISHED = 1 << 28
+# Without it nftables does not know what kind of number a port of the connection is.
+PORTED = "meta l4proto { tcp, udp, sctp }"
 
 # The kernel lets no packet with the address ::1 out: what is sent there reaches the socket that holds the port.
 # For IPv4 the kernel has a setting for what is `strict` here (rp_filter). Whoever has no address yet asks from `::`.
@@ -172,6 +189,7 @@ def ruleset(
     daemon or of another one included, is dropped. Out of a bridge goes everything, under the host's address.
     """
     words = {name: word.format(table=validate_table(table)) for name, word in _WORDS[family].items()}
+    words |= {"ported": PORTED, "mark": str(PUBLISHED), "unmarked": str(0xFFFFFFFF ^ PUBLISHED)}
     commands = _TABLE.format(table=table, family=family, **words)
     for network in networks:
         commands += network_elements("add", table, network, family)
@@ -221,11 +239,11 @@ def port_elements(verb: str, table: str, ports: Iterable[PublishedPort], family:
         target = f" : {port.container_ip} . {port.container_port}" if verb == "add" else ""
         if port.routed:
             commands += f"{verb} element {family} {table} opened {{ {_opened(port)} }}\n"
-        elif port.everywhere:
-            commands += f"{verb} element {family} {table} ports {{ {port.protocol} . {port.host_port}{target} }}\n"
         else:
-            key = f"{port.protocol} . {port.host_ip} . {port.host_port}"
-            commands += f"{verb} element {family} {table} bound_ports {{ {key}{target} }}\n"
+            at = "" if port.everywhere else f" . {port.host_ip}"
+            key, bound = f"{port.protocol}{at} . {port.host_port}", "bound_" if at else ""
+            commands += f"{verb} element {family} {table} {bound}published {{ {key} }}\n"
+            commands += f"{verb} element {family} {table} {bound}ports {{ {key}{target} }}\n"
     return commands
 
 
@@ -259,11 +277,11 @@ def elements_of(table: str, ports: Iterable[PublishedPort]) -> list[Element]:
         kind = nfelements.protocol(port.protocol)
         if port.routed:
             found.append(Element(port.family, table, "opened", kind + target))
-        elif port.family and port.everywhere:
-            found.append(Element(port.family, table, "ports", kind + nfelements.service(port.host_port), target))
         elif port.family:
-            key = kind + nfelements.address(port.host_ip) + nfelements.service(port.host_port)
-            found.append(Element(port.family, table, "bound_ports", key, target))
+            at, bound = (b"", "") if port.everywhere else (nfelements.address(port.host_ip), "bound_")
+            key = kind + at + nfelements.service(port.host_port)
+            found.append(Element(port.family, table, f"{bound}published", key))
+            found.append(Element(port.family, table, f"{bound}ports", key, target))
     return found
 
 

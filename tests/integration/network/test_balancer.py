@@ -1,6 +1,9 @@
 """Does the balancer know when its rules are whole, in the kernel's own words?"""
 
 import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from itertools import permutations
 
 import pytest
 
@@ -51,15 +54,46 @@ def test_what_is_missing_is_seen_and_mended(balance: Balance, verb: str) -> None
 @pytest.mark.parametrize("verb", ["delete", "flush"])
 def test_what_goes_missing_while_it_is_written(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     balancer = Balancer(TABLE)
-    look = integrity.look
+    look = integrity.look_for
 
-    def look_too_late(table: str, commands: str) -> dict[str, Shape]:
+    def look_too_late(table: str, rules: Mapping[str, Counter[str]]) -> dict[str, Shape]:
         subprocess.run(["nft", verb, "table", "ip", TABLE], check=True)
-        return look(table, commands)
+        return look(table, rules)
 
     with monkeypatch.context() as patched:
-        patched.setattr(integrity, "look", look_too_late)
+        patched.setattr(integrity, "look_for", look_too_late)
         balancer.change(BALANCES["a port"])
     assert not balancer.intact()
     balancer.apply()
     assert balancer.intact()
+
+
+def test_a_change_leaves_what_writing_all_of_it_would() -> None:
+    """Whatever was there before, and whatever comes after it."""
+    for before, after in permutations([*BALANCES.values(), NOTHING], 2):
+        balancer = Balancer(TABLE)
+        balancer.change(before)
+        balancer.change(after)
+        # Told by what the kernel holds, not by what nobody has touched since.
+        subprocess.run(["nft", "add", "table", "ip", "other"], check=True)
+        subprocess.run(["nft", "delete", "table", "ip", "other"], check=True)
+        assert balancer.intact()
+        changed = listing()
+        balancer.remove()
+        Balancer(TABLE).change(after)
+        assert listing() == changed
+        balancer.remove()
+
+
+def test_a_change_of_what_somebody_has_removed_writes_all_of_it() -> None:
+    balancer = Balancer(TABLE)
+    balancer.change(BALANCES["several"])
+    subprocess.run(["nft", "delete", "table", "ip", TABLE], check=True)
+    balancer.change(BALANCES["tasks on other hosts"])
+    assert balancer.intact() and families() == ["ip", "ip6"]
+
+
+def listing() -> list[str]:
+    """The lines of both tables; elements and chains are listed in no order that matters."""
+    found = [subprocess.check_output(["nft", "list", "table", family, TABLE], text=True) for family in families()]
+    return sorted(word for text in found for word in text.replace("elements = {", "").replace("}", "").split(","))

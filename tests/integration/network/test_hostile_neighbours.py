@@ -1,5 +1,6 @@
 """A whole daemon in a network of its own, and a container with the usual capabilities that attacks it with frames."""
 
+import socket
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from husk.kernel import namespaces, sysctl
 from tests.integration.networks.conftest import Network, bridge, reach, serving
 from tests.support import frames
+from tests.support.bridges import HOST_OUTSIDE, OUTSIDE
 from tests.support.daemon import Daemon
 
 PREFIX = "2001:db8:bad::/64"
@@ -80,3 +82,26 @@ def test_a_published_port_leads_to_its_container_whoever_claims_to_be_it(net):
                 raw.send(frames.udp(stolen, frames.EVERYBODY, (net.address("victim"), 1), (BROADCAST, 9), b""))
         assert net.pings("attacker", net.gateway)
         assert reach("127.0.0.1", net.port("victim", "80")) == net.gateway
+
+
+def test_what_others_on_the_host_translate_opens_no_bridge(net, outside):
+    net.run("victim", "-p", "8080:80")
+    rules = f"""
+    add table ip other
+    add chain ip other prerouting {{ type nat hook prerouting priority -110; }}
+    add rule ip other prerouting tcp dport 9090 dnat to {net.address("victim")}:80
+    """
+    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
+    with serving(net.sandbox("victim"), 80):
+
+        def ask(port: int) -> socket.socket:
+            made = socket.socket()
+            made.setblocking(False)
+            made.connect_ex((str(HOST_OUTSIDE.ip), port))
+            return made
+
+        with namespaces.run_inside(outside, lambda: ask(9090)) as by_others:
+            assert namespaces.run_inside(outside, lambda: reach(str(HOST_OUTSIDE.ip), 8080)) == str(OUTSIDE.ip)
+            # What was sent before has been answered, or never is.
+            with pytest.raises(OSError):
+                by_others.getpeername()

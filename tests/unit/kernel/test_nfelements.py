@@ -12,7 +12,7 @@ def test_parts_are_padded():
     assert len(nfelements.address("fd00::2")) == 16
 
 
-def test_a_port_has_one_element_in_the_table_of_its_family_and_none_where_rules_cannot_lead():
+def test_a_port_has_its_elements_in_the_table_of_its_family_and_none_where_rules_cannot_lead():
     elements = elements_of(
         "t",
         [
@@ -23,7 +23,9 @@ def test_a_port_has_one_element_in_the_table_of_its_family_and_none_where_rules_
         ],
     )
     assert [(one.family, one.where, len(one.key), len(one.data)) for one in elements] == [
+        ("ip", "published", 8, 0),
         ("ip", "ports", 8, 8),
+        ("ip6", "bound_published", 24, 0),
         ("ip6", "bound_ports", 24, 20),
         ("ip", "opened", 12, 0),
     ]

@@ -72,17 +72,26 @@ def test_a_network_without_icc_is_not_open_within():
     assert "add element ip husk within" not in ruleset("husk", [NETWORK._replace(icc=False)])
 
 
-def test_a_port_is_one_element():
+def test_into_a_bridge_come_translations_of_published_ports_alone():
+    accepting = [line for line in ruleset("husk", []).splitlines() if "ct status dnat" in line and "accept" in line]
+    assert len(accepting) == 3
+    assert all("@published" in line or "@bound_published" in line or "meta mark and" in line for line in accepting)
+
+
+def test_a_port_leads_to_its_container_and_is_known_as_published():
     everywhere = PublishedPort("udp", "0.0.0.0", 53, "172.17.0.2", 5353)
     bound = PublishedPort("tcp", "127.0.0.1", 8080, "172.17.0.2", 80)
     commands = port_elements("add", "husk", [everywhere, bound])
     assert commands.splitlines() == [
+        "add element ip husk published { udp . 53 }",
         "add element ip husk ports { udp . 53 : 172.17.0.2 . 5353 }",
+        "add element ip husk bound_published { tcp . 127.0.0.1 . 8080 }",
         "add element ip husk bound_ports { tcp . 127.0.0.1 . 8080 : 172.17.0.2 . 80 }",
     ]
-    assert port_elements("delete", "husk", [bound]) == (
-        "delete element ip husk bound_ports { tcp . 127.0.0.1 . 8080 }\n"
-    )
+    assert port_elements("delete", "husk", [bound]).splitlines() == [
+        "delete element ip husk bound_published { tcp . 127.0.0.1 . 8080 }",
+        "delete element ip husk bound_ports { tcp . 127.0.0.1 . 8080 }",
+    ]
     assert ruleset("husk", [], [everywhere]).endswith(port_elements("add", "husk", [everywhere]))
 
 

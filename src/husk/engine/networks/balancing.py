@@ -46,7 +46,7 @@ class Balancing:
         lives = {live.record.id: live for live in self._roster.by_name.values() if live.bridged}
         self._name(lives, services)
         addresses = tuple(
-            VirtualAddress(lives[service.network_id].driver.interface, service.address, service.targets)
+            VirtualAddress(lives[service.network_id].driver.interface, service.address, _led(lives, service))
             for service in services
             if service.network_id in lives
         )
@@ -86,3 +86,9 @@ class Balancing:
                     log.warning("port %d of a service: %s", port.port, error.message)
                     self._refused.add(key)
         return [port for key, port in wanted.items() if key in self._held]
+
+
+def _led(lives: dict[str, LiveNetwork], service: VirtualService) -> tuple[str, ...]:
+    """Where a virtual address leads. That on the ingress network, which nobody is told, leads nowhere: all that is to
+    be reached there are published ports."""
+    return () if lives[service.network_id].record.ingress else service.targets

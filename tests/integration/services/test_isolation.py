@@ -1,0 +1,243 @@
+"""The whole matrix: from every kind of network, the hosts and a machine beside them, to everything that could be
+reached there. Who must get an answer gets it, from whom it was meant to; and nobody else gets any.
+
+A manager and its worker, each on a host of its own; beside them a machine that belongs to nobody, with a route to every
+network through the first host. Each container takes connections at a port that is not published; each service does so
+behind its virtual address too.
+"""
+
+import contextlib
+import json
+import selectors
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from ipaddress import ip_network
+from typing import Any, NamedTuple
+
+import pytest
+
+from husk.kernel import namespaces
+from tests.support.hosts import HostDaemon, Hosts
+from tests.support.overlays import echo
+from tests.support.reach import sandbox, tasks
+from tests.support.waiting import until
+
+QUICK = ("--detach", "--no-resolve-image", "--stop-grace-period", "0s")
+SLEEP = ("busybox", "sleep", "600")
+# At this all listen; the services' ports lead to it, and so does that of a container.
+PORT, SHARED, PLAIN = 7000, 8080, 8081
+BRIDGES = {
+    "bridge": (),
+    "user": ("-d", "bridge"),
+    "apart": ("-d", "bridge", "-o", "com.docker.network.bridge.enable_icc=false"),
+    "inner": ("-d", "bridge", "--internal"),
+}
+OVERLAYS: dict[str, tuple[str, ...]] = {
+    "open": (),
+    "secret": ("--opt", "encrypted"),
+    "closed": ("--internal",),
+}
+Inside = Callable[[Callable[[], Any]], Any]
+
+
+class Party(NamedTuple):
+    """Somebody who asks, and perhaps answers."""
+
+    name: str
+    inside: Inside
+    # The host that it is on, and the network; "" for a host itself.
+    host: str
+    network: str = ""
+    address: str = ""
+
+
+class Place(NamedTuple):
+    """What may be asked, and who answers there."""
+
+    name: str
+    address: str
+    port: int
+    answering: frozenset[str]
+    # Who gets an answer, by what is known of who asks.
+    reached: Callable[[Party], bool]
+
+
+class World(NamedTuple):
+    parties: list[Party]
+    places: list[Place]
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    with Hosts(3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def daemons(hosts: Hosts) -> Iterator[list[HostDaemon]]:
+    # No address is on both.
+    manager, worker = hosts[0].daemon(), hosts[1].daemon("--bip", "172.31.9.1/24")
+    manager.docker("swarm", "init", "--advertise-addr", hosts[0].address)
+    token = manager.docker("swarm", "join-token", "-q", "worker").stdout.strip()
+    worker.docker("swarm", "join", "--token", token, hosts[0].address)
+    yield [manager, worker]
+    for daemon in (worker, manager):
+        daemon.remove_containers()
+        daemon.docker("swarm", "leave", "--force")
+        assert daemon.close() == []
+
+
+def network_of(daemon: HostDaemon, name: str) -> dict[str, Any]:
+    [found] = json.loads(daemon.docker("network", "inspect", name).stdout)
+    return dict(found)
+
+
+def party(daemon: HostDaemon, container: str, network: str) -> Party:
+    found = json.loads(daemon.docker("inspect", container).stdout)[0]["NetworkSettings"]["Networks"]
+    inside = partial(namespaces.run_inside, sandbox(daemon, container))
+    name = f"{network} on {daemon.where.name} ({container[:12]})"
+    return Party(name, inside, daemon.where.name, network, found[network]["IPAddress"])
+
+
+@pytest.fixture(scope="module")
+def world(hosts: Hosts, daemons: list[HostDaemon]) -> Iterator[World]:
+    manager, worker = daemons
+    machine = hosts[2]
+    for name, options in BRIDGES.items():
+        if options:
+            manager.docker("network", "create", *options, name)
+        publish = ("-p", f"{PLAIN}:{PORT}") if name == "user" else ()
+        for number in range(2):
+            manager.docker("run", "-d", "--name", f"{name}{number}", "--network", name, *publish, *SLEEP)
+            publish = ()
+    worker.docker("run", "-d", "--name", "bridge2", *SLEEP)
+    for name, options in OVERLAYS.items():
+        manager.docker("network", "create", "-d", "overlay", "--attachable", *options, name)
+        manager.docker(
+            "service", "create", "--name", f"on-{name}", *QUICK, "--mode", "global", "--network", name, *SLEEP
+        )
+        manager.docker("run", "-d", "--name", f"{name}0", "--network", name, *SLEEP)
+    manager.docker(
+        "service", "create", "--name", "web", *QUICK, "--mode", "global", "--publish", f"{SHARED}:{PORT}", *SLEEP
+    )
+    manager.docker("service", "create", "--name", "idle", *QUICK, "--replicas", "0", "--network", "open", *SLEEP)
+    services = [*(f"on-{name}" for name in OVERLAYS), "web"]
+    until(lambda: all(len(tasks(d, s)) == 1 for d in daemons for s in services), "all tasks", 60)
+    parties = [party(manager, f"{name}{number}", name) for name in BRIDGES for number in range(2)]
+    parties += [party(worker, "bridge2", "bridge"), *(party(manager, f"{name}0", name) for name in OVERLAYS)]
+    tasks_of: dict[str, list[Party]] = {}
+    for name in (*OVERLAYS, "ingress"):
+        service = "web" if name == "ingress" else f"on-{name}"
+        tasks_of[name] = [party(daemon, tasks(daemon, service)[0], name) for daemon in daemons]
+    parties += [one for some in tasks_of.values() for one in some]
+    nodes = [daemon.where for daemon in daemons]
+    outside = Party("a machine beside them", machine.inside, "", "", machine.address)
+    everybody = [*parties, *(Party(host.name, host.inside, host.name) for host in nodes), outside]
+    places = [direct(one) for one in parties]
+    for service, name in (*((f"on-{name}", name) for name in OVERLAYS), ("web", "ingress"), ("idle", "open")):
+        [told] = json.loads(manager.docker("service", "inspect", service).stdout)
+        own = network_of(manager, name)["Id"]
+        [virtual] = [one["Addr"] for one in told["Endpoint"]["VirtualIPs"] if one["NetworkID"] == own]
+        address = virtual.partition("/")[0]
+        if service != "idle":
+            places.append(behind(name, address, tasks_of[name]))
+        # Published ports are had at the host's own addresses.
+        for port in (SHARED, PLAIN):
+            places.append(Place(f"port {port} of {service}'s virtual address", address, port, frozenset(), nobody))
+    web = frozenset(one.name for one in tasks_of["ingress"])
+    for host in nodes:
+        places.append(Place(f"the service's port of {host.name}", host.address, SHARED, web, leads_out))
+    published = frozenset({party(manager, "user0", "user").name})
+    places.append(Place("a container's port", manager.where.address, PLAIN, published, leads_out))
+    for network in (*BRIDGES, *OVERLAYS, "ingress"):
+        subnet = network_of(manager, network)["IPAM"]["Config"][0]["Subnet"]
+        machine.run("ip", "route", "add", str(ip_network(subnet)), "via", manager.where.address)
+    with ExitStack() as stack:
+        for one in parties:
+            stack.enter_context(echo(one.inside, PORT, one.name.replace(" ", "_")))
+        yield World(everybody, places)
+
+
+def nobody(_: Party) -> bool:
+    return False
+
+
+def leads_out(asking: Party) -> bool:
+    """All reach the hosts' addresses, but those whose network leads nowhere."""
+    return asking.network not in ("inner", "closed")
+
+
+def direct(target: Party) -> Place:
+    def reached(asking: Party) -> bool:
+        if asking.network == target.network:
+            same = asking.host == target.host or target.network not in BRIDGES
+            return same and (target.network != "apart" or asking.name == target.name)
+        return not asking.network and asking.host == target.host
+
+    return Place(f"{target.name} itself", target.address, PORT, frozenset({target.name}), reached)
+
+
+def behind(network: str, address: str, targets: list[Party]) -> Place:
+    """A service's virtual address. That on the ingress network leads nowhere: what is reached there is published."""
+
+    def reached(asking: Party) -> bool:
+        return network != "ingress" and (asking.network == network or (not asking.network and bool(asking.host)))
+
+    return Place(f"{network}'s virtual address", address, PORT, frozenset(one.name for one in targets), reached)
+
+
+def unspecified(asking: Party, place: Place) -> bool:
+    """A host is no part of the networks that lead to others: what it says to a container elsewhere is not held."""
+    elsewhere = place.name.endswith(" itself") and f" on {asking.host} " not in place.name
+    return not asking.network and bool(asking.host) and elsewhere
+
+
+def asked(asking: Party, places: list[Place], last: list[Place]) -> dict[str, str]:
+    """Who answers at each place; of those who never do, none. `last` are those that do: when all of these have
+    answered, the others have had their time."""
+    found: dict[str, str] = {}
+    with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as stack:
+        wanted = {place.name for place in last}
+        for place in (*places, *last):
+
+            def begin(place: Place = place) -> socket.socket:
+                made = socket.socket()
+                made.setblocking(False)
+                with contextlib.suppress(OSError):
+                    made.connect_ex((place.address, place.port))
+                return made
+
+            channel = stack.enter_context(asking.inside(begin))
+            waiting.register(channel, selectors.EVENT_READ, place)
+        while wanted - found.keys():
+            ready = waiting.select(10)
+            if not ready:
+                break
+            for key, _ in ready:
+                waiting.unregister(key.fileobj)
+                with contextlib.suppress(OSError):
+                    if told := key.fileobj.recv(200):  # type: ignore[union-attr]
+                        found[key.data.name] = told.decode().split(" ")[0].replace("_", " ")
+        # One that was asked before has its answer here by now.
+        for key, _ in waiting.select(0):
+            with contextlib.suppress(OSError):
+                if told := key.fileobj.recv(200):  # type: ignore[union-attr]
+                    found[key.data.name] = told.decode().split(" ")[0].replace("_", " ")
+    return found
+
+
+def test_who_reaches_whom(world: World) -> None:
+    wrong = []
+    for asking in world.parties:
+        held = [place for place in world.places if not unspecified(asking, place)]
+        reached = [place for place in held if place.reached(asking)]
+        found = asked(asking, [place for place in held if place not in reached], reached)
+        for place in held:
+            answer = found.get(place.name, "")
+            if place in reached and answer not in place.answering:
+                wrong.append(f"{asking.name} gets {answer or 'no answer'} from {place.name}")
+            if place not in reached and answer:
+                wrong.append(f"{asking.name} is answered by {answer} at {place.name}")
+    assert not wrong, "\n" + "\n".join(wrong)
