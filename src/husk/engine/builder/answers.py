@@ -28,10 +28,7 @@ async def answer_to(
         except DockerfileError as error:
             wrong = error
         return questions.lint(source, checks.warnings, wrong)
-    try:
-        if request == questions.TARGETS:
-            return questions.targets(source, parse(text))
-        result = await convert(text, options, sources, file_name=source.name)
-        return questions.outlined(source, parse(text), options.target, result)
-    except DockerfileError as error:
-        raise failure.of_dockerfile(error, source) from None
+    if request == questions.TARGETS:
+        return questions.targets(source, parse(text))
+    result = await convert(text, options, sources, file_name=source.name)
+    return questions.outlined(source, parse(text), options.target, result)

@@ -18,6 +18,7 @@ from husk.engine.builder.late_results import LateResults
 from husk.engine.builder.late_sources import LateSources
 from husk.engine.builder.local_source import LocalSource
 from husk.engine.builder.prune import CachePruner, default_rules
+from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.remains import Remains
 from husk.engine.builder.service import Builder
 from husk.engine.builder.sessions import Sessions
@@ -43,6 +44,7 @@ from husk.storage.diffs import DiffStore
 from husk.storage.sync.mirrors import Mirrors
 from husk.storage.trees import Trees
 from husk.storage.volumes.caches import CacheDirectories
+from husk.storage.workers.parser import Parsers
 
 
 async def open_builder(around: Surroundings) -> Builder:
@@ -79,6 +81,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     stack.push_async_callback(steps.close)
     execution = Execution(sources.by_scheme, trees, steps, contexts)
     solver = Solver(execution, cache, around.watch)
+    dockerfiles = Dockerfiles(Parsers(around.nursery))
     late = LateResults(
         around,
         diffs=diffs,
@@ -89,9 +92,10 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         steps=steps,
         execution=execution,
         solver=solver,
+        dockerfiles=dockerfiles,
     )
     stack.push_async_callback(late.close)
-    frontend = DockerfileFrontend(solver, contexts, images, lambda: sources.layouts)
+    frontend = DockerfileFrontend(solver, contexts, images, lambda: sources.layouts, dockerfiles)
     jobs = Jobs(solver, frontend, lambda: late.gateway, steps.held, remains)
     attester = Attester(Materials(images, lambda: sources.git, lambda: sources.web), lambda: late.scanner)
     return Builder(

@@ -1,6 +1,6 @@
 """`POST /build`: a context and a Dockerfile in one request, an image in our store.
 
-context → Dockerfile → graph (`dockerfile.convert`) → solver → image (`export`)
+context → Dockerfile → graph (`reading`) → solver → image (`export`)
 """
 
 import posixpath
@@ -9,24 +9,25 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from husk import ignore
 from husk.engine.builder import entitlements, given
 from husk.engine.builder.classic_progress import ClassicProgress
-from husk.engine.builder.dockerfile.convert import Converted, convert
+from husk.engine.builder.dockerfile.converted import Converted
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
 from husk.engine.builder.export import ImageExporter
 from husk.engine.builder.frontend_options import epoch_of
+from husk.engine.builder.graph import SourceFile
 from husk.engine.builder.history_cache import HistoryCache
 from husk.engine.builder.image_source import CredentialsFor, ImageSource
-from husk.engine.builder.operations import NONE, FileAction, Remove, Source
+from husk.engine.builder.operations import NONE, FileAction, Remove
 from husk.engine.builder.progress import Both
 from husk.engine.builder.progress import Progress as WatchesBuild
+from husk.engine.builder.reading.dockerfiles import Dockerfiles, OpenDockerfile
+from husk.engine.builder.reading.messages import Context
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import CommandFailed, InvalidParameter
-from husk.globs import BadPattern
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
 
@@ -62,8 +63,16 @@ class Trees(Protocol):
 
 class ClassicBuilder:
     def __init__(
-        self, solver: Solver, contexts: Contexts, images: ImageSource, exporter: ImageExporter, trees: Trees
+        self,
+        solver: Solver,
+        contexts: Contexts,
+        images: ImageSource,
+        exporter: ImageExporter,
+        trees: Trees,
+        dockerfiles: Dockerfiles,
     ) -> None:
+        """`dockerfiles` has them read elsewhere."""
+        self._dockerfiles = dockerfiles
         self._solver = solver
         self._contexts = contexts
         self._images = images
@@ -82,12 +91,14 @@ class ClassicBuilder:
         path = posixpath.normpath("/" + request.dockerfile).lstrip("/")
         found, patterns = await self._contexts.read_several(context, (path, IGNORE_FILE), LARGEST_DOCKERFILE)
         text = await self._text(context, path, found)
-        ignored, context = await self._without_ignored(context, path, patterns)
-        sources = _Sources(self._images, request, context, credentials, report)
         epoch = epoch_of(request.options.build_args)
-        options = structs.replace(request.options, ignore=ignored, epoch=None if epoch is None else epoch * 10**9)
+        options = structs.replace(request.options, epoch=None if epoch is None else epoch * 10**9)
         try:
-            result = await convert(text, options, sources, file_name=path)
+            async with self._dockerfiles.open(text, patterns or b"") as file:
+                context = await self._without_ignored(context, path, file)
+                sources = _Sources(self._images, request, credentials, report)
+                whole = Context(given.source_of(context))
+                result = await file.convert(options, whole, sources, SourceFile(path, text))
         except DockerfileError as error:
             raise InvalidParameter(str(error)) from error
         known = await sources.cached_images()
@@ -137,28 +148,22 @@ class ClassicBuilder:
         cache.prepare(result.graph, result.root, result.image, known)
         return cache
 
-    async def _text(self, context: str, path: str, data: bytes | None) -> str:
+    async def _text(self, context: str, path: str, data: bytes | None) -> bytes:
         if data is None and path == DOCKERFILE:
             data = await self._contexts.read(context, DOCKERFILE.lower(), LARGEST_DOCKERFILE)
         if data is None:
             raise InvalidParameter(f"Cannot locate specified Dockerfile: {path}")
         if not data.strip():
             raise InvalidParameter(f"the Dockerfile ({path}) cannot be empty")
-        return data.decode("utf-8", "surrogateescape")
+        return data
 
-    async def _without_ignored(self, context: str, path: str, data: bytes | None) -> tuple[ignore.Ignore | None, str]:
+    async def _without_ignored(self, context: str, path: str, file: OpenDockerfile) -> str:
         """The client leaves out what is ignored, but for what we need to read: that is left out here."""
-        if not data:
-            return None, context
-        try:
-            ignored = ignore.Ignore(ignore.read(data.decode("utf-8", "replace")))
-        except BadPattern as error:
-            raise InvalidParameter(f"{IGNORE_FILE}: {error}") from None
-        going = [name for name in (IGNORE_FILE, path) if ignored.leaves_out(name)]
+        going = await file.leaves_out([IGNORE_FILE, path])
         if going:
             actions = _removals(going)
             (context,) = await self._trees.apply(actions, [context])
-        return ignored, context
+        return context
 
 
 def _granted(request: ClassicRequest) -> list[str]:
@@ -185,13 +190,11 @@ class _Sources:
         self,
         images: ImageSource,
         request: ClassicRequest,
-        context: str,
         credentials: CredentialsFor,
         report: Report,
     ) -> None:
         self._images = images
         self._request = request
-        self._context = context
         self._credentials = credentials
         self._report = report
         self._known: dict[tuple[str, str], BaseImage] = {}
@@ -213,6 +216,3 @@ class _Sources:
 
     async def named_context(self, name: str, platform: Platform) -> NamedContext | None:
         return None
-
-    def main_context(self, paths: list[str]) -> Source:
-        return given.source_of(self._context)

@@ -5,7 +5,7 @@ Steps may run side by side and end in any order: what one says is held back unti
 
 from collections.abc import Callable, Sequence
 
-from husk.engine.builder.dockerfile.convert import ShownStep
+from husk.engine.builder.dockerfile.converted import ShownStep
 from husk.engine.builder.graph import Vertex
 from husk.engine.builder.operations import Exec
 from husk.engine.builder.progress import LogLimit, Status

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, structs
 
-from husk import ignore
-from husk.engine.builder import failure, given, remote_context, syntax
+from husk.engine.builder import failure, given, remote_context
 from husk.engine.builder.dockerfile import contexts
-from husk.engine.builder.dockerfile.checks import Warning
-from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, RemoteContext
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext
+from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
 from husk.engine.builder.image_source import DescribedImage, ImageSource
 from husk.engine.builder.interfaces import Elsewhere, Watcher
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import Progress, Status
+from husk.engine.builder.reading.dockerfiles import Dockerfiles, OpenDockerfile
+from husk.engine.builder.reading.messages import Context
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.remote_context import Remote
 from husk.engine.builder.sessions import Session
@@ -38,7 +38,6 @@ from husk.engine.builder.syntax import Syntax
 from husk.engine.images.make import read_config
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter
-from husk.globs import BadPattern
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 from husk.tasks import Tasks
@@ -98,60 +97,67 @@ class FrontendResult(Struct, frozen=True):
 
 
 class DockerfileFrontend:
-    def __init__(self, solver: Solver, files: Files, images: ImageSource, layouts: Callable[[], Layouts]) -> None:
+    def __init__(
+        self,
+        solver: Solver,
+        files: Files,
+        images: ImageSource,
+        layouts: Callable[[], Layouts],
+        dockerfiles: Dockerfiles,
+    ) -> None:
+        """`dockerfiles` has them read elsewhere."""
+        self._dockerfiles = dockerfiles
         self._solver = solver
         self._files = files
         self._images = images
         self._layouts = layouts
 
     async def solve(self, attributes: Mapping[str, str], asker: Asker) -> FrontendResult:
+        self._dockerfiles.expect()
         wanted = read(attributes)
         remote = await remote_context.find(wanted, self._solver, self._files, asker.progress, asker.session)
         if remote and remote.dockerfile and not wanted.dockerfile_is_local:
             wanted = structs.replace(wanted, file_name=remote.dockerfile)
         loader = _Loader(self._solver, self._files, wanted, asker, remote)
-        text, patterns = await loader.load()
-        sources = _Sources(self._images, self._layouts, wanted, asker, patterns, remote)
-        source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
-        # Whoever has a command line is such a frontend itself, and asks us to be the one behind it.
-        asked = syntax.asked_for(text, wanted.options.build_args) if "cmdline" not in attributes else None
-        if asked is not None and not syntax.is_own(asked.image):
-            return FrontendResult([], False, source, [], syntax=asked)
-        _check_capabilities(attributes)
-        if wanted.request:
-            options = structs.replace(wanted.options, ignore=_ignored(patterns))
-            from husk.engine.builder.answers import answer_to
+        text, ignored = await loader.load()
+        source = SourceFile(wanted.file_name, text)
+        try:
+            async with self._dockerfiles.open(text, ignored) as file:
+                return await self._read(file, source, wanted, attributes, asker, remote)
+        except DockerfileError as error:
+            raise failure.of_dockerfile(error, source) from None
 
-            answer = await answer_to(wanted.request, text, options, sources, source)
+    async def _read(
+        self,
+        file: OpenDockerfile,
+        source: SourceFile,
+        wanted: FrontendOptions,
+        attributes: Mapping[str, str],
+        asker: Asker,
+        remote: Remote | None,
+    ) -> FrontendResult:
+        # Whoever has a command line is such a frontend itself, and asks us to be the one behind it.
+        asked = None if "cmdline" in attributes else await file.syntax(wanted.options.build_args)
+        if asked is not None and asked.syntax is not None:
+            return FrontendResult([], False, source, [], syntax=asked.syntax)
+        _check_capabilities(attributes)
+        sources = _Sources(self._images, self._layouts, wanted, asker, file.patterns, remote)
+        if wanted.request:
+            answer = await file.answer(wanted.request, wanted.options, sources.main_context, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
         built, warnings = [], []
         for_whom = (asker.progress, asker.session, asker.elsewhere, asker.granted)
         for platform in wanted.platforms or [host_platform()]:
-            options = structs.replace(
-                wanted.options,
-                platform=platform,
-                several_platforms=wanted.several_platforms,
-                ignore=_ignored(patterns),
-            )
-            try:
-                result = await convert(text, options, sources, file_name=wanted.file_name)
-            except DockerfileError as error:
-                raise failure.of_dockerfile(error, source) from None
+            options = structs.replace(wanted.options, platform=platform, several_platforms=wanted.several_platforms)
+            result = await file.convert(options, sources.main_context, sources, source)
             refs = {
                 name: Ref(self._solver, result.graph, edge, *for_whom)
                 for name, edge in {"": result.root, **result.scans}.items()
             }
             built.append(Built(platform, refs.pop(""), result.image, refs))
             warnings = result.warnings
-        notice = syntax.notice(asked.image) if asked else ""
+        notice = asked.notice if asked else ""
         return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch, notice=notice)
-
-
-def _ignored(patterns: Sequence[str]) -> ignore.Ignore:
-    try:
-        return ignore.Ignore(patterns)
-    except BadPattern as error:
-        raise InvalidParameter(f"{IGNORE_FILE}: {error}") from None
 
 
 def _check_capabilities(attributes: Mapping[str, str]) -> None:
@@ -173,8 +179,8 @@ class _Loader:
         self._asker = asker
         self._remote = remote
 
-    async def load(self) -> tuple[str, list[str]]:
-        """The Dockerfile, and the patterns of what is ignored: both are asked for at once."""
+    async def load(self) -> tuple[bytes, bytes]:
+        """The Dockerfile, and the file that tells what is ignored: both are asked for at once."""
         tasks = Tasks()
         try:
             # In this order, which is the one that clients show.
@@ -196,10 +202,7 @@ class _Loader:
                 await asyncio.wait([ignoring])  # the Dockerfile has one of its own, so that this one does not count
         finally:
             await tasks.cancel_all()
-        try:
-            return text.decode("utf-8", "surrogateescape"), ignore.read(ignored.decode("utf-8", "replace"))
-        except DockerfileError as error:
-            raise InvalidParameter(f"failed to read {IGNORE_FILE} patterns: {error}") from None
+        return text, ignored
 
     @property
     def _asks(self) -> bool:
@@ -309,7 +312,7 @@ class _Sources:
                 base = await self.image(rest.removeprefix("//"), platform)
                 return NamedContext(Source(f"docker-image://{base.reference}"), base.document)
             case "local":
-                return NamedContext(self._local(rest.removeprefix("//"), [], []))
+                return NamedContext(self._local(rest.removeprefix("//")))
             case "input":
                 ref = self._asker.inputs.get(rest)
                 if ref is None:
@@ -324,17 +327,16 @@ class _Sources:
             case _:
                 raise InvalidParameter(f"unsupported context source {kind} for {key}")
 
-    def main_context(self, paths: list[str]) -> Source | RemoteContext:
+    @property
+    def main_context(self) -> Context:
         if self._remote:
-            return self._remote.context
-        return self._local(self._wanted.context_name, self._patterns, paths)
+            return Context(remote=self._remote.context)
+        return Context(self._local(self._wanted.context_name, self._patterns), narrowed=True)
 
-    def _local(self, name: str, excluded: Sequence[str], paths: Sequence[str]) -> Source:
+    def _local(self, name: str, excluded: Sequence[str] = ()) -> Source:
         attributes = {"local.sharedkeyhint": name, **_session_of(name, self._wanted, self._asker)}
         if excluded:
             attributes["local.excludepatterns"] = json.dumps(list(excluded))
-        if paths:
-            attributes["local.followpaths"] = json.dumps([path.lstrip("/") for path in paths])
         return Source(f"local://{name}", attributes)
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import structs
 
 from husk.engine.builder import entitlements, failed_steps
-from husk.engine.builder.dockerfile.checks import Warning
+from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend

@@ -11,6 +11,7 @@ from husk.engine.builder.export import Finisher, ImageExporter
 from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.late import LateTable
 from husk.engine.builder.late_sources import LateSources
+from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.solve import Exporter
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.run import Steps
@@ -42,6 +43,7 @@ class LateResults:
         steps: Steps,
         execution: Execution,
         solver: Solver,
+        dockerfiles: Dockerfiles,
     ) -> None:
         self._around = around
         self._diffs = diffs
@@ -52,6 +54,7 @@ class LateResults:
         self._steps = steps
         self._execution = execution
         self._solver = solver
+        self._dockerfiles = dockerfiles
         self._finisher = Finisher(diffs, cache)
         self._images = ImageExporter(around.store, self._finisher)
         self._packer: LayerPacker | None = None
@@ -112,7 +115,8 @@ class LateResults:
     def classic(self) -> "ClassicBuilder":
         from husk.engine.builder.classic import ClassicBuilder
 
-        return ClassicBuilder(self._solver, self._contexts, self._sources.images, self._images, self._trees)
+        parts = (self._contexts, self._sources.images, self._images, self._trees)
+        return ClassicBuilder(self._solver, *parts, self._dockerfiles)
 
     @cached_property
     def gateway(self) -> "GatewayFrontend":

@@ -9,6 +9,7 @@
   file systems that `stack_views` shows it; `tree_read` reads and looks at files of one, `listing` lists them,
   `difference` compares two, `context` unpacks the context of a build
 - `git` gets files out of repositories: `git_view` is what the program sees of the host, `git_program` runs it
+- `parse` has foreign text read by a module of a room above, with little memory and time; `parser` asks it, in `frames`
 - `pack` and `put` bring files out of and into a container's own view, which `confine` makes; `outlet` and `body` are
   the client's socket, past the daemon
 

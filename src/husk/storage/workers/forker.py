@@ -7,7 +7,8 @@ when the daemon has gone.
 Standard input is a socket. Each request is answered with `ok` and two descriptors: one of a new worker's process, and
 the line on which that waits for its work; or with the reason why there is no worker. The work is a job (`messages`)
 with descriptors: the worker's standard input, its standard output, the pipe for its answers, and perhaps a file with
-the beginning of its input. A worker whose line is closed without any work leaves.
+the beginning of its input. A worker whose line is closed without any work leaves. `load` and the name of a module,
+which is not answered, has that module in all workers from then on: rooms above storage have work for them, too.
 """
 
 import gc
@@ -34,6 +35,7 @@ from husk.storage.workers.jobs import (
     ListJob,
     LookJob,
     PackJob,
+    ParseJob,
     PutJob,
     ReadJob,
     ReceiveJob,
@@ -44,6 +46,8 @@ from husk.storage.workers.jobs import (
 from husk.storage.workers.messages import LARGEST_JOB, decode_job, encode
 
 IDLE_NAME = "husk-idle"
+FORK, LOAD = b"fork", b"load "
+LONGEST_REQUEST = 256
 
 _Main: TypeAlias = Callable[[Any, Caller], None]
 
@@ -60,6 +64,7 @@ _MODULES: Mapping[type[Job], str] = {
     FilesJob: "husk.storage.workers.file_job",
     PackJob: "husk.storage.workers.pack",
     PutJob: "husk.storage.workers.put",
+    ParseJob: "husk.storage.workers.parse",
     GitJob: "husk.storage.workers.git",
     ReceiveJob: "husk.storage.sync.receive",
     SendJob: "husk.storage.sync.send",
@@ -92,8 +97,12 @@ def main() -> None:
                 children.discard(descriptor)
                 os.close(descriptor)
                 continue
-            if not channel.recv(16):
+            request = channel.recv(LONGEST_REQUEST)
+            if not request:
                 return
+            if request.startswith(LOAD):
+                _load(request.removeprefix(LOAD).decode())
+                continue
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with ours, theirs:
                 try:
@@ -110,6 +119,15 @@ def main() -> None:
                 socket.send_fds(channel, [b"ok"], [child, ours.fileno()])
             children.add(child)
             poll.register(child, select.POLLIN)
+
+
+def _load(module: str) -> None:
+    """What cannot be loaded is for the worker to tell that needs it."""
+    try:
+        importlib.import_module(module).warm_up()
+    except Exception:
+        traceback.print_exc()
+    gc.freeze()
 
 
 def _main_of(job: type[Job]) -> _Main:

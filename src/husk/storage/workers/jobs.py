@@ -213,7 +213,19 @@ class ListJob(WorkerMessage, frozen=True, tag="list"):
     digests: bool = False
 
 
+class ParseJob(WorkerMessage, frozen=True, tag="parse"):
+    """Answer questions (`frames`) that come on standard input, on standard output, with a module of a room above.
+
+    `module` has a class `Answerer` (`parse`). Answer: none, but `Invalid` for what takes more than so many bytes of
+    memory or seconds of a processor, and `Failed`.
+    """
+
+    module: str
+    memory: int
+    seconds: int
+
+
 TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | LookJob | DifferenceJob | ContextJob
 """What is done to the files of builds."""
-StreamJob: TypeAlias = ReceiveJob | SendJob | StackTarJob | ListJob
+StreamJob: TypeAlias = ReceiveJob | SendJob | StackTarJob | ListJob | ParseJob
 Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | GitJob | StreamJob

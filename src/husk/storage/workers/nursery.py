@@ -30,6 +30,8 @@ from husk.tasks import Tasks
 if TYPE_CHECKING:
     from husk.storage.workers.jobs import Job
 
+# What the process is asked for (`forker`, which is not loaded here).
+FORK, LOAD = b"fork", b"load "
 _PATIENCE = 60.0
 # A worker may be killed before it hears of its work; not one after the other.
 _TRIES = 3
@@ -76,6 +78,8 @@ class Nursery:
         # Descriptors of our own of workers that are not to end without another one in reserve.
         self._watched: set[int] = set()
         self._closed = False
+        # Modules that workers are to find loaded, and whether the process has been told.
+        self._modules: dict[str, bool] = {}
         # How many workers there have been.
         self.employed = 0
         self._forker = 0
@@ -115,6 +119,15 @@ class Nursery:
         if self._channel is None and not self._closed:
             with contextlib.suppress(OSError):
                 self._begin()
+
+    def load(self, module: str) -> None:
+        """Have all workers from now on begin with a module loaded: of a room above storage, for jobs of its own."""
+        self._modules.setdefault(module, False)
+        self.wake()
+        if self._channel is not None:
+            # Should that fail, a worker loads it itself.
+            with contextlib.suppress(OSError):
+                self._tell_modules(self._channel)
 
     def close(self) -> None:
         """Let the process go for good; its workers stay. May be called at any time, any number of times."""
@@ -202,7 +215,8 @@ class Nursery:
     async def _ask(self) -> _Idle:
         channel = self._channel or self._begin()
         try:
-            channel.send(b"fork")
+            self._tell_modules(channel)
+            channel.send(FORK)
             async with asyncio.timeout(_PATIENCE):
                 await _readable(channel.fileno())
             if self._closed:
@@ -223,7 +237,14 @@ class Nursery:
 
     def _begin(self) -> socket.socket:
         self._channel, self._forker = _start()
+        self._modules = dict.fromkeys(self._modules, False)
         return self._channel
+
+    def _tell_modules(self, channel: socket.socket) -> None:
+        for module, is_told in self._modules.items():
+            if not is_told:
+                channel.send(LOAD + module.encode())
+                self._modules[module] = True
 
     def _hang_up(self) -> None:
         if self._channel is not None:

@@ -10,6 +10,7 @@ from husk.engine.builder import stacks
 from husk.engine.builder.classic import ClassicBuilder, ClassicRequest
 from husk.engine.builder.dockerfile.options import BaseImage, Options
 from husk.engine.builder.operations import Exec, Files, Source
+from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.solver import Record, Solver
 from husk.engine.images.make import chain_ids
 from husk.engine.model.container_config import ContainerConfig
@@ -17,6 +18,7 @@ from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.errors import Forbidden, InvalidParameter
 from husk.registry.reference import parse
 from tests.support.machine import ARCHITECTURE
+from tests.support.parsing import Here
 
 LAYERS = RootFS(diff_ids=["sha256:d"])
 BASE = ImageConfig(architecture=ARCHITECTURE, os="linux", config=ContainerConfig(), rootfs=LAYERS)
@@ -113,7 +115,7 @@ class Bench:
         self.said: list[str] = []
 
     async def build(self, tree: Any, **options: Any) -> Any:
-        doubles: Any = (tree, self.images, Exporter(), tree)
+        doubles: Any = (tree, self.images, Exporter(), tree, Dockerfiles(Here()))
         worker: Any = self.worker
         memory: Any = self.memory
         builder = ClassicBuilder(Solver(worker, memory), *doubles)

@@ -3,7 +3,7 @@
 import pytest
 
 from husk.engine.builder.classic_progress import ClassicProgress
-from husk.engine.builder.dockerfile.convert import ShownStep
+from husk.engine.builder.dockerfile.converted import ShownStep
 from husk.engine.builder.graph import Graph, Location
 from husk.engine.builder.operations import Exec, Mount, Operation, Process, Source
 from husk.engine.builder.progress import LONGEST_LOG

@@ -14,12 +14,14 @@ from husk.engine.builder.failure import BuildFailed, MissingCapability
 from husk.engine.builder.frontend import Asker, DockerfileFrontend
 from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.operations import Source
+from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.solver import Solver
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.tasks import Tasks
 from tests.support.machine import ARCHITECTURE
+from tests.support.parsing import Here
 from tests.unit.engine.builder.solving import Memory, Watch, Worker
 
 BASE = ImageConfig(
@@ -68,7 +70,9 @@ class Bench:
         self.memory: Any = Memory()
 
     async def solve(self, files: Any, **attributes: str) -> Any:
-        frontend = DockerfileFrontend(Solver(self.worker, self.memory), files, self.images, layouts)
+        frontend = DockerfileFrontend(
+            Solver(self.worker, self.memory), files, self.images, layouts, Dockerfiles(Here())
+        )
         session: Any = SimpleNamespace(id="s1")
         return await frontend.solve(
             {name.replace("__", ":"): value for name, value in attributes.items()}, Asker(self.watch, session)

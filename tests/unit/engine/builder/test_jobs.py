@@ -9,12 +9,14 @@ import pytest
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.jobs import Jobs
+from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.results import Definition, Question, Result
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import WarningTold
 from husk.engine.builder.steps.plan import StepFailed
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound
 from husk.tasks import Tasks
+from tests.support.parsing import Here
 from tests.unit.engine.builder.solving import Memory, Worker, chain
 from tests.unit.engine.builder.test_frontend import Client, Images
 
@@ -27,7 +29,7 @@ class Bench:
         self.files = files
         images: Any = Images()
         solver = Solver(self.worker, self.memory)
-        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images))
+        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images, Dockerfiles(Here())))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.jobs import Jobs
+from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.remote.service import CacheService
 from husk.engine.builder.results import Definition, Question, Result
 from husk.engine.builder.sessions import Sessions
@@ -17,6 +18,7 @@ from husk.engine.builder.solve import Export, SolveRequest, Solves
 from husk.engine.builder.solver import Solver
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet, Unavailable
 from husk.tasks import Tasks
+from tests.support.parsing import Here
 from tests.unit.engine.builder.solving import Memory, Worker, chain
 from tests.unit.engine.builder.test_frontend import Client, Images
 
@@ -45,7 +47,7 @@ class Bench:
         exporters: list[Any] = [self.exporter]
         solver = Solver(self.worker, memory)
         self.sessions = Sessions()
-        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images))
+        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images, Dockerfiles(Here())))
         nobody: Any = None
         image = ImageExport(exporters[0], nobody, nobody, nobody)
         caches: Any = CacheService(nobody, nobody, nobody, memory, nobody)

@@ -14,63 +14,19 @@ from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.arguments import Pair
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span, suggestion
 from husk.engine.builder.dockerfile.parse import Dockerfile
+from husk.engine.builder.dockerfile.rules import EXPERIMENTAL, Warning
 from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, with_global_args
 from husk.engine.builder.dockerfile.words import Rules, expand
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference
 from husk.registry.manifest import parse_platform
 
-PAGES = "https://docs.docker.com/go/dockerfile/rule/"
 RESERVED = ("context", "scratch")
 ONCE = (types.Cmd, types.Entrypoint, types.HealthCheck)
 _SECRET = re.compile(
     r"(?:_|^)(?:apikey|auth|credentials?|key|password|pword|passwd|secret|token)(?:_|$)", re.IGNORECASE
 )
 _NO_SECRET = re.compile(r"(?:_|^)(?:public|file|version)(?:_|$)", re.IGNORECASE)
-
-RULES = {
-    "ConsistentInstructionCasing": "Instructions are written in one case, capitals or small letters",
-    "CopyIgnoredFile": "What is copied is not left out by .dockerignore",
-    "DuplicateStageName": "Every stage has a name of its own",
-    "ExposeInvalidFormat": "EXPOSE names ports of the container, not addresses or ports of the host",
-    "ExposeProtoCasing": "The protocol in EXPOSE is written in small letters",
-    "FromAsCasing": "FROM and AS are written in the same case",
-    "FromPlatformFlagConstDisallowed": "The platform of a stage is not fixed",
-    "InvalidBaseImagePlatform": "The base image is for the platform that is built for",
-    "InvalidDefaultArgInFrom": "The base image has a valid name though no build argument is given",
-    "InvalidDefinitionDescription": "A comment above a stage or argument begins with its name",
-    "JSONArgsRecommended": "CMD and ENTRYPOINT are JSON arrays, so that signals reach the process",
-    "LegacyKeyValueFormat": "Names and values are joined by an equals sign",
-    "MaintainerDeprecated": "An author is told by a label, not by MAINTAINER",
-    "MultipleInstructionsDisallowed": "An instruction of which only the last one counts stands once in a stage",
-    "NoEmptyContinuation": "No empty line stands in the middle of an instruction",
-    "RedundantTargetPlatform": "The platform that is the default anyhow is not given",
-    "ReservedStageName": "Stages have no reserved names",
-    "SecretsUsedInArgOrEnv": "Secrets are given by mounts, not by ARG or ENV, which stay in the image",
-    "StageNameCasing": "Names of stages are in small letters",
-    "UndefinedArgInFrom": "Variables in FROM are declared before it",
-    "UndefinedVar": "Variables are defined before they are used",
-    "WorkdirRelativePath": "The first WORKDIR of a build is absolute",
-}
-EXPERIMENTAL = ("InvalidDefinitionDescription",)
-WITHOUT_PAGE = ("InvalidBaseImagePlatform",)
-
-
-class Warning(Struct, frozen=True):
-    rule: str
-    message: str
-    span: Span
-
-    @property
-    def description(self) -> str:
-        return RULES[self.rule]
-
-    @property
-    def url(self) -> str:
-        if self.rule in WITHOUT_PAGE:
-            return ""
-        words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", self.rule)
-        return f"{PAGES}{'-'.join(words).lower()}/"
 
 
 class CheckOptions(Struct, frozen=True):

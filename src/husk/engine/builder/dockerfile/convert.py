@@ -8,52 +8,39 @@ Which paths of the build context are used is known only at the end, and is part 
 conversion is done twice, which costs little, because images are asked about once.
 """
 
-import asyncio
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
-
 from husk.engine.builder.dockerfile import contexts, scans
 from husk.engine.builder.dockerfile import instructions as types
-from husk.engine.builder.dockerfile.checks import Checks, Warning, check_bases, check_text, options_of
+from husk.engine.builder.dockerfile.checks import Checks, check_bases, check_text, options_of
 from husk.engine.builder.dockerfile.configure import configure
+from husk.engine.builder.dockerfile.converted import Converted, ShownStep, UsedArg
 from husk.engine.builder.dockerfile.copy import Copier, owner_of
 from husk.engine.builder.dockerfile.errors import DockerfileError, suggestion
-from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, RemoteContext, Sources
-from husk.engine.builder.dockerfile.outline import UsedArg, used_args
+from husk.engine.builder.dockerfile.options import (
+    BaseImage,
+    Found,
+    NamedContext,
+    Options,
+    RemoteContext,
+    Sources,
+    Wanted,
+)
+from husk.engine.builder.dockerfile.outline import used_args
 from husk.engine.builder.dockerfile.parse import parse, parse_trigger
 from husk.engine.builder.dockerfile.run import Runner
 from husk.engine.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step
 from husk.engine.builder.dockerfile.state import DEFAULT_PATH, StageState, copy_of, empty_image, locations, shown
 from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, predefined, with_global_args
 from husk.engine.builder.dockerfile.words import Rules
-from husk.engine.builder.graph import Graph, Location, SourceFile
+from husk.engine.builder.graph import Graph, SourceFile
 from husk.engine.builder.operations import NONE, Edge, FileAction, Files, MakeDirectory, Operation, Source
-from husk.engine.model.image import ImageConfig
-from husk.errors import HuskError
 from husk.registry.manifest import Platform
 
 # What a name that is not there may have been meant to be.
 COMMON_IMAGES = ("alpine", "busybox", "centos", "debian", "fedora", "golang", "ubuntu")
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
-
-
-class ShownStep(Struct, frozen=True):
-    """An instruction that is carried out, as a reader of the file knows it."""
-
-    code: str
-    location: Location
-
-
-class Converted(Struct, frozen=True):
-    graph: Graph
-    root: Edge | None
-    image: ImageConfig
-    warnings: list[Warning]
-    steps: list[ShownStep] = []
-    args: list[UsedArg] = []
-    scans: dict[str, Edge | None] = {}  # what an SBOM is to tell of besides, by name
 
 
 async def convert(
@@ -124,26 +111,25 @@ class _Bases:
     async def resolve(self, targets: Sequence[StagePlan]) -> dict[StagePlan, BaseImage | NamedContext | None]:
         # Triggers may copy from stages and images that nothing else needs.
         while missing := [plan for plan in self._plans.needed_for(*targets) if plan not in self._found]:
-            found = await asyncio.gather(*(self._look_at(plan) for plan in missing))
-            self._found.update(zip(missing, found, strict=True))
+            self._found.update(dict.fromkeys(missing))
+            wanted = {plan: one for plan in missing if (one := self._wanted(plan)).contexts or one.image}
+            found = await self._sources.look_up(list(wanted.values())) if wanted else []
+            self._found.update((plan, self._read(plan, one)) for plan, one in zip(wanted, found, strict=True))
             for plan in missing:
                 self._add_triggers(plan)
         return self._found
 
-    async def _look_at(self, plan: StagePlan) -> BaseImage | NamedContext | None:
-        platform = plan.platform or self._options.platform
-        try:
-            for name in (plan.given_name, "" if plan.base_stage else plan.base):
-                if name and name.lower() not in (SCRATCH, "context"):
-                    context = await self._sources.named_context(name, platform)
-                    if context:
-                        return context
-            if plan.base_stage or plan.base == SCRATCH:
-                return None
-            return await self._sources.image(plan.base, platform)
-        except HuskError as error:
+    def _wanted(self, plan: StagePlan) -> Wanted:
+        names = (plan.given_name, "" if plan.base_stage else plan.base)
+        contexts = [name for name in names if name and name.lower() not in (SCRATCH, "context")]
+        image = "" if plan.base_stage or plan.base == SCRATCH else plan.base
+        return Wanted(contexts, image, plan.platform or self._options.platform)
+
+    def _read(self, plan: StagePlan, found: Found) -> BaseImage | NamedContext | None:
+        if found.error:
             meant = suggestion(plan.base, [*self._plans.names, *COMMON_IMAGES])
-            raise DockerfileError(f"{plan.base}: {error}{meant}", plan.span) from error
+            raise DockerfileError(f"{plan.base}: {found.error}{meant}", plan.span)
+        return found.context or found.image
 
     def _add_triggers(self, plan: StagePlan) -> None:
         if plan in self._triggered:

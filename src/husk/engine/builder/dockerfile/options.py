@@ -1,5 +1,6 @@
 """What a client asks of the build of a Dockerfile, and what the frontend asks of the engine."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -65,10 +66,26 @@ class RemoteContext(Struct, frozen=True):
     directory: str = ""
 
 
-class Sources(Protocol):
-    async def image(self, name: str, platform: Platform) -> BaseImage: ...
+class Wanted(Struct, frozen=True):
+    """What has to be known of a stage: a context that was given one of these names, or else an image, if it has one."""
 
-    async def named_context(self, name: str, platform: Platform) -> NamedContext | None: ...
+    contexts: list[str]
+    image: str
+    platform: Platform
+
+
+class Found(Struct, frozen=True):
+    """What is known: one of these, or nothing; or why it is not known."""
+
+    image: BaseImage | None = None
+    context: NamedContext | None = None
+    error: str = ""
+
+
+class Sources(Protocol):
+    async def look_up(self, wanted: Sequence[Wanted]) -> Sequence[Found]:
+        """What is not in the file, in the order of the questions."""
+        ...
 
     def main_context(self, paths: list[str]) -> Source | RemoteContext:
         """The build context; only these paths of it are needed, or all of it if there are none."""

@@ -4,19 +4,12 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from husk.engine.builder.dockerfile.errors import Span
+from husk.engine.builder.dockerfile.converted import UsedArg
 from husk.engine.builder.dockerfile.parse import Dockerfile
 from husk.engine.builder.dockerfile.stages import StagePlan
 from husk.engine.builder.dockerfile.words import Rules, expand
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import Exec, SecretMount, SshMount
-
-
-class UsedArg(Struct, frozen=True):
-    name: str
-    value: str
-    description: str
-    span: Span
 
 
 class Asked(Struct, frozen=True):

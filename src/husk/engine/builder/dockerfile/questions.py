@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from husk.engine.builder.dockerfile import outline
-from husk.engine.builder.dockerfile.checks import Warning
-from husk.engine.builder.dockerfile.convert import Converted
+from husk.engine.builder.dockerfile.converted import Converted, UsedArg
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.parse import Dockerfile
+from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.graph import SourceFile
 
 LINT, OUTLINE, TARGETS = "frontend.lint", "frontend.outline", "frontend.targets"
@@ -173,7 +173,7 @@ def _target_name(target: dict[str, Any]) -> str:
     return " ".join(filter(None, [target.get("name", ""), mark]))
 
 
-def _arg(one: outline.UsedArg) -> dict[str, Any]:
+def _arg(one: UsedArg) -> dict[str, Any]:
     return _without_empty(name=one.name, description=one.description, value=one.value, location=_location(one.span))
 
 

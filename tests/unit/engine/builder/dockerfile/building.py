@@ -1,14 +1,17 @@
 """Dockerfiles become graphs, for tests: the engine's part is played by a double that knows a few images."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from husk.engine.builder.dockerfile.convert import Converted, convert
+from husk.engine.builder.dockerfile.convert import convert
+from husk.engine.builder.dockerfile.converted import Converted
 from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
+from husk.engine.builder.dockerfile.options import BaseImage, Found, NamedContext, Options, Wanted
 from husk.engine.builder.operations import Files, Source
+from husk.engine.builder.reading.dockerfiles import look_up
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import NotFound
@@ -32,6 +35,9 @@ class Images:
     def __init__(self, contexts: dict[str, NamedContext] | None = None) -> None:
         self.asked: list[str] = []
         self.contexts = contexts or {}
+
+    async def look_up(self, wanted: Sequence[Wanted]) -> list[Found]:
+        return await look_up(self, wanted)
 
     async def image(self, name: str, platform: Platform) -> BaseImage:
         self.asked.append(name)

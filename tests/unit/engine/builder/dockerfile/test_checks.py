@@ -2,10 +2,11 @@ import asyncio
 
 import pytest
 
-from husk.engine.builder.dockerfile.checks import RULES, CheckOptions, Warning, parse_options
+from husk.engine.builder.dockerfile.checks import CheckOptions, parse_options
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.options import Options
+from husk.engine.builder.dockerfile.rules import RULES, Warning
 from husk.ignore import Ignore
 from husk.registry.manifest import Platform
 from tests.unit.engine.builder.dockerfile.building import Images

@@ -4,11 +4,11 @@ import json
 import pytest
 
 from husk.engine.builder.dockerfile import questions
-from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.dockerfile.parse import parse
+from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.graph import SourceFile
 from tests.unit.engine.builder.dockerfile.building import Images
 
