@@ -48,6 +48,7 @@ class Status:
 
     status: int
     body: str = ""
+    pause: int = 0  # seconds to stay away, if it says so
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,8 @@ class FakeRegistry:
         waiting = self.faults.get(key, [])
         fault = waiting.pop(0) if waiting else None
         if isinstance(fault, Status):
-            return web.Response(status=fault.status, text=fault.body)
+            headers = {"Retry-After": str(fault.pause)} if fault.pause else {}
+            return web.Response(status=fault.status, text=fault.body, headers=headers)
         if isinstance(fault, Redirect):
             return web.Response(status=307, headers={"Location": fault.url})
         if isinstance(fault, Corrupt):

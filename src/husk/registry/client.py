@@ -5,7 +5,8 @@
         fetched = await client.manifest(ref)
         manifest = parse_manifest(fetched.body, fetched.descriptor.media_type)
 
-A broken connection, a busy registry (429) and a failing one (5xx) are tried again with growing pauses, refusals never.
+A broken connection, a busy registry (429) and a failing one (5xx) are tried again with growing pauses, refusals never;
+where nobody can be told of a pause, a busy registry is a refusal.
 """
 
 import asyncio
@@ -53,6 +54,8 @@ _MOST_PAGES = 1000
 _BLOB_TRIES = 5
 _MANIFEST_TRIES = 3
 _LONGEST_PAUSE = 30.0
+_LONGEST_SILENCE = 5.0
+_TOO_MANY = 429
 _ACCEPT = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
 
 log = logging.getLogger(__name__)
@@ -230,7 +233,7 @@ class RegistryClient:
                 if offset == descriptor.size:
                     return
                 failed = 1 if offset > begin else failed + 1
-                if failed >= self._attempts:
+                if failed >= self._attempts or (on_retry is None and _is_long(error)):
                     raise SystemFault(f"download failed after attempts={failed}: {error}") from error
                 await self._pause(failed, error, on_retry)
 
@@ -322,14 +325,15 @@ class RegistryClient:
         target: str,
         auth: Credentials | None,
     ) -> T:
-        """`fetch` again while the registry stumbles; one that cannot be reached at all is reported at once."""
+        """`fetch` again while the registry stumbles; one that cannot be reached at all, or that wants to be left alone
+        for longer than whoever waits should hear nothing, is reported at once, as dockerd does."""
         failed = 0
         while True:
             try:
                 return await fetch(ref, endpoint, target, auth)
             except (Interrupted, Refused) as error:
                 failed += 1
-                if failed >= _MANIFEST_TRIES:
+                if failed >= _MANIFEST_TRIES or _is_long(error):
                     raise SystemFault(str(error)) from error
                 await self._pause(failed, error, None)
 
@@ -361,6 +365,11 @@ async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[b
         raise Interrupted(describe(error, str(response.url))) from error
     if not measured:
         raise Interrupted("unexpected EOF")  # an end that cannot be told from a broken connection
+
+
+def _is_long(error: Exception) -> bool:
+    """Whether a registry wants a pause of which somebody should be told."""
+    return isinstance(error, Refused) and (error.refusal.status == _TOO_MANY or error.pause > _LONGEST_SILENCE)
 
 
 def _wrong_layer(descriptor: Descriptor) -> SystemFault:

@@ -100,7 +100,7 @@ class Target:
                 raise SystemFault(f"upload failed after attempts={failed}: {error}") from error
             await self._pause(failed, error, on_retry)
 
-    async def put_manifest(self, reference: str, body: bytes, media_type: str) -> None:
+    async def put_manifest(self, reference: str, body: bytes, media_type: str, on_retry: OnRetry | None = None) -> None:
         """Store a manifest under a tag or digest."""
         failed = 0
         while True:
@@ -115,7 +115,7 @@ class Target:
                     raise push_error(error.refusal) from error
                 if failed >= _TRIES:
                     raise SystemFault(str(error)) from error
-                await self._pause(failed, error, None)
+                await self._pause(failed, error, on_retry)
 
     async def _mount(self, digest: str, repository: str) -> bool:
         query = f"?mount={quote(digest, safe='')}&from={quote(repository, safe='')}"

@@ -229,6 +229,33 @@ async def test_a_stumbling_registry_is_asked_again_for_the_manifest(
     assert error.message == "received unexpected HTTP status: 500 Internal Server Error"
 
 
+async def test_a_registry_that_wants_to_be_left_alone_is_not_waited_for_in_silence(
+    client: RegistryClient, fake: FakeRegistry, image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = '{"errors": [{"code": "TOOMANYREQUESTS", "message": "You have reached your pull rate limit"}]}'
+    told: list[tuple[int, float]] = []
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("husk.registry.client.asyncio.sleep", sleep)
+    for fault in (Status(429, busy), Status(429, busy, 60), Status(503, "", 60)):
+        said = "toomanyrequests: You have reached" if fault.status == 429 else "503 Service Unavailable"
+        for key, ask in (("1", client.manifest(ref_at(fake))), (config_of(image).digest, None)):
+            fake.faults[key] = [fault]
+            error = await failure(ask or client.blob_bytes(ref_at(fake), config_of(image)))
+            assert said in error.message and fake.faults[key] == []
+    assert waited == []
+    fake.faults[layer_of(image).digest] = [Status(429, busy, 60)]
+    heard = client.blob(
+        ref_at(fake), layer_of(image), None, lambda failed, seconds, why: told.append((failed, seconds))
+    )
+    async with aclosing(heard) as chunks:
+        assert b"".join([chunk async for chunk in chunks]) == LAYER
+    assert told == [(1, 30.0)] and waited == [30.0]
+
+
 async def test_unknown_images_are_not_found(client: RegistryClient, fake: FakeRegistry) -> None:
     error = await failure(client.manifest(ref_at(fake, "app:2")))
     assert isinstance(error, NotFound)

@@ -1,7 +1,8 @@
 """The layers of an image, or of a cache, are fetched: several at a time, each hashed and unpacked while it arrives.
 
 Layers arrive in any order and are put on top of each other from the base up. Those who want the same layer at one
-moment share one download, which ends when the last of them has gone. Whoever calls pins the chain before.
+moment share one download, which ends when the last of them has gone; one that stalls is given up for the next client's
+own, which may be from another registry. Whoever calls pins the chain before.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from msgspec import Struct, structs
 
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.make import chain_ids
-from husk.engine.images.singleflight import Report, SingleFlight
+from husk.engine.images.singleflight import PATIENCE, Listeners, Report, SingleFlight
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Progress
 from husk.errors import InvalidParameter
@@ -30,11 +31,11 @@ class WantedLayer(Struct, frozen=True):
 
 
 class LayerFetcher:
-    def __init__(self, store: ImageStore, slots: Limiter) -> None:
-        """`slots` are those of all downloads of the daemon."""
+    def __init__(self, store: ImageStore, slots: Limiter, patience: float = PATIENCE) -> None:
+        """`slots` are those of all downloads of the daemon; `patience` is how many seconds a shared one may stall."""
         self._store = store
         self._slots = slots
-        self._downloads = SingleFlight()
+        self._downloads = SingleFlight(patience)
 
     async def has(self, chain: Sequence[str]) -> bool:
         return all([await self._store.layers.sound(chain_id) for chain_id in chain])
@@ -52,7 +53,7 @@ class LayerFetcher:
         async def fetch(layer: WantedLayer, chain_id: str, parent: str) -> None:
             name = _short(layer.descriptor)
 
-            async def work(tell: Report) -> None:
+            async def work(tell: Listeners) -> None:
                 if not await self._store.layers.sound(chain_id):
                     await self._add(layer, parent, blobs, tell)
 
@@ -68,7 +69,7 @@ class LayerFetcher:
             # One layer's failure cancels its siblings; the client wants that one failure.
             raise failures.exceptions[0] from None
 
-    async def _add(self, layer: WantedLayer, parent: str, blobs: OpenBlob, report: Report) -> None:
+    async def _add(self, layer: WantedLayer, parent: str, blobs: OpenBlob, report: Listeners) -> None:
         """Download a layer and put it on top of `parent`, whose own download began before."""
         below = self._downloads.task(parent)
         async with self._slots:
@@ -88,7 +89,7 @@ class LayerFetcher:
         report(Progress(status="Extracting", id=_short(layer.descriptor), current=size, total=size))
         await self._store.layers.commit(unpacked, parent)
 
-    async def _download(self, descriptor: Descriptor, blobs: OpenBlob, report: Report) -> Unpacked:
+    async def _download(self, descriptor: Descriptor, blobs: OpenBlob, report: Listeners) -> Unpacked:
         name = _short(descriptor)
 
         def again(tries: int, seconds: float, why: str) -> None:
@@ -97,7 +98,7 @@ class LayerFetcher:
         async with self._store.layers.ingest(descriptor.digest, descriptor.media_type) as ingest:
             received = 0
             async with aclosing(blobs(descriptor, again)) as chunks:
-                async for chunk in chunks:
+                while (chunk := await _next(chunks, report)) is not None:
                     await ingest.write(chunk)
                     received += len(chunk)
                     report(Progress(status="Downloading", id=name, current=received, total=descriptor.size))
@@ -105,6 +106,11 @@ class LayerFetcher:
             unpacked = await ingest.finish()
         report(Progress(status="Download complete", id=name))
         return unpacked
+
+
+async def _next(chunks: AsyncGenerator[bytes, None], listeners: Listeners) -> bytes | None:
+    with listeners.expecting():
+        return await anext(chunks, None)
 
 
 def _short(descriptor: Descriptor) -> str:

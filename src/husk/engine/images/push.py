@@ -68,6 +68,12 @@ class _Push(msgspec.Struct, frozen=True):
     report: Report
     slots: Limiter
 
+    async def put_manifest(self, reference: str, body: bytes, media_type: str) -> None:
+        def on_retry(tries: int, seconds: float, why: str) -> None:
+            self.report(Progress(status=f"Retrying in {max(1, round(seconds))} seconds", id=reference))
+
+        await self.target.put_manifest(reference, body, media_type, on_retry)
+
 
 class Pusher:
     def __init__(self, store: ImageStore, registry: RegistryClient, state: StateStore, uploads: Limiter) -> None:
@@ -128,7 +134,7 @@ class Pusher:
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         for reference, body, media_type in upload.manifests:
-            await push.target.put_manifest(reference, body, media_type)
+            await push.put_manifest(reference, body, media_type)
         name = upload.repository.familiar
         self._store.events.publish("image", "push", name, {"name": upload.repository.familiar_name})
 
@@ -161,7 +167,7 @@ class Pusher:
         member = next((m for m in index.manifests if m.image == image.id), None) if index is not None else None
         exact = await member_content(image, member, self._store) if member is not None else None
         manifest, media_type = await self._send(exact or await content_of(image, self._store), push)
-        await push.target.put_manifest(reference.tag, manifest, media_type)
+        await push.put_manifest(reference.tag, manifest, media_type)
         digest = references.digest_of(manifest)
         await self._remember(image, None, reference, digest)
         return Descriptor(media_type=media_type, digest=digest, size=len(manifest), platform=platform_of(image))
@@ -170,13 +176,13 @@ class Pusher:
         """Push all manifests by their digests, then the index under the tag."""
         for member, image in content.images:
             await self._send(image, push)
-            await push.target.put_manifest(member.digest, image.manifest, image.media_type)
+            await push.put_manifest(member.digest, image.manifest, image.media_type)
         for attached in content.attached:
             for digest, body in attached.blobs.items():
                 await self._send_blob(FileSource(self._store.blobs.path(digest), digest, len(body)), push)
-            await push.target.put_manifest(attached.member.digest, attached.manifest, attached.member.media_type)
+            await push.put_manifest(attached.member.digest, attached.manifest, attached.member.media_type)
         index = content.index
-        await push.target.put_manifest(reference.tag, content.document, index.media_type)
+        await push.put_manifest(reference.tag, content.document, index.media_type)
         await self._remember(content.images[0][1].image, index, reference, index.digest)
         return Descriptor(media_type=index.media_type, digest=index.digest, size=len(content.document))
 

@@ -1,32 +1,73 @@
-"""One piece of work that several clients share: the first starts it, all hear of it, the last to leave ends it."""
+"""One piece of work that several clients share: the first starts it, all hear of it, the last to leave ends it.
+
+Each of them could do it by its own means, such as another registry. Work that expects something from outside and hears
+nothing for a while is given up if another one waits, whose own work takes its place, once for each of them.
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TypeAlias
 
 from husk.engine.model.image import Progress
 from husk.tasks import Tasks
 
+PATIENCE = 15.0
+
 Report = Callable[[Progress], None]
 
 
+class Listeners(Protocol):
+    """All who wait for a piece of work, for whoever does it."""
+
+    def __call__(self, progress: Progress, /) -> None:
+        """Tell them how far it is."""
+
+    def expecting(self) -> AbstractContextManager[None]:
+        """For as long as something from outside is waited for, of which each piece is told."""
+
+
+Work: TypeAlias = Callable[[Listeners], Coroutine[object, object, None]]
+
+
 class _Flight:
-    """Work under way, and who waits for it."""
+    """Work under way, and who waits for it, each with the work that would be its own."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
-        self.listeners: list[Report] = []
+        self.listeners: list[tuple[Report, Work]] = []
         self.last: Progress | None = None
+        self._heard = 0.0
+        self._expects = False
 
-    def tell(self, progress: Progress) -> None:
+    def __call__(self, progress: Progress) -> None:
         self.last = progress
-        for listener in self.listeners:
-            listener(progress)
+        self._heard = asyncio.get_running_loop().time()
+        for report, _ in self.listeners:
+            report(progress)
+
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        self._heard = asyncio.get_running_loop().time()
+        self._expects = True
+        try:
+            yield
+        finally:
+            self._expects = False
+
+    def quiet_for(self) -> float:
+        """For how many seconds nothing has come of what is expected."""
+        return asyncio.get_running_loop().time() - self._heard if self._expects else 0.0
+
+    def another(self, tried: list[Work]) -> Work | None:
+        return next((work for _, work in self.listeners if work not in tried), None)
 
 
 class SingleFlight:
     """Work by key, such as the download of one layer."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
         self._flights: dict[str, _Flight] = {}
         self._tasks = Tasks()
 
@@ -35,7 +76,7 @@ class SingleFlight:
         flight = self._flights.get(key)
         return flight.task if flight is not None else None
 
-    async def join(self, key: str, work: Callable[[Report], Coroutine[object, object, None]], report: Report) -> None:
+    async def join(self, key: str, work: Work, report: Report) -> None:
         """Wait for the work of this key; start it if nobody has. Whoever comes late hears at once how far it is."""
         flight = self._flights.get(key)
         if flight is None:
@@ -44,22 +85,41 @@ class SingleFlight:
         elif flight.last is not None:
             report(flight.last)
         assert flight.task is not None
-        flight.listeners.append(report)
+        listener = (report, work)
+        flight.listeners.append(listener)
         try:
             await asyncio.shield(flight.task)
         finally:
-            flight.listeners.remove(report)
+            flight.listeners.remove(listener)
             if not flight.listeners and not flight.task.done():
                 self._forget(key, flight)
                 flight.task.cancel()
                 # What it holds must be free again before the caller cleans up.
                 await asyncio.wait({flight.task})
 
-    async def _fly(self, key: str, flight: _Flight, work: Callable[[Report], Coroutine[object, object, None]]) -> None:
+    async def _fly(self, key: str, flight: _Flight, work: Work) -> None:
+        tried = [work]
         try:
-            await work(flight.tell)
+            while (other := await self._try(key, flight, tried)) is not None:
+                tried.append(other)
         finally:
             self._forget(key, flight)
+
+    async def _try(self, key: str, flight: _Flight, tried: list[Work]) -> Work | None:
+        """Do the last of `tried` to its end; the work that takes its place, if it stalls and there is one."""
+        attempt = self._tasks.spawn(tried[-1](flight), key, awaited=True)
+        try:
+            while not attempt.done():
+                quiet = flight.quiet_for()
+                if quiet >= self._patience and (other := flight.another(tried)) is not None:
+                    return other
+                await asyncio.wait({attempt}, timeout=self._patience - quiet if quiet < self._patience else 1)
+            attempt.result()
+            return None
+        finally:
+            if not attempt.done():
+                attempt.cancel()
+                await asyncio.wait({attempt})
 
     def _forget(self, key: str, flight: _Flight) -> None:
         if self._flights.get(key) is flight:

@@ -64,3 +64,26 @@ async def test_one_that_is_not_what_it_should_be_leaves_nothing(fetcher, place, 
         await fetcher.fetch([wanted], place.open, shelf.told.append)
     assert not shelf.layers.records
     assert not shelf.layers.staged
+
+
+async def test_who_shares_a_layer_with_a_stalled_registry_gets_it_from_its_own(shelf):
+    fetcher = LayerFetcher(shelf.store, Limiter(1), patience=0.05)
+    stalled = asyncio.Event()
+    closed = []
+
+    async def stall(descriptor, again):
+        try:
+            yield BLOBS[descriptor.digest][:1]
+            stalled.set()
+            await asyncio.Event().wait()
+        finally:
+            closed.append(descriptor.digest)
+
+    place = Place()
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        group.create_task(fetcher.fetch(WANTED, stall, shelf.told.append))
+        await stalled.wait()
+        group.create_task(fetcher.fetch(WANTED, place.open, shelf.told.append))
+    assert await fetcher.has(CHAIN), "and the first one is content with that, too"
+    assert set(place.opened) >= set(closed) and closed
+    assert not shelf.layers.staged

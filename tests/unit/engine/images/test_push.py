@@ -66,7 +66,7 @@ class FakeTarget:
         self.sent.append(source.digest)
         return ""
 
-    async def put_manifest(self, reference: str, body: bytes, media_type: str) -> None:
+    async def put_manifest(self, reference: str, body: bytes, media_type: str, on_retry: object = None) -> None:
         document = json.loads(body)
         named = [*document.get("layers", []), *([document["config"]] if "config" in document else [])]
         missing = [one["digest"] for one in named if one["digest"] not in self.blobs]
@@ -233,7 +233,7 @@ async def test_an_image_removed_while_it_is_pushed_still_arrives_whole(push: Pus
     image = await shelf.add(OWN, "app:1")
     original = push.server.put_manifest
 
-    async def put_manifest(reference: str, body: bytes, media_type: str) -> None:
+    async def put_manifest(reference: str, body: bytes, media_type: str, on_retry: object = None) -> None:
         await Remover(shelf.store).remove("app:1", False, False, ())
         await original(reference, body, media_type)
 

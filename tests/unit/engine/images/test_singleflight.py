@@ -1,10 +1,11 @@
 """Shared work: started once, heard by all, ended with the last who leaves."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from husk.engine.images.singleflight import Report, SingleFlight
+from husk.engine.images.singleflight import Listeners, SingleFlight
 from husk.engine.model.image import Progress
 
 
@@ -14,7 +15,7 @@ class Work:
         self.cancelled = 0
         self.go_on = asyncio.Event()
 
-    async def __call__(self, report: Report) -> None:
+    async def __call__(self, report: Listeners) -> None:
         self.starts += 1
         report(Progress(status="half"))
         try:
@@ -55,7 +56,7 @@ async def test_only_the_last_who_leaves_ends_it() -> None:
 async def test_a_failure_reaches_everybody_and_the_next_one_begins_anew() -> None:
     shared = SingleFlight()
 
-    async def fail(report: Report) -> None:
+    async def fail(report: Listeners) -> None:
         await asyncio.sleep(0)
         raise ValueError("broken")
 
@@ -65,3 +66,60 @@ async def test_a_failure_reaches_everybody_and_the_next_one_begins_anew() -> Non
     assert [str(outcome) for outcome in outcomes] == ["broken", "broken"]
     with pytest.raises(ValueError, match="broken"):
         await shared.join("key", fail, lambda p: None)
+
+
+class Stalled(Work):
+    """Work that waits for something from outside."""
+
+    async def __call__(self, report: Listeners) -> None:
+        with report.expecting():
+            await super().__call__(report)
+
+
+def join(shared: SingleFlight, key: str, work: Work) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(shared.join(key, work, lambda p: None))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def test_work_that_stalls_is_done_by_the_next_one() -> None:
+    shared, first, second, third = SingleFlight(patience=0.02), Stalled(), Stalled(), Work()
+    waiting = [join(shared, "key", first)]
+    await until(lambda: bool(first.starts))
+    task = shared.task("key")
+    waiting += [join(shared, "key", one) for one in (second, third)]
+    await until(lambda: bool(third.starts))
+    assert (first.cancelled, second.cancelled, third.cancelled) == (1, 1, 0)
+    assert shared.task("key") is task, "it is one piece of work for whoever waits for its end"
+    third.go_on.set()
+    await asyncio.gather(*waiting)
+    assert (first.starts, second.starts, third.starts) == (1, 1, 1)
+
+
+async def test_work_that_has_something_to_do_or_that_nobody_else_wants_is_left_alone() -> None:
+    shared, busy, alone, twin = SingleFlight(patience=0.001), Work(), Stalled(), Stalled()
+    own = join(shared, "alone", alone)
+    both = [join(shared, "busy", one) for one in (busy, Work())]
+    others = [join(shared, "twin", twin) for _ in range(2)]
+    # The clock: the same pause makes another one stall.
+    late = Work()
+    stalled = [join(shared, "key", one) for one in (Stalled(), late)]
+    await until(lambda: bool(late.starts))
+    assert (busy.cancelled, alone.cancelled, twin.cancelled) == (0, 0, 0)
+    for work in (busy, alone, twin, late):
+        work.go_on.set()
+    await asyncio.gather(own, *both, *others, *stalled)
+
+
+async def test_who_leaves_ends_the_work_that_took_its_place() -> None:
+    shared, first, second = SingleFlight(patience=0.001), Stalled(), Stalled()
+    both = [join(shared, "key", one) for one in (first, second)]
+    await until(lambda: bool(second.starts))
+    for one in both:
+        one.cancel()
+        await asyncio.wait({one})
+    assert (first.cancelled, second.cancelled) == (1, 1) and shared.task("key") is None
