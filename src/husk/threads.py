@@ -7,24 +7,32 @@
 - `removals`: deleting whole trees; who removes something does not wait for who measures.
 - `releases`: what a container held that has ended: mounts, control groups, a few files.
 - `outside`: what another machine may delay: mounts of its file systems, looking its name up.
+- `foreign`: paths of the host that a client has named. Whatever is mounted there may never answer (a dead NFS server, a
+  FUSE program that hangs), and a thread that has asked it is lost. See `foreign_paths`, which asks with a deadline.
 
-The last four are one for all engines of a process. They end with the last one that holds them.
+The last five are one for all engines of a process. They end with the last one that holds them.
 
 Removals and releases come by the hundred, are short each, and consist of system calls, after each of which a thread
 waits for its turn to run Python. So they go through a `Lane`: few threads, and each does many pieces in one visit.
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
+
+from husk.errors import Unavailable
+from husk.workers import Workers
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,15 +42,22 @@ WALKERS = 4
 _SHORT = 16
 # How long the first in a lane waits until one more thread helps.
 _PATIENCE = 0.005
+# How long until a lane tries again where the host lets no thread be started.
+_PAUSE = 0.1
+# How long the end of a pool waits for threads that a file system or another machine may keep for ever.
+_LAST = 5.0
+# Threads that may be lost to file systems that do not answer.
+_FOREIGN = 64
 
 
 class _Pool:
     """A pool that is made when it is first used, and again when it is used after its end."""
 
-    def __init__(self, size: int, name: str) -> None:
+    def __init__(self, size: int, name: str, patience: float | None = None) -> None:
         self._size = size
         self._name = name
-        self._executor: ThreadPoolExecutor | None = None
+        self._patience = patience
+        self._executor: Workers | None = None
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -51,7 +66,7 @@ class _Pool:
     def submit(self, work: Callable[[], T]) -> Future[T]:
         with self._lock:
             if self._executor is None:
-                self._executor = ThreadPoolExecutor(self._size, thread_name_prefix=self._name)
+                self._executor = Workers(self._size, self._name, self._patience)
             return self._executor.submit(work)
 
     def end(self) -> None:
@@ -113,13 +128,31 @@ class Lane:
             if looks:
                 self._looking.add(piece.loop)
         if first:
-            self._pool.submit(self._visit)
+            self._begin(piece.loop)
         elif looks:
             piece.loop.call_later(self._patience, self._look, piece.loop)
         return await piece.done
 
     def end(self) -> None:
         self._pool.end()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One more visit, which `_busy` counts already. What waits has to be done some time: where the host lets no
+        thread be started, it is tried again until it does."""
+        try:
+            self._pool.submit(self._visit)
+        except Unavailable as error:
+            log.warning("work waits: %s", error.message)
+            with self._lock:
+                self._busy -= 1
+            loop.call_later(_PAUSE, self._again, loop)
+
+    def _again(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            needed = bool(self._waiting) and self._busy == 0
+            self._busy += needed
+        if needed:
+            self._begin(loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a loop: does somebody wait for long?"""
@@ -131,7 +164,7 @@ class Lane:
             more = self._busy < self._most and time.monotonic() - head.since >= self._patience
             self._busy += more
         if more:
-            self._pool.submit(self._visit)
+            self._begin(loop)
         loop.call_later(self._patience, self._look, loop)
 
     def _visit(self) -> None:
@@ -157,10 +190,11 @@ class Lane:
             piece.tell()
 
 
-_trees = _Pool(WALKERS, "trees")
+_trees = _Pool(WALKERS, "trees", _LAST)
 _removals = Lane(WALKERS, "removals")
 _releases = Lane(_SHORT, "releases")
-_outside = _Pool(8, "outside")
+_outside = _Pool(8, "outside", _LAST)
+_foreign = _Pool(_FOREIGN, "foreign", 0.0)
 _holders = 0
 _counting = threading.Lock()
 
@@ -178,13 +212,13 @@ def held() -> Iterator[None]:
             _holders -= 1
             last = not _holders
         if last:
-            for pool in (_trees, _removals, _releases, _outside):
+            for pool in (_trees, _removals, _releases, _outside, _foreign):
                 pool.end()
 
 
-def short() -> ThreadPoolExecutor:
+def short() -> Workers:
     """The pool behind `asyncio.to_thread`, for a loop that is an engine's own."""
-    return ThreadPoolExecutor(_SHORT, thread_name_prefix="short")
+    return Workers(_SHORT, "short")
 
 
 def _bound(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> Callable[[], T]:
@@ -202,6 +236,11 @@ async def removals(work: Callable[P, T], /, *arguments: P.args, **words: P.kwarg
 
 async def releases(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:
     return await _releases.run(_bound(work, *arguments, **words))
+
+
+def foreign(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> "Future[T]":
+    """Begin it; whoever waits for its end does so with a deadline."""
+    return _foreign.submit(_bound(work, *arguments, **words))
 
 
 async def outside(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:

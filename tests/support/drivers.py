@@ -7,8 +7,9 @@ A container "runs" here when its two processes, the first and its monitor, are i
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -28,6 +29,8 @@ from husk.runtime.exec import Started
 from husk.runtime.host_facts import HostFacts
 from husk.runtime.oci import OCIRuntime
 from husk.storage.state.store import Change
+
+T = TypeVar("T")
 
 HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="/usr/bin/conmon")
 
@@ -131,6 +134,9 @@ class FakeAssembly:
 
     def root(self, container_id: str) -> FakeRoot:
         return self._roots.setdefault(container_id, FakeRoot(self._held, self.paths.directory(container_id)))
+
+    async def touch(self, path: str, work: Callable[[], T]) -> T:
+        return work()
 
     def stage(self, container_id: str, parts: Mapping[int, StagedPart]) -> None:
         self._held.add(f"staging {container_id}")

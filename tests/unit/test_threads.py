@@ -16,7 +16,7 @@ def pools() -> set[str]:
     return {
         name
         for thread in threading.enumerate()
-        if (name := thread.name.partition("_")[0]) in ("trees", "removals", "releases", "outside")
+        if (name := thread.name.partition("_")[0]) in ("trees", "removals", "releases", "outside", "foreign")
     }
 
 
@@ -78,6 +78,23 @@ async def test_what_is_done_is_told_before_what_comes_next_is_done() -> None:
     finally:
         gate.set()
     assert await long
+
+
+async def test_a_lane_goes_on_when_threads_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, refusals = threading.Thread.start, iter(range(3))
+
+    def start_later(thread: threading.Thread) -> None:
+        if next(refusals, None) is not None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threads, "_PAUSE", 0.001)
+    monkeypatch.setattr(threading.Thread, "start", start_later)
+    lane = Lane(2, "test", patience=0.001)
+    assert await asyncio.wait_for(asyncio.gather(*(lane.run(partial(int, n)) for n in range(5))), 10) == [*range(5)]
+    assert await asyncio.wait_for(lane.run(lambda: 5), 10) == 5
+    assert list(refusals) == []
+    lane.end()
 
 
 async def test_a_failure_is_told_to_who_asked_alone() -> None:

@@ -24,6 +24,7 @@ from husk.errors import SystemFault
 _CLEAN_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 _PATIENCE_MS = 1000
+_FAMILY_PATIENCE = 10.0
 # Children that nobody waits for; done when an event loop has seen their end.
 _owed: "dict[Child, asyncio.Future[None]]" = {}
 
@@ -284,18 +285,25 @@ async def _pause(child: Child) -> None:
 
 
 async def end_family(child: Child) -> None:
-    """Kill a child of ours and its children, and return when all have ended; their children are not meant."""
+    """Kill a child of ours and its children, and return when all have ended; their children are not meant.
+
+    One that waits for a file system that does not answer takes no signal: it is left alone after a while."""
     await _pause(child)  # or it might start another one behind our back
     children = _children(child.pid)
     try:
         for pidfd in (child.pidfd, *children):
             send_signal(pidfd, signal.SIGKILL)
-        for pidfd in (child.pidfd, *children):
-            await wait_exit(pidfd)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAMILY_PATIENCE):
+                for pidfd in (child.pidfd, *children):
+                    await wait_exit(pidfd)
     finally:
         for pidfd in children:
             os.close(pidfd)
-        child.close()
+        if has_ended(child.pidfd):
+            child.close()
+        else:
+            reap_later(child)
 
 
 def reap_later(child: Child) -> None:

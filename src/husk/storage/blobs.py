@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +22,7 @@ from husk.kernel.trees import discard_tree
 from husk.patterns import pattern
 from husk.storage.durable import Flusher
 from husk.storage.lost import put_aside
+from husk.workers import Workers
 
 _DIGEST = pattern(r"sha256:[0-9a-f]{64}")
 
@@ -43,7 +44,7 @@ class BlobStore:
         self._unsynced: set[str] = set()
         self._flusher = Flusher(self._sync, "sync the blobs")
         # Apart from all others: it may last as long as the disk is slow.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sync the names of blobs")
+        self._thread = Workers(1, "sync the names of blobs")
         self._ahead: Future[None] | None = None
 
     @classmethod

@@ -163,6 +163,7 @@ class Copier:
         `keep_kinds` refuses to put a file in a directory's place, or a directory in a file's."""
         async with self._at(reference, path) as target:
             record = target.instance.record
+            await self._answer(target.binds)
             upload = archive if isinstance(archive, Upload) else None
             job = PutJob(
                 root=str(target.root),
@@ -189,6 +190,11 @@ class Copier:
         if outcome != Done():
             self._fail(target.instance, outcome, path, reference)
         self._publish(record, "extract-to-dir")
+
+    async def _answer(self, binds: list[Bind]) -> None:
+        """Have what is bound answer before a worker walks into it, which nobody could take out again."""
+        for item in binds:
+            await self._assembly.touch(item.source, functools.partial(sources.exists, item.source))
 
     @contextlib.asynccontextmanager
     async def _at(self, reference: str, path: str) -> AsyncIterator[_Target]:
@@ -237,6 +243,7 @@ class Copier:
     async def _start_packing(
         self, root: Path, binds: list[Bind], path: str, only_status: bool = False, outlet: int | None = None
     ) -> Producer:
+        await self._answer(binds)
         job = PackJob(str(root), binds, path, only_status=only_status, as_answer=outlet is not None)
         if outlet is None:
             return await Producer.start(self._nursery, job)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -16,6 +16,8 @@ from husk.runtime.conmon import Apart, Bring, Bundle, Created
 from husk.runtime.exec import Started
 from husk.runtime.oci import OCIRuntime
 from husk.storage.state.store import Change
+
+T = TypeVar("T")
 
 
 class Console(Protocol):
@@ -85,6 +87,7 @@ class Assembly(Protocol):
     def paths(self) -> Paths: ...
     @property
     def root(self) -> Callable[[str], Root]: ...
+    async def touch(self, path: str, work: Callable[[], T]) -> T: ...
     def stage(self, container_id: str, parts: Mapping[int, StagedPart]) -> None: ...
     def unstage(self, container_id: str) -> None: ...
     def make_shm(self, container_id: str, size: int) -> Path: ...

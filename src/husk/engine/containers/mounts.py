@@ -10,7 +10,9 @@ unmounts them. `Stager` has in place what its own mounts are made of.
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,10 @@ class Stager:
 
     async def mount(self, record: Container) -> None:
         await self._volumes.mount(record)
+        for point in record.mounts:
+            if point.staged and point.type == "volume":
+                # It may be one of another host's. Asked first: what mounts cannot be given up half-way.
+                await self._assembly.touch(point.source, partial(os.path.exists, point.source))
         if parts := {number: self._part(point) for number, point in enumerate(record.mounts) if point.staged}:
             await asyncio.to_thread(self._assembly.stage, record.id, parts)
 
@@ -186,7 +192,7 @@ class MountTaker:
         elif point.type == "image":
             self._images.find(point.name)
         elif point.type == "bind":
-            await asyncio.to_thread(self._complete_bind, point, mount)
+            await self._assembly.touch(point.source, partial(self._complete_bind, point, mount))
 
     async def _take_volume(self, point: MountPoint, spec: "VolumeSpec", taking: Taking) -> None:
         volume = await taking.take(spec)

@@ -4,8 +4,8 @@ What fails half-way is given back by `release`, which the caller sees to.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,13 +17,12 @@ from husk.engine.containers.drivers import Assembly, Attended, Console, Drivers,
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig
 from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.runtime.assembly import cgroup, sources
-from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.conmon import Apart, Bring, Bundle, Copies, Created
 from husk.runtime.devices import block_device_numbers, from_host, host_devices
 from husk.runtime.oci import OCIRuntime
@@ -75,7 +74,12 @@ class Starter:
         bundle = bundle_of(record, self._assembly.paths)
         try:
             extras = Extras(annotations=annotations, filtered=bool(annotations) and runtime.takes_filters)
-            otherwise = await asyncio.to_thread(self._prepare, record, network, extras, binds, copies)
+            flags = await self._sources(record)
+            otherwise = await asyncio.to_thread(
+                self._prepare, record, network, replace(extras, source_flags=flags), binds
+            )
+            if copies is not None:
+                await self._bring(binds, copies)
             apart = Apart(copies, otherwise) if copies is not None else None
             instance.attended = await self._attended(instance, bundle, runtime, apart)
             if (attended := instance.attended) is not None:
@@ -151,15 +155,39 @@ class Starter:
                 binds[point.destination] = Bring(point.source, f"{paths.bundle(record.id)}/bound-{number}")
         return Needs(list(dict.fromkeys(own)), binds)
 
+    async def _sources(self, record: Container) -> dict[str, tuple[str, ...]]:
+        """How the host has mounted what the container is going to have, by destination. Sources that the client wants
+        made are there then."""
+        paths, flags = self._assembly.paths, {}
+        for number, point in enumerate(record.mounts):
+            if point.type != "tmpfs":
+                source = str(paths.staging(record.id) / str(number)) if point.staged else point.source
+                found = await self._assembly.touch(source, partial(_source, point, source))
+                if found is not None:
+                    flags[point.destination] = found
+        return flags
+
+    async def _bring(self, binds: dict[str, Bring], copies: Copies) -> None:
+        """Make the copies, and what those of the host's directories are mounted on."""
+        if not binds:
+            await asyncio.to_thread(copies.make)
+            return
+
+        def make() -> None:
+            self._assembly.make_places(binds.values())
+            copies.make()
+
+        # They have all answered just now.
+        await self._assembly.touch(next(iter(binds.values())).source, make)
+
     def _prepare(
         self,
         record: Container,
         network: Connected,
         extras: Extras,
         binds: dict[str, Bring],
-        copies: Copies | None,
     ) -> Callable[[], None] | None:
-        """Mount the root, write hosts, hostname and resolv.conf, write the bundle, make the copies. All of it blocks.
+        """Mount the root, write hosts, hostname and resolv.conf, write the bundle. All of it blocks.
 
         `binds` are sources that are to be brought to places of the bundle; what is returned then writes a bundle that
         names them where the host has them.
@@ -175,16 +203,12 @@ class Starter:
             record.host_config.group_add or [],
         )
         paths = write_files(record, assembly.paths, network)
-        for point in record.mounts:
-            if point.type == "bind":
-                sources.make_ready(point.source, makes=point.makes_source, propagation=point.propagation)
         root.make_directory(record.config.working_dir or "/")
         joined = join(record, assembly, lambda reference: self._index.find(reference).record)
         devices, rules = wanted_devices(record.host_config)
         extras = replace(
             extras,
             devices=devices,
-            source_flags=_source_flags(record, paths),
             places={destination: bring.target for destination, bring in binds.items()},
             device_rules=rules,
             block_devices=block_device_numbers(block_paths(record.host_config, host.limits.block_weight)),
@@ -202,10 +226,6 @@ class Starter:
         )
         bundle = bundle_of(record, assembly.paths)
         assembly.write_bundle(bundle, oci_spec(spec, host.cgroup_v2))
-        if binds:
-            assembly.make_places(binds.values())
-        if copies is not None:
-            copies.make()
         if not binds:
             return None
 
@@ -214,6 +234,16 @@ class Starter:
             assembly.write_bundle(bundle, oci_spec(spec, host.cgroup_v2))
 
         return otherwise
+
+
+def _source(point: MountPoint, source: str) -> tuple[str, ...] | None:
+    """Have the source of a mount ready; how the host has mounted it. Blocks."""
+    if point.type == "bind":
+        sources.make_ready(source, makes=point.makes_source, propagation=point.propagation)
+    try:
+        return sources.flags(source)
+    except OSError:
+        return None  # what is wrong with a source, a link to nowhere perhaps, the runtime says best
 
 
 class Needs(Struct, frozen=True):
@@ -239,18 +269,6 @@ def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[D
         rules += allowed
     rules += [DeviceRule(True, *device_rule(rule)) for rule in host_config.device_cgroup_rules or ()]
     return tuple(devices.values()), tuple(rules)
-
-
-def _source_flags(record: Container, paths: ContainerPaths) -> dict[str, tuple[str, ...]]:
-    """How the host has mounted what the container is going to have."""
-    flags = {}
-    for number, point in enumerate(record.mounts):
-        if point.type != "tmpfs":
-            source = str(paths.staging / str(number)) if point.staged else point.source
-            # What is wrong with a source, a link to nowhere perhaps, the runtime says best.
-            with contextlib.suppress(OSError):
-                flags[point.destination] = sources.flags(source)
-    return flags
 
 
 class Joined(Struct, frozen=True):

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import logging
+import os
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,8 @@ from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.volume import Usage, Volume
 from husk.engine.volumes.locks import Locks
-from husk.errors import Conflict, HuskError, NotFound, SystemFault
+from husk.errors import Conflict, HuskError, NotFound, SystemFault, Unavailable
+from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.storage.state.store import Change, StateStore
 from husk.storage.volumes.store import VolumeStore
 from husk.tasks import Tasks
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from husk.engine.volumes.spec import VolumeSpec
 
 KIND = "volume"
+
+log = logging.getLogger(__name__)
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -43,6 +49,7 @@ class Volumes:
         containers: Callable[[], Iterable[Container]],
     ) -> None:
         self._store = store
+        self._foreign = ForeignPaths()
         self._state = state
         self._events = events
         self._containers = containers
@@ -98,10 +105,18 @@ class Volumes:
     async def usage(self) -> list[Usage]:
         """What each volume takes on disk; those that are mounts of their own are measured where they are."""
         counts = self._used()
-        return [
-            Usage(volume, await threads.trees(self._store.size, volume.name), counts[volume.name])
-            for volume in list(self._by_name.values())
-        ]
+        return [Usage(volume, await self._size(volume), counts[volume.name]) for volume in list(self._by_name.values())]
+
+    async def _size(self, volume: Volume) -> int:
+        """-1, as with dockerd, where nobody can tell: what is mounted there does not answer."""
+        if volume.options:
+            place = str(self.mountpoint(volume))
+            try:
+                await self._foreign.touch(place, partial(os.path.exists, place))
+            except Unavailable as error:
+                log.warning("the size of volume %s is not known: %s", volume.name, error.message)
+                return -1
+        return await threads.trees(self._store.size, volume.name)
 
     def _used(self) -> Counter[str]:
         """How many containers have each volume."""
@@ -324,6 +339,9 @@ class Volumes:
             # Somebody may have taken the directory away; a container needs one.
             await asyncio.to_thread(self._store.create, volume.name)
             return
+        if call.source.startswith("/"):
+            # A part of the host: what mounts cannot be given up half-way, so it is asked first.
+            await self._foreign.touch(call.source, partial(os.path.exists, call.source))
         if host := options.address_of(call):
             call = options.with_address(call, await threads.outside(options.resolve, host))
         await threads.outside(self._store.mount, volume.name, call)

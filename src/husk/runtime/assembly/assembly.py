@@ -8,6 +8,7 @@ from pathlib import Path
 
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, staging
+from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.runtime.assembly.leftovers import PutAside
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot, make_mount_points
@@ -20,10 +21,11 @@ _LITTLE = 1 << 20
 
 
 class Assembly:
-    """All methods block, though not for long, except `discard`, which deletes whole trees."""
+    """All methods block, though not for long, except `discard`, which deletes whole trees, and `touch`."""
 
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
+        self.touch = ForeignPaths().touch
         # Every step of a container asks.
         self.root = functools.lru_cache(_REMEMBERED)(self._root)
 

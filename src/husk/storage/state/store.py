@@ -19,7 +19,6 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
@@ -42,6 +41,7 @@ from husk.storage.state.schema import (
     refuse_later,
     rows_of,
 )
+from husk.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class StateStore:
         self._connection = connection
         self._reserve = reserve
         self._debts = debts
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
+        self._thread = Workers(1, "state")
         # Changed by that thread alone: what has happened and is not written yet.
         self._owed = _by_key(tuple(Change(*change) for change in debts.read()))
         self._trouble = ""

@@ -1,0 +1,123 @@
+"""Paths of the host that clients name, touched with a deadline and a quota.
+
+Whatever is mounted there may never answer: the server of an NFS mount is away, a FUSE program hangs. No call to it can
+be taken back, and the thread that made it is lost until there is an answer. So these have threads of their own
+(`threads.foreign`), few of them at a time may be at one path and at one mount, and who waits longer is told
+so. The rest of the engine never notices.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from husk import threads
+from husk.errors import Unavailable
+from husk.kernel.mountinfo import mounted
+
+T = TypeVar("T")
+
+DEADLINE = 10.0
+# Threads at a time.
+AT_A_PATH, AT_A_MOUNT = 2, 8
+# With so few under way it does not matter where they are: finding the mount means reading the whole table.
+_FEW = 4
+
+
+class _Line:
+    """Those who are at one place, since when, and those who wait to be."""
+
+    def __init__(self, most: int) -> None:
+        self.free = asyncio.Semaphore(most)
+        self.most = most
+        self.users = 0
+        self.since: list[float] = []
+
+
+class ForeignPaths:
+    def __init__(self, deadline: float = DEADLINE) -> None:
+        self._deadline = deadline
+        self._lines: dict[str, _Line] = {}
+        self._busy = 0
+
+    async def touch(self, path: str, work: Callable[[], T]) -> T:
+        """What `work` gives, which asks for something at the path, in a thread. Unavailable when nothing answers in
+        time; the thread goes on, or never begins."""
+        entered: list[tuple[str, float]] = []
+        try:
+            async with asyncio.timeout(self._deadline):
+                places = [(path, AT_A_PATH)]
+                if self._busy >= _FEW:
+                    places.append((f"mount {await asyncio.to_thread(mount_of, path)}", AT_A_MOUNT))
+                for place, most in places:
+                    entered.append((place, await self._enter(place, most)))
+                return await self._begin(entered, work)
+        except TimeoutError:
+            raise _no_answer(path, f" within {self._deadline:g} seconds") from None
+        except _Stuck:
+            raise _no_answer(path, ", and others wait for it already") from None
+        finally:
+            self._leave(entered)
+
+    async def _begin(self, entered: list[tuple[str, float]], work: Callable[[], T]) -> T:
+        """The thread keeps the places when it has begun, for as long as it takes."""
+        loop = asyncio.get_running_loop()
+        future = threads.foreign(work)
+        kept = list(entered)
+        entered.clear()
+        self._busy += 1
+
+        def ended() -> None:
+            self._busy -= 1
+            self._leave(kept)
+
+        def tell(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody counts any more
+                loop.call_soon_threadsafe(ended)
+
+        future.add_done_callback(tell)
+        # Who gives up cancels it where it has not begun, all threads being lost; a thread cannot be stopped.
+        return await asyncio.wrap_future(future)
+
+    async def _enter(self, place: str, most: int) -> float:
+        line = self._lines.setdefault(place, _Line(most))
+        now = time.monotonic()
+        if len(line.since) >= line.most and max(line.since) < now - self._deadline:
+            raise _Stuck
+        line.users += 1
+        try:
+            await line.free.acquire()
+        except BaseException:
+            self._forget(place, line)
+            raise
+        begun = time.monotonic()
+        line.since.append(begun)
+        return begun
+
+    def _leave(self, entered: list[tuple[str, float]]) -> None:
+        while entered:
+            place, begun = entered.pop()
+            line = self._lines[place]
+            line.since.remove(begun)
+            line.free.release()
+            self._forget(place, line)
+
+    def _forget(self, place: str, line: _Line) -> None:
+        line.users -= 1
+        if not line.users:
+            del self._lines[place]
+
+
+class _Stuck(Exception):
+    """All who are at a place have been there for longer than anybody waits."""
+
+
+def mount_of(path: str) -> str:
+    """The mount that a path is on by its name. Blocks, but asks nothing of what is mounted."""
+    points = [one.point for one in mounted()]
+    return max((point for point in points if path == point or path.startswith(point.rstrip("/") + "/")), key=len)
+
+
+def _no_answer(path: str, how: str) -> Unavailable:
+    return Unavailable(f"{path} does not answer{how}: is the file system that it is on, or its server, still there?")

@@ -1,0 +1,91 @@
+"""Paths that never answer cost those who ask for them, and nobody else."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from husk.errors import Unavailable
+from husk.runtime.assembly import foreign_paths
+from husk.runtime.assembly.foreign_paths import AT_A_MOUNT, AT_A_PATH, ForeignPaths, mount_of
+from tests.support.waiting import soon, until_async
+
+
+class Hung:
+    """A file system that does not answer until `gate` is open."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.asked = 0
+
+    def ask(self) -> str:
+        self.asked += 1
+        self.gate.wait(60)
+        return "answered"
+
+
+@pytest.fixture
+def hung() -> Iterator[Hung]:
+    hung = Hung()
+    yield hung
+    hung.gate.set()
+
+
+async def test_what_answers_is_told() -> None:
+    paths = ForeignPaths()
+    assert await paths.touch("/a", lambda: 5) == 5
+    with pytest.raises(FileNotFoundError):
+        await paths.touch("/a", lambda: os.stat("/a/b/c"))
+    assert paths._lines == {}
+
+
+async def test_who_waits_too_long_is_told_so_and_the_next_at_once(hung: Hung) -> None:
+    paths = ForeignPaths(deadline=0.05)
+    for _ in range(AT_A_PATH):
+        with pytest.raises(Unavailable, match=r"/nfs/x does not answer within 0.05 seconds"):
+            await paths.touch("/nfs/x", hung.ask)
+    with pytest.raises(Unavailable, match="others wait for it already"):
+        await paths.touch("/nfs/x", hung.ask)
+    assert hung.asked == AT_A_PATH
+    assert await paths.touch("/other", lambda: 5) == 5
+    hung.gate.set()
+    await until_async(lambda: paths._lines == {}, "the threads are back")
+    assert await paths.touch("/nfs/x", hung.ask) == "answered"
+
+
+async def test_a_mount_has_a_quota_whatever_the_path(hung: Hung, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign_paths, "mount_of", lambda path: "/nfs" if path.startswith("/nfs") else "/")
+    paths = ForeignPaths()
+    waiting = [soon(paths.touch(f"/nfs/{number}", hung.ask)) for number in range(40)]
+    most = AT_A_MOUNT + foreign_paths._FEW
+    await until_async(lambda: hung.asked == most, "as many are there as may be")
+    assert await paths.touch("/srv", lambda: 5) == 5
+    assert hung.asked == most
+    hung.gate.set()
+    assert set(await asyncio.gather(*waiting)) == {"answered"}
+    assert paths._lines == {} and paths._busy == 0
+
+
+async def test_who_gives_up_leaves_no_place_taken(hung: Hung) -> None:
+    paths = ForeignPaths()
+    waiting = [soon(paths.touch("/nfs", hung.ask)) for _ in range(5)]
+    await until_async(lambda: hung.asked == AT_A_PATH, "two ask")
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    hung.gate.set()
+    await until_async(lambda: paths._lines == {} and not paths._busy, "all are gone")
+    assert hung.asked == AT_A_PATH
+
+
+async def test_a_crowd_that_is_answered_waits_for_nothing() -> None:
+    paths = ForeignPaths()
+    assert await asyncio.gather(*(paths.touch("/a", lambda: 5) for _ in range(200))) == [5] * 200
+
+
+def test_the_mount_of_a_path() -> None:
+    assert mount_of("/proc/self/status") == "/proc"
+    assert mount_of("/proc") == "/proc"
+    assert mount_of("/procession") == "/"
