@@ -10,15 +10,19 @@ import contextlib
 import json
 import selectors
 import socket
+import struct
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Any, NamedTuple
 
 import pytest
 
 from husk.kernel import namespaces
+from husk.network.ipam import mac_address
+from tests.support import frames
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.overlays import echo
 from tests.support.reach import sandbox, tasks
@@ -27,7 +31,7 @@ from tests.support.waiting import until
 QUICK = ("--detach", "--no-resolve-image", "--stop-grace-period", "0s")
 SLEEP = ("busybox", "sleep", "600")
 # At this all listen; the services' ports lead to it, and so does that of a container.
-PORT, SHARED, PLAIN = 7000, 8080, 8081
+PORT, SHARED, PLAIN, VXLAN = 7000, 8080, 8081, 4789
 BRIDGES = {
     "bridge": (),
     "user": ("-d", "bridge"),
@@ -241,3 +245,54 @@ def test_who_reaches_whom(world: World) -> None:
             if place not in reached and answer:
                 wrong.append(f"{asking.name} is answered by {answer} at {place.name}")
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_what_hosts_send_one_another_is_taken_from_hosts_alone(world: World, daemons: list[HostDaemon]) -> None:
+    nodes = [daemon.where for daemon in daemons]
+    interface = f"vx-{network_of(daemons[0], 'open')['Id'][:12]}"
+    number = int(nodes[0].run("ip", "-d", "link", "show", interface).partition("vxlan id ")[2].split()[0])
+    first, second = (next(p for p in world.parties if p.network == "open" and p.host == node.name) for node in nodes)
+    strangers = [p for p in world.parties if p.name not in (first.name, second.name) and p.host not in ("", p.name)]
+    strangers.append(world.parties[-1])
+    for node, other, target, sender in ((*nodes, first, second), (*reversed(nodes), second, first)):
+
+        def wrapped(data: bytes, target: Party = target, sender: Party = sender) -> bytes:
+            macs = (mac_address(ip_address(one.address)) for one in (sender, target))
+            frame = frames.udp(*macs, (sender.address, 9), (target.address, PORT), data)
+            return struct.pack("!II", 1 << 27, number << 8) + frame
+
+        def send(data: bytes, *addresses: str) -> None:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+                for address in addresses:
+                    # One without a way there has tried it, too.
+                    with contextlib.suppress(OSError):
+                        channel.sendto(data, (address, VXLAN))
+
+        def listen(target: Party = target) -> socket.socket:
+            made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            made.bind((target.address, PORT))
+            made.settimeout(10)
+            return made
+
+        with target.inside(listen) as ear:
+            for stranger in strangers:
+                at = [node.address, f"{stranger.address.rpartition('.')[0]}.1", "127.0.0.1"]
+                stranger.inside(partial(send, wrapped(f"forged by {stranger.name}".encode()), *at))
+            # In the other host's name, by who may make any packet.
+            lie = wrapped(b"forged in its name")
+            for stranger in strangers[:-1]:
+                if stranger.host == node.name and leads_out(stranger):
+                    gateway = f"{stranger.address.rpartition('.')[0]}.1"
+                    stranger.inside(partial(spoof, gateway, (other.address, 9), (node.address, VXLAN), lie))
+            other.inside(partial(send, wrapped(b"from the host"), node.address))
+            assert ear.recv(100) == b"from the host"
+            ear.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                ear.recv(100)
+
+
+def spoof(gateway: str, sender: tuple[str, int], receiver: tuple[str, int], data: bytes) -> None:
+    entry = subprocess.check_output(["ip", "neigh", "show", gateway], text=True)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind(("eth0", 0))
+        raw.send(frames.udp("02:42:00:00:00:99", entry.split("lladdr ")[1].split()[0], sender, receiver, data))

@@ -5,7 +5,8 @@ changes what is different; between two calls, and while no daemon runs, the kern
 somebody deletes meanwhile is noticed, and made again (`look`).
 
 Encrypted networks run over this host's device of WireGuard, which is there while one of them is. Where it cannot be
-had they are not led to other hosts: nothing of theirs goes another way.
+had they are not led to other hosts: nothing of theirs goes another way. What others send is taken from the hosts that
+a network is on, and from nobody else (`senders`).
 """
 
 import asyncio
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from husk.network.deletions import Deletions
     from husk.network.overlay import Overlay, OverlaySettings
     from husk.network.peers import Peer
+    from husk.network.senders import SenderRules
     from husk.network.settings import TunnelSettings
     from husk.network.wireguard.parties import Mesh
     from husk.network.wireguard.tunnel import Tunnel
@@ -78,10 +80,29 @@ class TunnelRules:
             tunnel.fence.apply()
 
 
+class SendersGuard:
+    """`Guarded`: the rules for what other hosts send, while there are any."""
+
+    def __init__(self, overlays: "Overlays", table: str) -> None:
+        self._overlays = overlays
+        self.table = table
+
+    def intact(self) -> bool:
+        return self._overlays.senders is None or self._overlays.senders.intact()
+
+    def apply(self) -> None:
+        if self._overlays.senders is not None:
+            self._overlays.senders.apply()
+
+
 class Overlays:
-    def __init__(self, roster: Roster, owner: str, tunnel: "TunnelSettings | None" = None) -> None:
-        """Without `tunnel` there are no encrypted networks over several hosts."""
+    def __init__(self, roster: Roster, owner: str, tunnel: "TunnelSettings | None" = None, table: str = "husk") -> None:
+        """Without `tunnel` there are no encrypted networks over several hosts. `table` is that of the rules for what
+        other hosts send."""
         self._roster = roster
+        self._table = table
+        # While a network that is not encrypted leads to other hosts.
+        self.senders: SenderRules | None = None
         self._owner = owner
         self._tunnel_settings = tunnel
         self._tunnel: Tunnel | None = None
@@ -145,6 +166,14 @@ class Overlays:
                 except (HuskError, OSError) as error:
                     failed.append(error)
                     wanted = {id: way for id, way in wanted.items() if not encrypted(lives[id].record)}
+            # Before there is anything that takes what is sent.
+            try:
+                await self._take_from(
+                    {id: way for id, way in wanted.items() if not encrypted(lives[id].record)}, underlay
+                )
+            except (HuskError, OSError) as error:
+                failed.append(error)
+                wanted = {id: way for id, way in wanted.items() if encrypted(lives[id].record)}
             for id, way in wanted.items():
                 try:
                     await self._lead(lives[id], underlay, way, most)
@@ -193,6 +222,33 @@ class Overlays:
             own6=way.own6,
             mtu=min(most, int(network.options.get(MTU) or most)),
         )
+
+    # --- what other hosts send
+
+    async def _take_from(self, ways: Mapping[str, Way], underlay: Underlay) -> None:
+        """Take what comes for these networks from the hosts that they are on."""
+        if not ways:
+            if not self._plain():
+                await self._take_nothing()
+            return
+        from husk.network.senders import SenderRules, Senders
+
+        hosts = tuple(sorted((way.vni, frozenset(peer.host for peer in way.peers)) for way in ways.values()))
+        self.senders = self.senders or SenderRules(self._table)
+        senders = Senders(underlay.port, underlay.local, hosts)
+        await asyncio.to_thread(self.senders.change, senders)
+
+    async def _take_nothing(self) -> None:
+        """No network leads to other hosts in the open; what a former daemon left of rules goes, too."""
+        from husk.network.senders import SenderRules
+
+        await asyncio.to_thread((self.senders or SenderRules(self._table)).remove)
+        self.senders = None
+
+    def _plain(self) -> bool:
+        """Is a network here that hosts share, and that is not encrypted?"""
+        lives = self._roster.by_name.values()
+        return any(live.bridged and live.record.vni and not encrypted(live.record) for live in lives)
 
     # --- the tunnel of encrypted networks
 
@@ -304,15 +360,19 @@ class Overlays:
             if encrypted(network) and not self._secret():
                 self._guard()
                 await self._end_tunnel()
+            if (network.vni or self.senders) and not encrypted(network) and not self._plain():
+                await self._take_nothing()
 
-    async def close(self, going_on: bool) -> None:
-        """The daemon ends. `going_on` says that an encrypted network stays: then its tunnel does."""
+    async def close(self, staying: Collection[Network]) -> None:
+        """The daemon ends. Of networks that stay, so does the way to other hosts: the tunnel, the rules."""
         if self._deletions is not None:
             self._deletions.close()
             self._deletions = None
         await self._tasks.cancel_all()
         async with self._changing:
-            if not going_on:
+            if self._plain() and not any(network.vni and not encrypted(network) for network in staying):
+                await self._take_nothing()
+            if not any(encrypted(network) for network in staying):
                 await self._end_tunnel()
             elif self._tunnel is not None:
                 await self._tunnel.let_go()

@@ -22,7 +22,7 @@ from husk.engine.networks import default_bridge, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
-from husk.engine.networks.overlays import Overlays, TunnelRules, encrypted
+from husk.engine.networks.overlays import Overlays, SendersGuard, TunnelRules
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
@@ -74,12 +74,20 @@ class Networks:
         )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
         tunnel = restore.tunnel(config)
-        self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}", tunnel)
+        senders = config.nft_table + "-vx"
+        self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}", tunnel, senders)
         self._changing = asyncio.Lock()
         self._sharing: Sharing | None = None
         # Asks a manager of the swarm for a network that a plain container is to be on.
         self.seeker: Callable[[str], Awaitable[None]] | None = None
-        self._guardian = Guardian((self._firewall, self.balancing.balancer, TunnelRules(self.overlays, tunnel.table)))
+        self._guardian = Guardian(
+            (
+                self._firewall,
+                self.balancing.balancer,
+                TunnelRules(self.overlays, tunnel.table),
+                SendersGuard(self.overlays, senders),
+            )
+        )
         self._tasks = Tasks()
         self._base = BridgeSettings(
             interface=config.bridge_name,
@@ -334,7 +342,7 @@ class Networks:
         staying = [live for live in lives if live.members or live.record.builtin or (serving and live.record.ingress)]
         leaving = [live for live in lives if remove or live not in staying]
         await asyncio.gather(*(self.overlays.remove(live.record) for live in leaving))
-        await self.overlays.close(going_on=any(encrypted(live.record) for live in lives if live not in leaving))
+        await self.overlays.close([live.record for live in lives if live not in leaving])
         await asyncio.gather(*(live.driver.close(remove=live in leaving) for live in lives))
         if remove:
             await self.balancing.remove()

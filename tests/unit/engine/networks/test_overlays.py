@@ -10,7 +10,7 @@ from husk.engine.networks import overlays as overlays_module
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, Underlay, Way, encrypted, interface_of
 from husk.errors import SystemFault, Unavailable
-from husk.network import deletions, host, overlay
+from husk.network import deletions, host, overlay, senders
 from husk.network.peers import Peer
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard import tunnel
@@ -42,7 +42,13 @@ def broken() -> set[str]:
 
 
 @pytest.fixture
-def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
+def taken() -> list[senders.Senders | None]:
+    """From whom packets are taken, at each change; None when there are no rules for it any more."""
+    return []
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch, broken: set[str], taken: list[senders.Senders | None]) -> list[Any]:
     """What was asked for."""
     found: list[Any] = []
 
@@ -105,6 +111,19 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str]) -> list[Any]:
 
         def close(self) -> None: ...
 
+    class Rules:
+        def __init__(self, table: str) -> None:
+            self.table = table
+
+        def change(self, told: senders.Senders) -> None:
+            if "rules" in broken:
+                raise SystemFault("no rules")
+            taken.append(told)
+
+        def remove(self) -> None:
+            taken.append(None)
+
+    monkeypatch.setattr(senders, "SenderRules", Rules)
     monkeypatch.setattr(deletions, "Deletions", Watch)
     monkeypatch.setattr(tunnel, "Tunnel", Guard)
     monkeypatch.setattr(host, "remove", lambda interface, owner: found.append(("remove", interface, owner)))
@@ -284,7 +303,7 @@ async def test_a_daemon_that_ends_leaves_what_is_needed(done):
     for going_on in (True, False):
         networks = overlays(done, a={"encrypted": ""})
         await networks.apply(UNDERLAY, {id_of("a"): WAY})
-        await networks.close(going_on)
+        await networks.close([networks._roster.by_name["a"].record] if going_on else [])
     assert [what for what in done if len(what) == 1] == [("let go",), ("decrypt",)]
 
 
@@ -293,7 +312,7 @@ async def test_a_daemon_that_ends_waits_for_a_change(done):
     await networks.apply(UNDERLAY, {id_of("a"): WAY})
     tasks = Tasks()
     async with networks._changing:
-        ending = tasks.spawn(networks.close(False), "end", awaited=True)
+        ending = tasks.spawn(networks.close([]), "end", awaited=True)
         for _ in range(5):
             await asyncio.sleep(0)
         assert ("decrypt",) not in done
@@ -307,6 +326,39 @@ async def test_a_network_that_ends_takes_its_interface_along_whoever_made_it(don
     await networks.remove(live.record)
     await networks.remove(Network(id="b", name="b", driver="bridge", created=""))
     assert done == [("remove", "vx-a00000000000", "husk")]
+
+
+async def test_packets_are_taken_from_the_hosts_of_a_network_alone(done, taken):
+    networks = overlays(done, a={}, b={"encrypted": ""})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): Way(4098, WAY.own, PEERS)})
+    # What is encrypted comes by the tunnel, whose rules are its own.
+    assert taken == [senders.Senders(4789, "192.0.2.1", ((4097, frozenset({"192.0.2.2"})),))]
+    await networks.apply(UNDERLAY, {id_of("a"): Way(WAY.vni, WAY.own, ())})
+    assert taken[-1] == senders.Senders(4789, "192.0.2.1", ((4097, frozenset()),))
+    await networks.close([networks._roster.by_name["a"].record])
+    assert None not in taken, "the interface stays, and so do its rules"
+    networks._roster.by_name["a"].depart()
+    await networks.apply(UNDERLAY, {})
+    assert taken[-1] is None and networks.senders is None
+
+
+async def test_without_rules_nothing_is_taken_in_the_open(done, broken):
+    networks = overlays(done, a={}, b={"encrypted": ""})
+    broken.add("rules")
+    with pytest.raises(SystemFault, match="no rules"):
+        await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): WAY})
+    assert [what[1] for what in done if what[0] == "open"] == ["vx-b00000000000"]
+
+
+@pytest.mark.parametrize("staying", [True, False])
+async def test_rules_of_a_former_daemon_go_with_the_last_network(done, taken, staying):
+    networks = overlays(done, a={}, b={})
+    (a, b) = networks._roster.by_name.values()
+    if not staying:
+        b.depart()
+    a.depart()
+    await networks.remove(a.record)
+    assert taken == ([] if staying else [None])
 
 
 @pytest.mark.parametrize(
