@@ -254,11 +254,12 @@ def test_what_hosts_send_one_another_is_taken_from_hosts_alone(world: World, dae
     first, second = (next(p for p in world.parties if p.network == "open" and p.host == node.name) for node in nodes)
     strangers = [p for p in world.parties if p.name not in (first.name, second.name) and p.host not in ("", p.name)]
     strangers.append(world.parties[-1])
-    for node, other, target, sender in ((*nodes, first, second), (*reversed(nodes), second, first)):
+    one, two = nodes
+    for node, other, target, sender in ((one, two, first, second), (two, one, second, first)):
 
         def wrapped(data: bytes, target: Party = target, sender: Party = sender) -> bytes:
-            macs = (mac_address(ip_address(one.address)) for one in (sender, target))
-            frame = frames.udp(*macs, (sender.address, 9), (target.address, PORT), data)
+            source, to = (mac_address(ip_address(one.address)) for one in (sender, target))
+            frame = frames.udp(source, to, (sender.address, 9), (target.address, PORT), data)
             return struct.pack("!II", 1 << 27, number << 8) + frame
 
         def send(data: bytes, *addresses: str) -> None:
