@@ -181,6 +181,25 @@ def test_a_dockerfile_on_standard_input(builds):
     assert builds.sh("cat /piped") == "piped\n"
 
 
+def test_a_policy_says_which_sources_a_build_may_have(builds, tmp_path):
+    policy = tmp_path / "policy.json"
+
+    def build(*rules: object) -> "subprocess.CompletedProcess[str]":
+        policy.write_text(json.dumps({"version": 1, "rules": rules}))
+        where = str(builds.context.path)
+        environment = {"EXPERIMENTAL_BUILDKIT_SOURCE_POLICY": str(policy)}
+        return builds.docker("build", "-t", "built", "--progress=plain", where, env=environment, check=False)
+
+    builds.run("FROM missing/base\nRUN true\n", check=False)
+    other = {"action": "CONVERT", "selector": {"identifier": "docker-image://docker.io/missing/*:*"}}
+    done = build({**other, "updates": {"identifier": "docker-image://docker.io/library/busybox:latest"}})
+    assert done.returncode == 0, done.stderr
+    builds.context.write({"Dockerfile": "FROM busybox\nADD https://example.invalid/x /\n"})
+    for denied in ("docker-image://docker.io/library/busybox:*", "https://example.invalid/*", "local://context"):
+        done = build({"action": "DENY", "selector": {"identifier": denied}})
+        assert done.returncode == 1 and "denied by policy" in done.stderr, denied
+
+
 def test_metadata_and_ids_in_files(builds, tmp_path):
     builds.run(
         "FROM busybox\nRUN true\n",

@@ -14,6 +14,7 @@ from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.results import Question
 from husk.engine.builder.sessions import Sessions
+from husk.engine.builder.source_rules import Policy
 from husk.engine.model.filters import Filters
 from husk.registry.manifest import Platform
 
@@ -43,6 +44,8 @@ class BuildRequest(Struct, frozen=True, kw_only=True):
     entitlements: Sequence[str] = ()
     attributes: Mapping[str, str] = {}  # which statements about the result are wanted
     internal: bool = False  # not for the history
+    source_policy: Policy = ()
+    policy_session: str = ""  # of a client that is asked about each source
 
 
 class ResolvedImage(Struct, frozen=True):

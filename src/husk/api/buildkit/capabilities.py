@@ -57,6 +57,8 @@ LLB = (
     "source.http.checksum",
     "source.http.perm",
     "soruce.http.uidgid",  # spelled so by the protocol
+    "source.policy",
+    "source.policy.session",
     "exec.meta.base",
     "exec.meta.cgroup.parent",
     "exec.meta.network",

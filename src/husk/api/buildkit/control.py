@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from husk.api.buildkit import filters, llb_read, llb_write, progress
+from husk.api.buildkit import filters, llb_read, llb_write, policies, progress
 from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
 from husk.api.buildkit.errors import failed_build
 from husk.api.buildkit.history import History
@@ -17,7 +17,7 @@ from husk.config import CacheRule
 from husk.engine.builder.prune import Item
 from husk.engine.builder.results import Question
 from husk.engine.builder.status import StatusLog
-from husk.errors import HuskError, NotFound, NotImplementedYet
+from husk.errors import HuskError, NotFound
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.status import CANCELLED, UNKNOWN
 from husk.tasks import Tasks
@@ -61,8 +61,6 @@ class Control:
     # --- builds ------------------------------------------------------------------------------------------------------
 
     async def solve(self, request: control.SolveRequest, metadata: Metadata) -> control.SolveResponse:
-        if request.source_policy or request.source_policy_session:
-            raise NotImplementedYet("policies about sources are not implemented by Husk yet")
         wanted = build_request(request)
         await self.history.load()
         self.inputs[request.ref] = request.frontend_inputs
@@ -188,6 +186,8 @@ def build_request(request: control.SolveRequest) -> BuildRequest:
         entitlements=request.entitlements,
         attributes=request.frontend_attrs,
         internal=request.internal,
+        source_policy=policies.policy(request.source_policy),
+        policy_session=request.source_policy_session,
     )
 
 

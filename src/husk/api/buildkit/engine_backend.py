@@ -53,6 +53,8 @@ class EngineBackend:
                 cache_imports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_imports],
                 cache_exports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_exports],
                 attributes=request.attributes,
+                source_policy=request.source_policy,
+                policy_session=request.policy_session,
             )
         )
 

@@ -8,6 +8,7 @@ from husk.api.buildkit.messages.common import Any, Status
 from husk.engine.builder import operations
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, MissingCapability, UnknownQuestion
+from husk.engine.builder.source_rules import Action, SourceDenied
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -36,6 +37,7 @@ _KINDS = {code: kind for kind, code in _CODES.items()}
 
 # Details are JSON, by types that BuildKit's clients have registered.
 _TYPES = "github.com/moby/buildkit/errdefs"
+_DECISION = "github.com/moby/buildkit/policysession.DecisionResponse+json"
 
 
 class FailedElsewhere(BuildFailed):
@@ -76,6 +78,10 @@ def _described(error: HuskError) -> list[Any]:
         return [_any("Subrequest", {"name": error.name})]
     if isinstance(error, MissingCapability):
         return [_any("FrontendCap", {"name": error.name})]
+    if isinstance(error, SourceDenied):
+        messages = [{"message": one} for one in error.said]
+        content = {"action": int(Action.DENY), "denyMessages": messages}
+        return [Any(_DECISION, msgspec.json.encode(content))] if messages else []
     if not isinstance(error, BuildFailed):
         return described
     if error.vertex:

@@ -4,32 +4,29 @@ Which build a call belongs to is in a header of it.
 """
 
 import stat
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
-from husk.api.buildkit import capabilities, llb_read, llb_write
+from husk.api.buildkit import capabilities, llb_read, llb_write, policies
 from husk.api.buildkit.backend import Backend, FileStat
 from husk.api.buildkit.control import Control, worker_record
 from husk.api.buildkit.errors import failed_build, from_status
 from husk.api.buildkit.messages import gateway, ops
-from husk.api.buildkit.messages.common import Timestamp
 from husk.api.buildkit.messages.files import Stat
+from husk.api.buildkit.messages.source_policy import Policy
 from husk.api.buildkit.serve import Metadata, answer
 from husk.engine.builder.graph import SourceFile
+from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import Source
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.results import Question, Result
+from husk.engine.builder.source_policy import Facts, SourcePolicy
 from husk.engine.builder.status import WarningTold
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
-from husk.registry.web import seconds_of
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.stream import ServerStream
-
-if TYPE_CHECKING:
-    from husk.engine.builder.git_source import Resolved
-    from husk.engine.builder.seen_files import Found
 
 _SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 BUILD_ID = "buildkit-controlapi-buildid"
@@ -102,6 +99,7 @@ class Gateway:
             attributes=request.frontend_opt,
             inputs={name: llb_read.definition(one) for name, one in request.frontend_inputs.items()},
             evaluate=request.evaluate,
+            source_policies=[policies.policy(one) for one in request.source_policies],
         )
         try:
             result = await job.solve(question)
@@ -168,14 +166,15 @@ class Gateway:
     ) -> gateway.ResolveImageConfigResponse:
         job = await self._job(metadata)
         platform = llb_read.platform(request.platform)
+        policy = _policy(job, request.source_policies)
         if request.resolver_type == _OF_LAYOUT:
             attributes = {"oci.store": request.store_id, "oci.session": request.session_id}
-            source = Source(_LAYOUT + request.ref, attributes)
+            source = await policy.admit(Source(_LAYOUT + request.ref, attributes), platform)
             found = await self._backend.resolve_layout(job, source, platform, request.log_name)
         else:
-            found = await self._backend.resolve_image(
-                job, request.ref, platform, request.resolve_mode or "default", request.log_name
-            )
+            mode = request.resolve_mode or "default"
+            name = await policy.admit_image(request.ref, platform, mode)
+            found = await self._backend.resolve_image(job, name, platform, mode, request.log_name)
         return gateway.ResolveImageConfigResponse(found.digest, found.config, found.reference)
 
     async def resolve_source_meta(
@@ -185,30 +184,27 @@ class Gateway:
         if source is None or "://" not in source.identifier:
             raise InvalidParameter("a source needs an identifier with a scheme")
         job = await self._job(metadata)
-        scheme = source.identifier.partition("://")[0]
-        ours = Source(source.identifier, dict(source.attrs))
-        if scheme == "git":
-            git = await self._backend.resolve_git(job, ours, request.log_name)
-            return gateway.ResolveSourceMetaResponse(source=source, git=_git(git))
-        if scheme in ("http", "https"):
-            file = await self._backend.resolve_file(job, ours, request.log_name)
-            return gateway.ResolveSourceMetaResponse(source=source, http=_http(file))
-        if scheme == "local":
-            return gateway.ResolveSourceMetaResponse(source=source)  # it is what it is when it is sent
         platform = llb_read.platform(request.platform)
-        wants_config = not (request.image and request.image.no_config)
-        if scheme == "oci-layout":
+        ours = await _policy(job, request.source_policies).admit(policies.source(source), platform)
+        scheme = ours.identifier.partition("://")[0]
+        if scheme == "git":
+            facts = Facts(ours, git=await self._backend.resolve_git(job, ours, request.log_name))
+        elif scheme in ("http", "https"):
+            facts = Facts(ours, file=await self._backend.resolve_file(job, ours, request.log_name))
+        elif scheme == "local":
+            facts = Facts(ours)  # it is what it is when it is sent
+        elif scheme == "oci-layout":
             found = await self._backend.resolve_layout(job, ours, platform, request.log_name)
-            answered = source
-        elif source.identifier.startswith(_IMAGE):
-            name = source.identifier.removeprefix(_IMAGE)
-            mode = source.attrs.get("image.resolvemode") or request.resolve_mode or "default"
+            facts = Facts(ours, DescribedImage(found.reference, found.digest, found.config))
+        elif ours.identifier.startswith(_IMAGE):
+            name = ours.identifier.removeprefix(_IMAGE)
+            mode = ours.attributes.get("image.resolvemode") or request.resolve_mode or "default"
             found = await self._backend.resolve_image(job, name, platform, mode, request.log_name)
-            answered = ops.SourceOp(_IMAGE + found.reference, source.attrs)
+            answered = Source(_IMAGE + found.reference, ours.attributes)
+            facts = Facts(answered, DescribedImage(found.reference, found.digest, found.config))
         else:
             raise NotImplementedYet(f"what {source.identifier} is cannot be asked for without building it yet")
-        image = gateway.ResolveSourceImageResponse(found.digest, found.config if wants_config else b"")
-        return gateway.ResolveSourceMetaResponse(source=answered, image=image)
+        return policies.facts_message(facts, not (request.image and request.image.no_config))
 
     # --- files of refs -----------------------------------------------------------------------------------------------
 
@@ -243,14 +239,9 @@ def _capabilities() -> bytes:
     return gateway.PongResponse(frontend_caps=frontend, llb_caps=llb).encode()
 
 
-def _git(found: "Resolved") -> gateway.ResolveSourceGitResponse:
-    of_tag = found.commit if found.commit != found.id else ""
-    return gateway.ResolveSourceGitResponse(found.id, found.reference or found.id, of_tag)
-
-
-def _http(found: "Found") -> gateway.ResolveSourceHTTPResponse:
-    modified = Timestamp(seconds_of(found.modified)) if found.modified else None
-    return gateway.ResolveSourceHTTPResponse(found.digest, found.name, modified)
+def _policy(job: Job, more: Sequence[Policy]) -> SourcePolicy:
+    """What the client wants of sources, and what a frontend that asks wants besides."""
+    return job.policy.with_policies([policies.policy(one) for one in more])
 
 
 def _result(job: Job, result: Result) -> gateway.Result:

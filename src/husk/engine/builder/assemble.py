@@ -103,7 +103,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         execution=execution,
         kept=KeptBuilds(BuildRecords(config.data_root / "build-records")),
         sessions=sessions,
-        solves=Solves(jobs, sessions, late.exporters, lambda: late.caches, attester),
+        solves=Solves(jobs, sessions, late.exporters, lambda: late.caches, attester, late.judge),
         cache=cache,
         pruner=CachePruner(cache, caches, lambda: diffs.shared() | store.layer_elements()),
         contexts=contexts,

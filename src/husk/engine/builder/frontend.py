@@ -26,7 +26,7 @@ from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
 from husk.engine.builder.image_source import DescribedImage, ImageSource
 from husk.engine.builder.interfaces import Elsewhere, Watcher
-from husk.engine.builder.operations import Operation, Source
+from husk.engine.builder.operations import Edge, Operation, Source
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.reading.dockerfiles import Dockerfiles, OpenDockerfile
 from husk.engine.builder.reading.messages import Context
@@ -34,6 +34,7 @@ from husk.engine.builder.refs import Ref
 from husk.engine.builder.remote_context import Remote
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.source_policy import FREE, SourcePolicy
 from husk.engine.builder.syntax import Syntax
 from husk.engine.images.make import read_config
 from husk.engine.model.image import ImageConfig
@@ -74,6 +75,7 @@ class Asker(Struct, frozen=True):
     inputs: Mapping[str, Ref] = {}
     elsewhere: Elsewhere | None = None
     granted: Collection[str] = ()  # what its steps may ask for
+    policy: SourcePolicy = FREE  # which sources it may have
 
 
 class Built(Struct, frozen=True):
@@ -115,7 +117,9 @@ class DockerfileFrontend:
     async def solve(self, attributes: Mapping[str, str], asker: Asker) -> FrontendResult:
         self._dockerfiles.expect()
         wanted = read(attributes)
-        remote = await remote_context.find(wanted, self._solver, self._files, asker.progress, asker.session)
+        remote = await remote_context.find(
+            wanted, self._solver, self._files, asker.progress, asker.session, asker.policy
+        )
         if remote and remote.dockerfile and not wanted.dockerfile_is_local:
             wanted = structs.replace(wanted, file_name=remote.dockerfile)
         loader = _Loader(self._solver, self._files, wanted, asker, remote)
@@ -146,7 +150,7 @@ class DockerfileFrontend:
             answer = await file.answer(wanted.request, wanted.options, sources.main_context, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
         built, warnings = [], []
-        for_whom = (asker.progress, asker.session, asker.elsewhere, asker.granted)
+        for_whom = (asker.progress, asker.session, asker.elsewhere, asker.granted, asker.policy)
         for platform in wanted.platforms or [host_platform()]:
             options = structs.replace(wanted.options, platform=platform, several_platforms=wanted.several_platforms)
             result = await file.convert(options, sources.main_context, sources, source)
@@ -250,7 +254,7 @@ class _Loader:
         graph = Graph()
         if self._remote and not self._wanted.dockerfile_is_local:
             edge = contexts.add(graph, self._remote.context)
-            return Ref(self._solver, graph, edge, self._asker.progress, self._asker.session)
+            return self._ref(graph, edge)
         attributes = {
             "local.followpaths": json.dumps(list(paths)),
             "local.sharedkeyhint": hint,
@@ -258,7 +262,11 @@ class _Loader:
             **_session_of(name, self._wanted, self._asker),
         }
         edge = graph.add(Operation(Source(f"local://{name}", attributes)), name=shown)
-        return Ref(self._solver, graph, edge, self._asker.progress, self._asker.session)
+        return self._ref(graph, edge)
+
+    def _ref(self, graph: Graph, edge: Edge) -> Ref:
+        asker = self._asker
+        return Ref(self._solver, graph, edge, asker.progress, asker.session, policy=asker.policy)
 
 
 class _Sources:
@@ -294,6 +302,8 @@ class _Sources:
         reference = references.parse(name).tagged()
         try:
             with Shown(self._asker, f"[internal] load metadata for {reference}") as watcher:
+                mode = "pull" if self._wanted.pull else "default"
+                name = await self._asker.policy.admit_image(name, platform, mode)
                 return await self._images.look_up(name, platform, self._wanted.pull, watcher)
         except HuskError as error:
             raise error.within(f"failed to resolve source metadata for {reference}") from error.__cause__

@@ -113,7 +113,8 @@ class GatewayFrontend:
     async def _image(self, job: Job, source: str) -> BaseImage:
         reference = references.parse(source).tagged()
         with Shown(Asker(job.log, job.session), f"resolve image config for docker-image://{reference}") as watcher:
-            return await self._images.look_up(str(reference), host_platform(), False, watcher)
+            name = await job.policy.admit_image(str(reference), host_platform())
+            return await self._images.look_up(name, host_platform(), False, watcher)
 
     def _environment(self, job: Job) -> dict[str, str]:
         assert self.bridge is not None

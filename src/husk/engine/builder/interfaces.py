@@ -10,6 +10,7 @@ from husk.engine.builder.graph import Graph, Vertex
 from husk.engine.builder.operations import Build, Edge, FileAction, Operation
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.sessions import Session
+from husk.engine.builder.source_policy import FREE, SourcePolicy
 from husk.storage.ahead import AheadTar, Below
 
 
@@ -129,9 +130,11 @@ class Elsewhere(Protocol):
 
 
 class Client(Struct, frozen=True, eq=False):
-    """Who wants a build: whoever watches it, whom to ask, which caches may help, and what its steps may ask for."""
+    """Who wants a build: whoever watches it, whom to ask, which caches may help, what its steps may ask for, and which
+    sources it may have."""
 
     progress: Progress
     session: Session | None = None
     elsewhere: Elsewhere | None = None
     granted: Collection[str] = ()
+    policy: SourcePolicy = FREE

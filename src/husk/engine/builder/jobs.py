@@ -28,6 +28,7 @@ from husk.engine.builder.remains import Remains
 from husk.engine.builder.results import DOCKERFILE, GATEWAY, Definition, Predicate, Question, Result, result_of
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.source_policy import FREE, SourcePolicy
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
 from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.builder.syntax import Syntax
@@ -57,13 +58,15 @@ class Job:
         hold: Hold | None = None,
         granted: Collection[str] = (),
         elsewhere: Callable[[Asker], Elsewhere | None] | None = None,
+        policy: Callable[[Asker], SourcePolicy] | None = None,
     ) -> None:
         """`images` makes what runs frontends that are images, `hold` runs processes that somebody talks with,
-        `elsewhere` makes what knows the client's caches."""
+        `elsewhere` makes what knows the client's caches, `policy` what says which sources the build may have."""
         self.id = id
         self.session = session
         self.log = log or StatusLog()
         self.elsewhere = elsewhere(Asker(self.log, session)) if elsewhere else None
+        self.policy = policy(Asker(self.log, session)) if policy else FREE
         self.inputs: Mapping[str, Definition] = {}
         self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
         self.started = now_ns()
@@ -82,10 +85,11 @@ class Job:
 
     async def solve(self, question: Question) -> Result:
         """Refs are made when they are needed, or now if the question says so."""
+        policy = self.policy.with_policies(question.source_policies)
         if question.definition is not None:
-            result = Result(ref=self.definition(question.definition))
+            result = Result(ref=self.definition(question.definition, policy))
         elif question.frontend == DOCKERFILE:
-            result = await self._dockerfile(question)
+            result = await self._dockerfile(question, policy)
         elif question.frontend == GATEWAY and self._images is not None:
             result = await self._images().solve(self, question)
         elif question.frontend:
@@ -97,9 +101,9 @@ class Job:
             await asyncio.gather(*(ref.stack() for ref in result.all))
         return result
 
-    async def _dockerfile(self, question: Question) -> Result:
-        inputs = {name: self.definition(definition) for name, definition in question.inputs.items()}
-        asker = Asker(self.log, self.session, inputs, self.elsewhere, self._granted)
+    async def _dockerfile(self, question: Question, policy: SourcePolicy) -> Result:
+        inputs = {name: self.definition(definition, policy) for name, definition in question.inputs.items()}
+        asker = Asker(self.log, self.session, inputs, self.elsewhere, self._granted, policy)
         made = await self._frontend.solve(question.attributes, asker)
         if made.syntax is not None:
             return await self._forward(question, made.syntax, made.source)
@@ -156,9 +160,9 @@ class Job:
             )
         )
 
-    def definition(self, definition: Definition) -> Ref:
+    def definition(self, definition: Definition, policy: SourcePolicy | None = None) -> Ref:
         entitlements.check_graph(definition.graph, self._granted)
-        for_whom = (self.log, self.session, self.elsewhere, self._granted)
+        for_whom = (self.log, self.session, self.elsewhere, self._granted, policy or self.policy)
         ref = Ref(self._solver, definition.graph, definition.edge, *for_whom)
         self.keep(ref)
         return ref
@@ -198,7 +202,14 @@ class Job:
     def child(self, inputs: Mapping[str, Definition]) -> "Job":
         """The same build as a frontend sees it that works for it: its refs and its result are its own."""
         parts = (self._solver, self._frontend, self._images, self.log, self._hold)
-        child = Job(self.id, self.session, *parts, granted=self._granted, elsewhere=lambda _: self.elsewhere)
+        child = Job(
+            self.id,
+            self.session,
+            *parts,
+            granted=self._granted,
+            elsewhere=lambda _: self.elsewhere,
+            policy=lambda _: self.policy,
+        )
         child.inputs = inputs
         child.depth = self.depth + 1
         return child
@@ -270,6 +281,7 @@ class Jobs:
         session: Session | None,
         granted: Collection[str] = (),
         elsewhere: Callable[[Asker], Elsewhere | None] | None = None,
+        policy: Callable[[Asker], SourcePolicy] | None = None,
     ) -> Job:
         """`granted` is what the client's user allows the build's steps, by BuildKit's names."""
         if not id:
@@ -277,7 +289,7 @@ class Jobs:
         if id in self._jobs:
             raise Conflict(f"job ID {id} exists")
         parts = (self._solver, self._frontend, self._images)
-        job = Job(id, session, *parts, hold=self._hold, granted=granted, elsewhere=elsewhere)
+        job = Job(id, session, *parts, hold=self._hold, granted=granted, elsewhere=elsewhere, policy=policy)
         self._jobs[id] = job
         self._ended.pop(id, None)
         # Who waits gets it, though it may end before they come to it.

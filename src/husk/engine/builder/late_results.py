@@ -12,6 +12,7 @@ from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.late import LateTable
 from husk.engine.builder.late_sources import LateSources
 from husk.engine.builder.reading.dockerfiles import Dockerfiles
+from husk.engine.builder.sessions import Session
 from husk.engine.builder.solve import Exporter
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.run import Steps
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from husk.engine.builder.classic import ClassicBuilder
     from husk.engine.builder.exporters.bundle import Bundler
     from husk.engine.builder.exporters.stated_files import StatedFiles
+    from husk.engine.builder.frontend import Asker
     from husk.engine.builder.gateway_frontend import Bridge, GatewayFrontend
     from husk.engine.builder.remote.service import CacheService
+    from husk.engine.builder.session_judge import SessionJudge
     from husk.storage.layer_packing import LayerPacker
 
 
@@ -131,6 +134,12 @@ class LateResults:
         self._bridge = bridge
 
     # --- what goes with a build --------------------------------------------------------------------------------------
+
+    def judge(self, session: Session, asker: "Asker") -> "SessionJudge":
+        """What asks a client about the sources of its build."""
+        from husk.engine.builder.session_judge import SessionJudge
+
+        return SessionJudge(self._sources, session, asker)
 
     @cached_property
     def scanner(self) -> "Scanner":

@@ -9,6 +9,7 @@ from husk.engine.builder.operations import Edge
 from husk.engine.builder.progress import Progress
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Build, Solver
+from husk.engine.builder.source_policy import FREE, SourcePolicy
 from husk.tasks import Tasks
 
 
@@ -24,8 +25,9 @@ class Ref:
         session: Session | None = None,
         elsewhere: Elsewhere | None = None,
         granted: Collection[str] = (),
+        policy: SourcePolicy = FREE,
     ) -> None:
-        """`granted` is what its steps may ask for."""
+        """`granted` is what its steps may ask for, `policy` says which sources it may have."""
         self.graph = graph
         self.edge = edge
         self.to_layers = False  # an image is going to be made of it
@@ -34,6 +36,7 @@ class Ref:
         self._session = session
         self._elsewhere = elsewhere
         self._granted = granted
+        self._policy = policy
         self._tasks = Tasks()
         self._solving: asyncio.Task[Build] | None = None
 
@@ -50,10 +53,12 @@ class Ref:
         if self.edge is None:
             return None
         if self._solving is None:
-            who = (self._progress, self._session, self._elsewhere, self._granted)
+            who = (self._progress, self._session, self._elsewhere, self._granted, self._policy)
             solving = self._solver.solve(self.graph, self.edge, *who, to_layers=self.to_layers)
             self._solving = self._tasks.spawn(solving, "solve a ref", awaited=True)
-        return await asyncio.shield(self._solving)
+        build = await asyncio.shield(self._solving)
+        self.graph = build.graph  # with the sources that it was made of
+        return build
 
     async def close(self) -> None:
         """Give up what is not made yet, and let go of what is."""

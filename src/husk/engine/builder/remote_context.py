@@ -19,6 +19,7 @@ from husk.engine.builder.progress import Progress
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.source_policy import FREE, SourcePolicy
 from husk.errors import InvalidParameter
 
 KEEP_GIT_DIR = "BUILDKIT_CONTEXT_KEEP_GIT_DIR"
@@ -42,7 +43,12 @@ class Remote(Struct, frozen=True):
 
 
 async def find(
-    wanted: FrontendOptions, solver: Solver, files: Files, progress: Progress, session: Session | None
+    wanted: FrontendOptions,
+    solver: Solver,
+    files: Files,
+    progress: Progress,
+    session: Session | None,
+    policy: SourcePolicy = FREE,
 ) -> Remote | None:
     """Where the context of a build is; None for a directory of the client's."""
     if not wanted.context:
@@ -55,7 +61,7 @@ async def find(
         raise InvalidParameter(f"unsupported build context: {wanted.context}")
     source = Source(wanted.context, {"http.filename": _FILE})
     graph = Graph()
-    ref = Ref(solver, graph, graph.add(Operation(source), name=_SHOWN), progress, session)
+    ref = Ref(solver, graph, graph.add(Operation(source), name=_SHOWN), progress, session, policy=policy)
     try:
         head = await files.read(await ref.stack(), _FILE, _HEAD) or b""
     finally:

@@ -9,6 +9,7 @@ from husk.engine.builder.frontend import FrontendResult
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import Edge
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.source_rules import Policy
 from husk.registry.manifest import Descriptor, Platform
 
 DOCKERFILE = "dockerfile.v0"
@@ -33,6 +34,7 @@ class Question(Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, str] = {}
     inputs: Mapping[str, Definition] = {}
     evaluate: bool = False
+    source_policies: Sequence[Policy] = ()  # of the frontend that asks, besides those of the client
 
 
 Completed = Callable[[list[Descriptor]], bytes]

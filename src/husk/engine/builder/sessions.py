@@ -12,13 +12,17 @@ A client that does not have what it is asked for is NotFound; one that has gone 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from husk.errors import Conflict, Unavailable
 from husk.registry.auth import Credentials
+from husk.registry.manifest import Platform
 from husk.storage.sync.exchange import Channel as Channel
+
+if TYPE_CHECKING:
+    from husk.engine.builder.source_policy import Decision, Facts, Inquiry
 
 # What BuildKit takes of a secret.
 LARGEST_SECRET = 500 * 1024
@@ -114,6 +118,10 @@ class Session(Protocol):
 
     def content(self, store: str, /) -> ContentStore:
         """A store of blobs that the client offers by this name; NotFound if it offers none."""
+        ...
+
+    async def check_policy(self, facts: "Facts", platform: Platform | None, /) -> "Decision | Inquiry":
+        """What the client's policy about sources says of one."""
         ...
 
     def upload(self, url: str, /) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

@@ -10,10 +10,13 @@ from husk.engine.builder.attest import wanted as attestations
 from husk.engine.builder.attest.attester import Attester
 from husk.engine.builder.attest.wanted import WantedAttestations
 from husk.engine.builder.exporters import options as exporter_options
+from husk.engine.builder.frontend import Asker
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.results import Question, Result
-from husk.engine.builder.sessions import Sessions
+from husk.engine.builder.sessions import Session, Sessions
+from husk.engine.builder.source_policy import Judge, SourcePolicy
+from husk.engine.builder.source_rules import Policy
 from husk.errors import HuskError, NotImplementedYet
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ class SolveRequest(Struct, frozen=True, kw_only=True):
     cache_imports: Sequence[CacheSource] = ()
     cache_exports: Sequence[CacheSource] = ()
     attributes: Mapping[str, str] = {}  # which statements about the result are wanted
+    source_policy: Policy = ()
+    policy_session: str = ""  # of a client that is asked about each source
 
 
 class Exporter(Protocol):
@@ -56,19 +61,23 @@ class Solves:
         exporters: Mapping[str, Exporter],
         caches: "Callable[[], CacheService]",
         attester: Attester,
+        judge: Callable[[Session, Asker], Judge],
     ) -> None:
-        """`exporters` by the names that clients have for them; `caches` is asked if a build has some elsewhere."""
+        """`exporters` by the names that clients have for them; `caches` is asked if a build has some elsewhere;
+        `judge` makes what asks a client about sources."""
         self._jobs = jobs
         self._caches = caches
         self._sessions = sessions
         self._exporters = exporters
         self._attester = attester
+        self._judge = judge
 
     async def solve(self, request: SolveRequest) -> dict[str, str]:
         """What the exporters tell. Who follows the job's log hears all of it, also why it failed."""
         session = await self._sessions.get(request.session) if request.session else None
         elsewhere = self._caches().elsewhere(request.cache_imports) if request.cache_imports else None
-        job = await self._jobs.begin(request.id, session, request.entitlements, elsewhere)
+        policy = await self._policy(request)
+        job = await self._jobs.begin(request.id, session, request.entitlements, elsewhere, policy)
         try:
             wanted = self._check(request)
             result = await (job.solve(request.question) if request.question else job.given())
@@ -77,6 +86,15 @@ class Solves:
             raise job.explained(error) from error
         finally:
             await self._jobs.end(job)
+
+    async def _policy(self, request: SolveRequest) -> Callable[[Asker], SourcePolicy] | None:
+        """What makes the policy about a build's sources, if its client has one."""
+        policies = [request.source_policy] if request.source_policy else []
+        SourcePolicy(policies)
+        if not request.policy_session:
+            return (lambda _: SourcePolicy(policies)) if policies else None
+        session = await self._sessions.get(request.policy_session)
+        return lambda asker: SourcePolicy(policies, self._judge(session, asker))
 
     def _check(self, request: SolveRequest) -> WantedAttestations:
         """What is wrong with a request is said before anything is built; whoever follows the job hears its end."""

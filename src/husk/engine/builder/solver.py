@@ -32,6 +32,7 @@ from husk.engine.builder.operations import Build as Within
 from husk.engine.builder.operations import Edge
 from husk.engine.builder.progress import Progress, Status, public_name
 from husk.engine.builder.sessions import Session
+from husk.engine.builder.source_policy import FREE, SourcePolicy, admitted
 from husk.engine.builder.vertex_keys import VertexKeys
 from husk.engine.builder.waiting_copies import WaitingCopies
 from husk.errors import InvalidParameter
@@ -78,19 +79,22 @@ class Solver:
         session: Session | None = None,
         elsewhere: Elsewhere | None = None,
         granted: Collection[str] = (),
+        policy: SourcePolicy = FREE,
         to_layers: bool = False,
     ) -> "Build":
         """Make an edge. What was made or found for it is held until the build is closed.
 
-        `granted` is what its steps may ask for (`entitlements`); with `to_layers` an image is going to be made of it.
+        `granted` is what its steps may ask for (`entitlements`), `policy` says which sources it may
+        have; with `to_layers` an image is going to be made of it.
         """
-        client = Client(progress, session, elsewhere, granted)
+        client = Client(progress, session, elsewhere, granted, policy)
         return await self.solve_for(client, graph, wanted, _Nest(), to_layers=to_layers)
 
     async def solve_for(
         self, client: Client, graph: Graph, wanted: Edge, nest: _Nest, *, to_layers: bool = False
     ) -> "Build":
         entitlements.check_graph(graph, client.granted)
+        graph = await admitted(graph, wanted, client.policy)
         build = Build(self, graph, client, next(self._numbers), nest)
         build.layered = layered(graph, wanted) if to_layers else frozenset()
         try:
@@ -136,7 +140,7 @@ class Build:
         self._nest = nest
         self._within: list[Build] = []
         self._solver = solver
-        self._graph = graph
+        self.graph = self._graph = graph
         self._client = client
         self._progress = client.progress
         self._number = number

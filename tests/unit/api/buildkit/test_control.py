@@ -10,8 +10,9 @@ from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
 from husk.api.buildkit.messages.ops import Definition
+from husk.api.buildkit.messages.source_policy import Policy, Rule
 from husk.errors import NotFound
-from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
+from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNKNOWN, GrpcError
 from husk.rpc.protobuf import Message
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
 from tests.unit.engine.builder.solving import chain
@@ -85,7 +86,7 @@ async def test_the_cache_is_listed_and_pruned() -> None:
     ("method", "message", "code"),
     [
         ("Solve", control.SolveRequest(), UNKNOWN),
-        ("Solve", control.SolveRequest(ref="x", source_policy=b"x"), UNIMPLEMENTED),
+        ("Solve", control.SolveRequest(ref="x", source_policy=Policy(rules=[Rule(action=9)])), INVALID_ARGUMENT),
         ("Solve", control.SolveRequest(ref="x", frontend="gopher"), UNKNOWN),
         ("Solve", control.SolveRequest(ref="x", definition=Definition([b"\xff"])), INVALID_ARGUMENT),
         ("Status", control.StatusRequest("none"), NOT_FOUND),

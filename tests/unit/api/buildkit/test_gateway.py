@@ -11,6 +11,7 @@ from husk.api.buildkit.gateway import stat_message
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import containers, control, gateway, ops
 from husk.api.buildkit.messages.common import Status, Timestamp
+from husk.api.buildkit.messages.source_policy import Policy, Rule, Selector
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from husk.rpc.protobuf import Message
 from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
@@ -153,6 +154,19 @@ async def test_what_cannot_be_done_is_said(method: str, message: Message, build:
         with pytest.raises(GrpcError) as caught:
             await client.gateway(method, message, gateway.Empty, build)
         assert caught.value.code == code
+
+
+async def test_what_a_frontends_own_policy_denies_it_does_not_get() -> None:
+    denied = Policy(1, [Rule(1, Selector("*"))])
+    questions = (
+        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("https://x/y"), source_policies=[denied])),
+        ("ResolveImageConfig", gateway.ResolveImageConfigRequest("x", source_policies=[denied])),
+        ("Solve", gateway.SolveRequest(definition(*chain("m")), evaluate=True, source_policies=[denied])),
+    )
+    async with building(FakeBackend()) as (client, _):
+        for method, message in questions:
+            with pytest.raises(GrpcError, match="denied by policy"):
+                await client.gateway(method, message, gateway.Empty)
 
 
 def test_modes_are_gos() -> None:

@@ -52,7 +52,8 @@ class Bench:
         image = ImageExport(exporters[0], nobody, nobody, nobody)
         caches: Any = CacheService(nobody, nobody, nobody, memory, nobody)
         attester: Any = NothingToState()
-        self.solves = Solves(self.jobs, self.sessions, {"moby": image, "image": image}, lambda: caches, attester)
+        exports = {"moby": image, "image": image}
+        self.solves = Solves(self.jobs, self.sessions, exports, lambda: caches, attester, nobody)
 
     async def solve(self, question: Question | None, *exports: Export, session: str = "") -> dict[str, str]:
         return await self.solves.solve(SolveRequest(id="one", question=question, exports=exports, session=session))

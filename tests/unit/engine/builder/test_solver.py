@@ -17,6 +17,8 @@ from husk.engine.builder.operations import (
     Process,
 )
 from husk.engine.builder.solver import Record, Solver
+from husk.engine.builder.source_policy import SourcePolicy
+from husk.engine.builder.source_rules import Action, Match, Rule, SourceDenied, Update
 from husk.errors import Forbidden, InvalidParameter
 from husk.tasks import Tasks
 from tests.unit.engine.builder.solving import Memory, Watch, Worker, chain, copy, source, step
@@ -269,6 +271,21 @@ async def test_what_a_build_may_is_what_builds_within_it_may():
     build = await Solver(worker, memory).solve(graph, outer, Watch(), granted=["network.host"])
     assert "on the host" in worker.ran
     assert worker.granted["on the host"] == ["network.host"], "it goes to where the step is run"
+    await build.close()
+
+
+async def test_the_policy_about_sources_holds_for_builds_within_a_build():
+    worker, memory, watch = Worker(), Memory(), Watch()
+    graph = Graph()
+    outer = graph.add(Operation(Build(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
+    image = next(vertex for vertex in (await worker.definition(Build(NONE, {}), []))[0]).operation.body.identifier
+    denied = SourcePolicy([[Rule(action=Action.DENY, identifier=image, match=Match.EXACT)]])
+    with pytest.raises(SourceDenied, match="denied by policy"):
+        await Solver(worker, memory).solve(graph, outer, watch, policy=denied)
+    assert "inner" not in worker.ran
+    other = Rule(action=Action.CONVERT, identifier=image, match=Match.EXACT, update=Update("local://other"))
+    build = await Solver(worker, memory).solve(graph, outer, watch, policy=SourcePolicy([[other]]))
+    assert "inner" in worker.ran
     await build.close()
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.api.buildkit.messages.ops import Definition, Platform, ProgressGroup, Range, SourceInfo
+from husk.api.buildkit.messages.source_policy import Policy
 from husk.rpc.protobuf import Enum, Int32, Message
 
 BUILD_STARTED, BUILD_COMPLETE, BUILD_DELETED = range(3)
@@ -75,8 +76,7 @@ class SolveRequest(Message):
     entitlements: Annotated[list[str], 9] = []
     frontend_inputs: Annotated[dict[str, Definition], 10] = {}
     internal: Annotated[bool, 11] = False
-    # A policy about sources, which nobody here understands: only whether there is one.
-    source_policy: Annotated[bytes, 12] = b""
+    source_policy: Annotated[Policy | None, 12] = None
     exporters: Annotated[list[Exporter], 13] = []
     enable_session_exporter: Annotated[bool, 14] = False
     source_policy_session: Annotated[str, 15] = ""

@@ -6,6 +6,7 @@ from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.api.buildkit.messages.control import CacheOptionsEntry, WorkerRecord
 from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.messages.ops import Definition, Platform, Range, SourceInfo, SourceOp
+from husk.api.buildkit.messages.source_policy import Policy
 from husk.rpc.protobuf import Enum, Int32, Message
 
 
@@ -70,6 +71,7 @@ class ResolveImageConfigRequest(Message):
     resolver_type: Annotated[Int32, 5] = 0
     session_id: Annotated[str, 6] = ""
     store_id: Annotated[str, 7] = ""
+    source_policies: Annotated[list[Policy], 8] = []
 
 
 class ResolveImageConfigResponse(Message):
@@ -106,6 +108,7 @@ class ResolveSourceMetaRequest(Message):
     log_name: Annotated[str, 3] = ""
     resolve_mode: Annotated[str, 4] = ""
     image: Annotated[ResolveSourceImageRequest | None, 6] = None
+    source_policies: Annotated[list[Policy], 8] = []
 
 
 class ResolveSourceMetaResponse(Message):
@@ -129,6 +132,7 @@ class SolveRequest(Message):
     cache_imports: Annotated[list[CacheOptionsEntry], 12] = []
     frontend_inputs: Annotated[dict[str, Definition], 13] = {}
     evaluate: Annotated[bool, 14] = False
+    source_policies: Annotated[list[Policy], 15] = []
 
 
 class SolveResponse(Message):

@@ -20,8 +20,10 @@ from husk.api.buildkit.messages.session import (
 from husk.api.buildkit.session import files
 from husk.api.buildkit.session.calls import SessionCalls, in_our_words
 from husk.engine.builder.sessions import LARGEST_SECRET, Channel, LocalDirectory, Token, TokenRequest
+from husk.engine.builder.source_policy import Decision, Facts, Inquiry
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.auth import NOBODY, Credentials
+from husk.registry.manifest import Platform
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 
@@ -136,6 +138,11 @@ class ClientSession:
 
     def upload(self, url: str, /) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return files.upload(self._calls, url)
+
+    async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
+        from husk.api.buildkit.session import policy
+
+        return await policy.check(self._calls, facts, platform)
 
     def content(self, store: str, /) -> "ClientContent":
         from husk.api.buildkit.session.content import ClientContent

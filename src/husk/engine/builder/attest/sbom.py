@@ -78,6 +78,7 @@ class Scanner:
     async def _generator(self, job: Job, name: str) -> BaseImage:
         try:
             with Shown(Asker(job.log, job.session), f"resolve image config for docker-image://{name}") as watcher:
+                name = await job.policy.admit_image(name, host_platform())
                 return await self._images.look_up(name, host_platform(), False, watcher)
         except HuskError as error:
             raise error.within(f"the SBOM generator {name} cannot be had") from error.__cause__
