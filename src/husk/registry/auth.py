@@ -17,9 +17,9 @@ from typing import Protocol
 
 import msgspec
 
-from husk.errors import HuskError, InvalidParameter, SystemFault, Unauthorized
+from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.registry.challenges import Challenge, parse_challenges
-from husk.registry.failures import read_refusal
+from husk.registry.failures import Refusal, read_refusal
 from husk.registry.routes import authority
 from husk.registry.transport import Transport, read_limited
 
@@ -236,8 +236,8 @@ class Authorizer:
             refusal = read_refusal(
                 response.status, parse_challenges(response.headers.getall("WWW-Authenticate", [])), body
             )
-            kind: type[HuskError] = TokenRefused if response.status in (400, 401, 403) else SystemFault
-            raise kind(f'Get "{url}": {refusal}')
+            kind = TokenRefused if response.status in (400, 401, 403) else TokenMissing
+            raise kind(url, refusal)
 
     async def _check_realm(self, realm: str, url: str, since: str = "") -> str:
         """The challenge comes from the registry, and a password goes where it points: over plain HTTP only to a host
@@ -269,6 +269,18 @@ def _life(seconds: float) -> float:
 
 class TokenRefused(Unauthorized):
     """The token server does not accept the credentials."""
+
+    def __init__(self, url: str, refusal: Refusal) -> None:
+        super().__init__(f'Get "{url}": {refusal}')
+        self.refusal = refusal
+
+
+class TokenMissing(SystemFault):
+    """The token server has none for now."""
+
+    def __init__(self, url: str, refusal: Refusal) -> None:
+        super().__init__(f'Get "{url}": {refusal}')
+        self.refusal = refusal
 
 
 def _filled(parameters: Mapping[str, str]) -> dict[str, str]:

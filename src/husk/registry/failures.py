@@ -65,13 +65,14 @@ def read_refusal(status: int, challenges: Sequence[Challenge], body: bytes) -> R
 
 def _from_body(status: int, body: bytes) -> Refusal:
     try:
-        problems = msgspec.json.decode(body, type=_Problems)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        problems = msgspec.convert(_with_small_names(msgspec.json.decode(body)), _Problems)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = str(error)
     else:
         if problems.errors:
             first = problems.errors[0]
-            return Refusal(status, first.code, first.message or _MESSAGES.get(first.code, "unknown error"))
+            code = first.code.upper()
+            return Refusal(status, code, first.message or _MESSAGES.get(code, "unknown error"))
         if problems.details:
             code = {401: "UNAUTHORIZED", 429: "TOOMANYREQUESTS"}.get(status, "UNKNOWN")
             return Refusal(status, code, problems.details)
@@ -81,6 +82,13 @@ def _from_body(status: int, body: bytes) -> Refusal:
     quoted = body[:_LONGEST_QUOTE].decode(errors="replace")
     shown = msgspec.json.encode(quoted).decode()
     return Refusal(status, "", f"error parsing HTTP {status} response body: {why}: {shown}")
+
+
+def _with_small_names(document: object) -> object:
+    """Go's registries and clients know names of fields in any case."""
+    if isinstance(document, dict):
+        return {str(name).lower(): _with_small_names(value) for name, value in document.items()}
+    return [_with_small_names(each) for each in document] if isinstance(document, list) else document
 
 
 def manifest_error(refusal: Refusal, ref: Reference) -> HuskError:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from husk.errors import SystemFault
-from husk.registry.auth import Authorizer, Credentials, TokenRefused
+from husk.registry.auth import Authorizer, Credentials, TokenMissing, TokenRefused
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, read_refusal
 from husk.registry.routes import same_origin
@@ -72,7 +72,9 @@ class Session:
                 header = await self._authorizer.satisfy(base, scope, who, challenges, header, url)
                 if not header:
                     raise Refused(refusal, pause)
-        except TokenRefused as error:
+        except (TokenRefused, TokenMissing) as error:
+            if ",push" in scope:
+                raise Refused(error.refusal) from error  # as the registry's own, in a push's last line: dockerd's way
             raise SystemFault(error.message) from error
 
     async def ping(self, base: str) -> tuple[int, list[Challenge]]:

@@ -97,6 +97,8 @@ class Target:
                 location = ""
             failed += 1
             if failed >= _TRIES:
+                if isinstance(error, Refused):
+                    raise push_error(error.refusal) from error
                 raise SystemFault(f"upload failed after attempts={failed}: {error}") from error
             await self._pause(failed, error, on_retry)
 

@@ -46,6 +46,19 @@ def body(code: str, message: str = "") -> bytes:
         ),
         (401, b"", SystemFault, "unauthorized: authentication required"),
         (401, b'{"details": "no"}', SystemFault, "unauthorized: no"),
+        (
+            403,
+            b'{"Errors": [{"CODE": "denied", "Message": "no"}]}',
+            NotFound,
+            "pull access denied for localhost:5000/team/app, repository does not exist or may require 'docker login': "
+            "denied: no",
+        ),
+        (
+            404,
+            body("manifest_unknown", "gone"),
+            NotFound,
+            "manifest for localhost:5000/team/app:1 not found: manifest unknown: gone",
+        ),
         (429, body("TOOMANYREQUESTS", "slow down"), SystemFault, "toomanyrequests: slow down"),
         (404, b'{"details": "x"}', SystemFault, "unknown: x"),
         (418, b'{"errors": [{"message": "teapot"}]}', SystemFault, "unknown: teapot"),

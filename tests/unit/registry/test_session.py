@@ -9,6 +9,7 @@ from multidict import CIMultiDict
 
 from husk.errors import SystemFault
 from husk.registry.auth import Authorizer, Credentials, TokenRefused
+from husk.registry.failures import Refusal
 from husk.registry.session import Refused, Session
 from husk.registry.transport import Transport
 
@@ -158,6 +159,6 @@ async def test_a_registry_that_is_busy_says_for_how_long(house: House, header: s
 
 async def test_who_gets_no_token_hears_why(house: House) -> None:
     house.web.answers[URL] = wants("Bearer token")
-    house.authorizer.fails = TokenRefused("the account is locked")
+    house.authorizer.fails = TokenRefused(URL, Refusal(401, "", "the account is locked"))
     with pytest.raises(SystemFault, match="the account is locked"):
         await house.ask(who=ME)

@@ -51,6 +51,7 @@ class Sink:
         self.credentials: list[str] = []
         self.asked: list[str] = []
         self.tokens: list[str] | None = None
+        self.token_error: tuple[int, object] | None = None
         self.host = ""
         self._runner: web.AppRunner | None = None
 
@@ -75,6 +76,9 @@ class Sink:
         self.asked.append(f"{request.method} {path}")
         if path == "/token":
             assert self.tokens is not None
+            if self.token_error:
+                status, body = self.token_error
+                return web.json_response(body, status=status)
             self.tokens.append(" ".join(request.query.getall("scope", [])))
             return web.json_response({"token": f"t{len(self.tokens)}"})
         if self.tokens is not None and "Authorization" not in request.headers:
@@ -194,6 +198,25 @@ async def test_a_refusal_is_told_in_its_words_and_not_repeated(sink: Sink, targe
     with pytest.raises(SystemFault, match="denied: no"):
         await target.upload(Blob())
     assert len([asked for asked in sink.asked if asked.startswith("POST")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message", "tries"),
+    [
+        (401, {"errors": [{"Code": "UNAUTHORIZED", "message": "a message"}]}, "unauthorized: a message", 1),
+        (401, {"error": "unauthorized"}, "unauthorized: authentication required", 1),
+        (429, {"errors": [{"code": "TOOMANYREQUESTS", "message": "out"}]}, "toomanyrequests: out", 5),
+    ],
+)
+async def test_the_error_of_a_token_service_is_told_alone(
+    sink: Sink, target: Target, status: int, body: object, message: str, tries: int
+) -> None:
+    sink.tokens, sink.token_error = [], (status, body)
+    assert not await target.has(DIGEST)
+    retries: list[int] = []
+    with pytest.raises(SystemFault) as caught:
+        await target.upload(Blob(), on_retry=lambda tries, seconds, why: retries.append(tries))
+    assert caught.value.message == message and len(retries) == tries - 1
 
 
 async def test_a_manifest(sink: Sink, target: Target) -> None:
