@@ -5,9 +5,10 @@ import os
 import tarfile
 import tempfile
 from collections.abc import AsyncIterable, AsyncIterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import IO
 
+from husk.cli.containers.placing import Placing
 from husk.errors import InvalidParameter
 
 _PIECE = 1 << 18
@@ -58,43 +59,11 @@ async def unpacked(pieces: AsyncIterable[bytes], place: str, owners: bool) -> in
 
 
 def _unpack(file: IO[bytes], place: str, owners: bool) -> None:
-    place = os.path.abspath(place)
-    root, name = os.path.split(place)
-    with tarfile.open(fileobj=file) as archive:
-        # Ours is `_check`: tarfile has filters only from 3.11.4 on.
-        archive.extraction_filter = _as_it_is
-        first = ""
+    try:
+        placing = Placing(place, owners)
+    except OSError as error:
+        raise InvalidParameter(f"cannot write {place}: {error.strerror}") from None
+    with closing(placing), tarfile.open(fileobj=file) as archive:
         for entry in archive:
-            first = first or entry.name.strip("/")
-            entry.name = moved(entry.name, first, name)
-            if entry.islnk():
-                entry.linkname = moved(entry.linkname, first, name)
-            if not owners:
-                entry.uid, entry.gid, entry.uname, entry.gname = os.getuid(), os.getgid(), "", ""
-            _check(entry, root or "/")
-            try:
-                archive.extract(entry, root or "/", numeric_owner=True)
-            except OSError as error:
-                raise InvalidParameter(f"cannot write {entry.name}: {error.strerror}") from None
-
-
-def _as_it_is(entry: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
-    return entry
-
-
-def _check(entry: tarfile.TarInfo, root: str) -> None:
-    """InvalidParameter for what would be written elsewhere, through `..` or a link that is there already; nothing comes
-    out with rights of another user."""
-    top = os.path.realpath(root)
-    target = os.path.realpath(os.path.join(top, entry.name))
-    if os.path.commonpath([top, target]) != top:
-        raise InvalidParameter(f"the archive is not safe to unpack: {entry.name!r} leads out of {root}")
-    entry.mode &= 0o755
-
-
-def moved(name: str, first: str, new: str) -> str:
-    """A name below the first entry, with that called otherwise."""
-    bare = name.strip("/")
-    if bare == first:
-        return new
-    return f"{new}/{bare.removeprefix(f'{first}/')}"
+            placing.put(archive, entry)
+        placing.finish()

@@ -87,13 +87,19 @@ async def _from(box: "Container", path: str, target: str, owners: bool, follow: 
 
 
 def landing(target: str, directory: bool, name: str, inside: bool) -> str:
-    """Where a thing comes to lie here; `inside` means what is in the directory, and not itself."""
+    """Where a thing comes to lie here; `inside` means what is in the directory, and not itself.
+
+    A link that was named is gone through, here alone: no other link is.
+    """
+    inside = inside or name in ("/", ".")
+    if (name != os.path.basename(name) and not inside) or name in ("", ".."):
+        raise InvalidParameter(f"cannot copy {name!r}: it is no name of a file")
     if os.path.isdir(target):
-        return target if inside else os.path.join(target, name)
+        return os.path.realpath(target) if inside else os.path.join(target, name)
     if os.path.exists(target):
         if directory:
             raise InvalidParameter(f"cannot copy a directory to {target}, which is a file")
-        return target
+        return os.path.realpath(target)
     if target.endswith("/") and not directory:
         raise NotFound(f"there is no directory {target}: make it first")
     parent = os.path.dirname(os.path.abspath(target))

@@ -6,6 +6,7 @@ again, and what is done, or was here before, is not touched.
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 LABEL = "husk.migrated-from"
 _MARK = "trusted.husk-migrated"
+# In a process that sees the two directories and nothing else: a container may be at work in the one, and exchange a
+# directory for a link while it is copied.
+_COPY = "husk.storage.workers.bring_tree"
 
 
 async def bring_volumes(
@@ -56,7 +60,7 @@ async def _begun(target: "Client", volume: "Volume", origin: str) -> "Volume | N
 async def _copy(source: str, target: str) -> None:
     """All of it, on the disk when this returns. What a broken run has left is written again."""
     _require(source, target)
-    await _run("cp", "--archive", "--", f"{source}/.", target)
+    await _run(sys.executable, "-m", _COPY, source, target)
     await _run("sync", "--file-system", target)
 
 
@@ -67,7 +71,7 @@ def _require(*places: str) -> None:
 
 
 async def _run(*command: str) -> None:
-    started = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    started = await asyncio.create_subprocess_exec(*command, cwd="/", stderr=asyncio.subprocess.PIPE)
     try:
         _, said = await started.communicate()
     except asyncio.CancelledError:

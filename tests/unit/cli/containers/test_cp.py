@@ -44,6 +44,12 @@ def test_where_things_come_to_lie(tmp_path):
     assert landing(place, True, "d", True) == place
     assert landing(f"{place}/file", False, "f", False) == f"{place}/file"
     assert landing(f"{place}/new", True, "d", False) == f"{place}/new"
+    assert landing(place, True, "/", False) == place, "what is in the root of a container comes there, not to ours"
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert landing(f"{place}/link", True, "d", True) == place
+    for name in ("..", "", "a/b", "/etc"):
+        with pytest.raises(InvalidParameter, match="no name of a file"):
+            landing(place, True, name, False)
     with pytest.raises(InvalidParameter, match="which is a file"):
         landing(f"{place}/file", True, "d", False)
     for missing in (f"{place}/new/", f"{place}/no/where"):
