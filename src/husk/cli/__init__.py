@@ -22,7 +22,9 @@ def main() -> None:
         else:
             _ask_click()
     except HuskError as error:
-        print(f"{name if name == 'dockerd' else 'husk'}: {error.message}", file=sys.stderr)
+        from husk.cli.kit.words import visible
+
+        print(f"{name if name == 'dockerd' else 'husk'}: {visible(error.message)}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -9,6 +9,7 @@ import click
 
 from husk.cli.kit.complete import containers
 from husk.cli.kit.place import HostChoice
+from husk.cli.kit.words import in_line
 
 if TYPE_CHECKING:
     from husk.client.client import Client
@@ -68,9 +69,9 @@ def doctor(
     if fix and any(finding.fix for finding in findings):
         curable = [finding for finding in findings if finding.fix]
         for finding in curable:
-            click.echo(f"husk doctor: {finding.cure}", err=True)
+            click.echo(f"husk doctor: {in_line(finding.cure)}", err=True)
         for problem in cures.apply(finding.fix for finding in curable if finding.fix):
-            click.echo(f"husk doctor: {problem}", err=True)
+            click.echo(f"husk doctor: {in_line(problem)}", err=True)
         findings = checks.examine(root)
     _show(findings, quiet)
     healthy = all(finding.verdict != "bad" for finding in findings)
@@ -85,8 +86,8 @@ def _show(lines: Sequence[Line], quiet: bool) -> None:
         if quiet and each.verdict != "bad":
             continue
         mark, colour = _MARKS[each.verdict]
-        line = f"{click.style(f'{mark:4}', fg=colour)}  {each.name:{width}}  {each.detail}"
-        click.echo(f"{line}. Cure: {each.cure}" if each.cure else line)
+        told = f"{each.name:{width}}  {each.detail}" + (f". Cure: {each.cure}" if each.cure else "")
+        click.echo(f"{click.style(f'{mark:4}', fg=colour)}  {in_line(told)}")
 
 
 def _explain(place: HostChoice, container: str, quiet: bool) -> None:
@@ -100,7 +101,7 @@ def _explain(place: HostChoice, container: str, quiet: bool) -> None:
         if lines and not quiet:
             click.echo("Its last lines:")
             for line in lines:
-                click.echo(f"    {line}")
+                click.echo(f"    {in_line(line)}")
         return 0 if runs else 1
 
     ask(place, work)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from husk.claims import claimed_data_root
+from husk.cli.kit.words import in_line
 from husk.engine.checkup import Examination, examine, examine_live
 from husk.engine.repair import repair
 from husk.errors import Conflict, Forbidden, NotFound
@@ -25,7 +26,7 @@ def check(data_root: Path, *, deep: bool, fix: bool, quiet: bool) -> bool:
             if fix and any(problem.fixable for problem in found.problems):
                 _tell(found, quiet)
                 for line in asyncio.run(repair(data_root, found)):
-                    click.echo(f"husk doctor: {line}", err=True)
+                    click.echo(f"husk doctor: {in_line(line)}", err=True)
                 found = asyncio.run(examine(data_root, deep))
     except Conflict as conflict:
         if fix:
@@ -45,4 +46,4 @@ def _tell(found: Examination, quiet: bool) -> None:
         if quiet and not problem.damage:
             continue
         mark = click.style("FAIL", fg="red") if problem.damage else click.style("warn", fg="yellow")
-        click.echo(f"{mark}  {problem.subject}: {problem.detail}. Cure: {problem.cure}")
+        click.echo(f"{mark}  {in_line(f'{problem.subject}: {problem.detail}. Cure: {problem.cure}')}")

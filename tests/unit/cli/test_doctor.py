@@ -46,3 +46,11 @@ def test_fix_applies_the_cures_and_looks_again(monkeypatch):
     monkeypatch.setattr(cures, "apply", apply)
     assert doctor("--fix").exit_code == 0
     assert applied == [POOR.fix, BAD.fix]
+
+
+def test_what_a_container_said_is_not_obeyed(monkeypatch):
+    """The output of a health check is its own."""
+    said = "unhealthy: \x1b[2J\x9b1A\r\nok    everything is fine"
+    monkeypatch.setattr(checks, "examine", lambda root: [Finding("health", "bad", said, said)])
+    lines = doctor().output.splitlines()
+    assert len(lines) == 2 and lines[0].count("\\x1b[2J\\x9b1A\\x0d\\nok") == 2

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from husk.cli.containers.stats import Sample, rounds, row
-from husk.cli.kit.words import binary_size
+from husk.cli.kit.words import binary_size, in_line
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def screen(samples: Sequence[Sample], history: History, width: int) -> Table:
         percent = sample.stats.cpu_percent if sample.stats else 0.0
         colour = "red" if percent >= _VERY_BUSY else "yellow" if percent >= _BUSY else "green"
         found.add_row(
-            Text(shown["Name"], style="bold"),
+            Text(in_line(shown["Name"]), style="bold"),
             Text(shown["CPUPerc"], style=colour),
             Text(history.cpu(identity, charts), style=colour),
             shown["MemUsage"].split(" / ")[0],

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, Task, TaskID, TextColumn
 from rich.text import Text
 
+from husk.cli.kit.words import coloured, in_line
+
 if TYPE_CHECKING:
     from husk.client.progress import BuildProgress, PullProgress
 
@@ -29,8 +31,9 @@ class Bars:
         stream = sys.stderr if descriptor == 2 else sys.stdout
         self._console = console or Console(file=stream, highlight=False)
         self._progress = Progress(
-            TextColumn("{task.description}:"),
-            TextColumn("{task.fields[status]:22}"),
+            # What is told is no markup.
+            TextColumn("{task.description}:", markup=False),
+            TextColumn("{task.fields[status]:22}", markup=False),
             BarColumn(),
             _Amount(),
             console=self._console,
@@ -47,13 +50,14 @@ class Bars:
     def tell(self, step: "PullProgress") -> None:
         if not step.id or step.status.startswith("Pulling from"):
             told = f"{step.id}: {step.status}" if step.id else step.status
-            self._progress.console.print(told, markup=False)
+            self._progress.console.print(in_line(told), markup=False)
             return
+        status = in_line(step.status)
         if step.id not in self._rows:
-            self._rows[step.id] = self._progress.add_task(step.id, total=None, status=step.status)
+            self._rows[step.id] = self._progress.add_task(in_line(step.id), total=None, status=status)
         row = self._rows[step.id]
         done = step.status.startswith(_DONE)
-        self._progress.update(row, status=step.status)
+        self._progress.update(row, status=status)
         if step.total:
             self._progress.update(row, total=step.total, completed=step.current)
         elif done:
@@ -90,5 +94,5 @@ class BuildBars(Bars):
             self._print(line)
 
     def _print(self, line: str) -> None:
-        """As it is: what steps write may have colours of its own."""
-        self._progress.console.print(Text.from_ansi(line), soft_wrap=True)
+        """What steps write may have colours of its own, and nothing else that a terminal obeys."""
+        self._progress.console.print(Text.from_ansi(coloured(line.rstrip("\r").rsplit("\r", 1)[-1])), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol, Self
 
+from husk.cli.kit.words import visible
 from husk.cli.kit.writing import at_terminal, line, write
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class PlainLines(Silence):
     def tell(self, step: "PullProgress") -> None:
         if not step.current and not step.total:
             told = f"{step.id}: {step.status}" if step.id else step.status
-            write(self._descriptor, f"{told}\n".encode())
+            write(self._descriptor, f"{visible(told)}\n".encode())
 
 
 class BuildLines(PlainLines):

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from husk.cli.kit.words import in_line
+
 _COLOURS = {
     "Up": "green",
     "Exited (0)": "dim",
@@ -38,4 +40,4 @@ def coloured(cell: str) -> Text:
     style = next((style for start, style in _COLOURS.items() if cell.startswith(start)), "")
     if "(unhealthy)" in cell:
         style = "red"
-    return Text(cell, style=style)
+    return Text(in_line(cell), style=style)

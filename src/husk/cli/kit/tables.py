@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import at_terminal, say
 
 _NARROWEST = 10
@@ -28,7 +29,7 @@ def show(headings: Mapping[str, str], fields: Sequence[str], rows: Sequence[Row]
     else:
         shape = Template("{{json .}}" if template == "json" else template.replace("\\t", "\t").replace("\\n", "\n"))
         for row in rows:
-            say(shape.fill(row))
+            say(shape.fill(row), exact=True)
 
 
 def print_plain(lines: Sequence[Sequence[str]], narrowest: int = _NARROWEST) -> None:
@@ -38,6 +39,7 @@ def print_plain(lines: Sequence[Sequence[str]], narrowest: int = _NARROWEST) -> 
 
 def plain(lines: Sequence[Sequence[str]], narrowest: int = _NARROWEST) -> list[str]:
     """Columns as docker's client aligns them: so wide at least, three apart, the last as it is."""
+    lines = [[in_line(cell) for cell in line] for line in lines]
     columns = max((len(line) for line in lines), default=0)
     widths = [
         max(narrowest, *(len(line[place]) + _BETWEEN for line in lines if len(line) > place + 1), 0)

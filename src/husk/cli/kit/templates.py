@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from husk.cli.kit.words import json_text
 from husk.errors import InvalidParameter
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
@@ -213,7 +214,7 @@ def _index(value: Any, *keys: Any) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "json": lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+    "json": lambda value: json_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))),
     "upper": lambda value: str(value).upper(),
     "lower": lambda value: str(value).lower(),
     "title": lambda value: str(value).title(),

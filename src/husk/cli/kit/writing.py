@@ -1,21 +1,28 @@
-"""How is something written? At once, and when nobody reads any more the program ends without a word, as others do."""
+"""Writing, at once; when nobody reads any more the program ends without a word, as others do.
+
+What is written for people, `say` and `complain`, has no sequences in it that a terminal obeys: much of it comes from
+images, labels, containers' output and other engines. What a container itself writes is passed on as it is, by `write`.
+"""
 
 import json
 import os
 from typing import Any, NoReturn
 
+from husk.cli.kit.words import json_text, visible
+
 # What a shell says of a program that SIGPIPE ended.
 _NOBODY_READS = 141
 
 
-def say(text: str = "", *, end: str = "\n") -> None:
-    """A line on stdout."""
-    write(1, f"{text}{end}".encode(errors="surrogateescape"))
+def say(text: str = "", *, end: str = "\n", exact: bool = False) -> None:
+    """A line on stdout; an `exact` one is for a program, where one reads."""
+    shown = text if exact and not at_terminal() else visible(text)
+    write(1, f"{shown}{end}".encode(errors="surrogateescape"))
 
 
 def complain(text: str) -> None:
     """A line on stderr."""
-    write(2, f"{text}\n".encode(errors="surrogateescape"))
+    write(2, f"{visible(text)}\n".encode(errors="surrogateescape"))
 
 
 def write(descriptor: int, data: bytes) -> None:
@@ -46,7 +53,7 @@ def line(value: Any) -> None:
 def encoded(value: Any, indent: int | None = None) -> str:
     """A document as JSON: in one line, or in lines that begin so far to the right."""
     separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=_builtin)
+    return json_text(json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=_builtin))
 
 
 def _builtin(value: Any) -> Any:

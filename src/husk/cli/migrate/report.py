@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import at_terminal, say
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ def _bar() -> "Progress":
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     return Progress(*columns, console=Console(highlight=False))
 
 
@@ -39,7 +40,7 @@ class MigrationReport:
     def begin(self, what: str, size: int = 0) -> None:
         if self._progress is not None:
             self._end()
-            self._task = self._progress.add_task(what, total=size or None)
+            self._task = self._progress.add_task(in_line(what), total=size or None)
 
     def advance(self, size: int) -> None:
         if self._progress is not None and self._task is not None:
@@ -58,9 +59,9 @@ class MigrationReport:
     def _say(self, text: str) -> None:
         self._end()
         if self._progress is not None:
-            self._progress.console.print(text, markup=False)
+            self._progress.console.print(in_line(text), markup=False)
         else:
-            say(text)
+            say(in_line(text))
 
     def _end(self) -> None:
         if self._progress is not None and self._task is not None:

@@ -10,6 +10,7 @@ from husk.cli.kit.command import Command, as_json, many
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
+from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import line, say
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ def events(place: HostChoice, /, filters: Sequence[str], template: str, since: s
         async for event in engine.events(since=since or None, until=until or None, filters=wanted):
             if as_json or template == "json":
                 line(fields(event))
+            elif shape is not None:
+                say(shape.fill(fields(event)), exact=True)
             else:
-                say(shape.fill(fields(event)) if shape else sentence(event))
+                say(in_line(sentence(event)))
 
     ask_plainly(place, told)
 

@@ -30,7 +30,7 @@ def info(place: HostChoice, /, template: str, as_json: bool) -> None:
         if as_json or template == "json":
             document(found)
         elif shape is not None:
-            say(shape.fill(found))
+            say(shape.fill(found), exact=True)
         else:
             for line in lines(found):
                 say(line)

@@ -41,7 +41,7 @@ def inspect(place: HostChoice, /, names: tuple[str, ...], template: str, kind: s
                 found.append(attrs)
         if shape is not None:
             for attrs in found:
-                say(shape.fill(attrs))
+                say(shape.fill(attrs), exact=True)
         elif as_json:
             document(found)
         else:

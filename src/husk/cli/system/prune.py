@@ -10,7 +10,7 @@ from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
-from husk.cli.kit.words import size
+from husk.cli.kit.words import size, visible
 from husk.cli.kit.writing import document, say
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def prune(
 
 def _agreed(question: str) -> bool:
     """Is the answer yes? Whatever else is no, as with docker's client: the end of stdin, too, which is no ctrl-C."""
-    click.echo(f"{question} [y/N] ", nl=False, err=True)
+    click.echo(f"{visible(question)} [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

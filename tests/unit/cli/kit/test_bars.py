@@ -32,3 +32,16 @@ def test_a_bar_for_the_steps_of_a_build():
     told_of = written.getvalue()
     assert "FROM [a]busybox" in told_of and "half a line\n" in told_of and "rest" in told_of
     assert "done" in told_of and "2/2 steps" in told_of and "5/10 bytes" in told_of
+
+
+def test_what_is_told_is_neither_obeyed_nor_markup():
+    hostile = "[link=http://evil.example]\x1b]0;title\x07\x1b[2J\x9b1A"
+    written = io.StringIO()
+    with BuildBars(1, Console(file=written, force_terminal=True, width=200)) as told:
+        told.tell(PullProgress(status=hostile, id=hostile, current=5, total=10))
+        told.tell(PullProgress(status=hostile))
+        told.step(BuildProgress(text=f"{hostile}\n\x1b[31mred\n"))
+    told_of = written.getvalue()
+    for sequence in ("\x1b]", "\x07", "\x1b[2J\x9b", "\x9b"):
+        assert sequence not in told_of
+    assert told_of.count("[link=http://evil.example]") >= 3 and "\x1b[31mred" in told_of

@@ -1,7 +1,10 @@
 import os
+import re
+from pathlib import Path
 
 import pytest
 
+import husk.cli
 from husk.cli.kit import writing
 
 
@@ -12,6 +15,21 @@ def test_all_is_written_at_once(capfd):
     writing.line({"b": None})
     out, err = capfd.readouterr()
     assert (out, err) == ('out\n{"a":[1]}\n{"b":null}\n', "err\n")
+
+
+def test_nothing_that_is_told_is_obeyed_by_a_terminal(capfd, monkeypatch):
+    hostile = "web\x1b[2J\x9b1A\r"
+    writing.say(hostile)
+    writing.complain(hostile)
+    writing.line({hostile: hostile})
+    writing.say(hostile, exact=True)
+    monkeypatch.setattr(writing, "at_terminal", lambda: True)
+    writing.say(hostile, exact=True)
+    out, err = capfd.readouterr()
+    shown = "web\\x1b[2J\\x9b1A\\r\n".replace("\\r", "\\x0d")
+    told = '"web\\u001b[2J\\u009b1A\\r"'
+    assert err == shown
+    assert out == f"{shown}{{{told}:{told}}}\n{hostile}\n{shown}", "a program that reads gets what is there"
 
 
 def test_a_document_for_people_is_indented(capfd, monkeypatch):
@@ -32,3 +50,16 @@ def test_who_reads_no_more_ends_the_program_without_a_word():
 def test_a_full_disk_is_said():
     with open("/dev/full", "wb") as full, pytest.raises(SystemExit, match="cannot write: No space left"):
         writing.write(full.fileno(), b"x")
+
+
+def test_whatever_is_printed_otherwise_is_known():
+    """Each of these makes what is foreign in it visible itself (`words.visible`, `words.in_line`), or has none."""
+    printing = re.compile(
+        r"(?<![\w.])print\(|click\.echo\(|console\.print\(|Console\([^)]*\)\.print\(|sys\.std(?:out|err)\."
+    )
+    places = Path(husk.cli.__file__).parent
+    found = {str(each.relative_to(places)) for each in places.rglob("*.py") if printing.search(each.read_text())}
+    assert found == {
+        "__init__.py", "doctor.py", "kit/bars.py", "kit/rich_tables.py", "lab/holder.py", "migrate/report.py", "serve.py",
+        "start.py", "store.py", "system/prune.py", "version.py",
+    }  # fmt: skip
