@@ -89,12 +89,12 @@ def uninstall(root: str, force: bool) -> None:
 
 def _config(root: Path) -> "Config":
     """The settings of the daemon there; the usual ones where they cannot be read."""
-    from husk.cli.install.record import below
+    from husk.cli.install.record import inside
     from husk.config import Config
     from husk.config_load import ConfigSource
     from husk.config_settings import from_flags
 
-    file = below(root, "/etc/husk/daemon.json")
+    file = inside(root, "/etc/husk/daemon.json")
     try:
         return ConfigSource(from_flags({}), file).load() if file.is_file() else Config()
     except HuskError:

@@ -4,9 +4,12 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from husk.cli.install.record import below
+from husk.cli.install.record import inside
 from husk.errors import SystemFault
 from husk.kernel import process
+
+# What they read and write, with the copies and locks that have longer names.
+_FILES = ("group", "gshadow", "passwd", "login.defs", ".pwd.lock", "default", "subgid", "subuid")
 
 
 def members(root: Path, group: str) -> list[str] | None:
@@ -19,7 +22,7 @@ def members(root: Path, group: str) -> list[str] | None:
         except KeyError:
             return None
     try:
-        lines = below(root, "/etc/group").read_text().splitlines()
+        lines = inside(root, "/etc/group").read_text().splitlines()
     except FileNotFoundError:
         return None
     for fields in (line.split(":") for line in lines):
@@ -37,9 +40,18 @@ def remove(root: Path, group: str) -> None:
     _run(root, {"groupdel": [group], "delgroup": [group]}, f"cannot remove the group {group}")
 
 
+def _link(root: Path) -> Path | None:
+    """A link in the way of the programs, which know a directory to put before their paths and no more."""
+    places = [root / "etc", *(found for name in _FILES for found in (root / "etc").glob(f"{name}*"))]
+    return next((place for place in places if place.is_symlink()), None)
+
+
 def _run(root: Path, programs: dict[str, list[str]], problem: str) -> None:
     """With the first of the programs that there is: shadow's, or busybox's where the root is the host's own."""
     elsewhere = root != Path("/")
+    if elsewhere and (link := _link(root)) is not None:
+        # It would go through that to files of this host.
+        raise SystemFault(f"{problem}: {link} is a link")
     for name, words in programs.items():
         if (found := shutil.which(name)) is None or (elsewhere and not name.startswith("group")):
             continue

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from husk.cli.install.record import below
+from husk.cli.install.record import inside
 from husk.errors import SystemFault
 from husk.kernel import process
 
@@ -16,7 +16,7 @@ _PATIENCE = 300.0
 
 
 def present(root: Path) -> bool:
-    return any(below(root, place).exists() for place in _PLACES)
+    return any(inside(root, place).exists() for place in _PLACES)
 
 
 def running(root: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from husk.cli.install import group, openrc, systemd
 from husk.cli.install.files import SCRIPT, UNITS, File
-from husk.cli.install.record import PLACE, Installed, below, digest, digest_of, load, save
+from husk.cli.install.record import PLACE, Installed, below, digest, digest_of, inside, load, save, write_new
 from husk.errors import HuskError, SystemFault
 from husk.version import __version__
 
@@ -48,9 +48,10 @@ class Putting:
     def directory(self, path: str) -> None:
         """With all that leads there; those that are made are remembered."""
         parts = [str(each) for each in (*reversed(Path(path).parents), Path(path))]
-        missing = [each for each in parts if not below(self.root, each).is_dir()]
+        missing = [each for each in parts if not inside(self.root, each).is_dir()]
         for each in missing:
-            below(self.root, each).mkdir(mode=0o755)
+            # Where a link leads to what is not there yet, that is made.
+            inside(self.root, each).mkdir(mode=0o755, parents=True)
         self.record.directories += [each for each in missing if each not in self.record.directories]
 
     def begin(self) -> None:
@@ -88,8 +89,7 @@ class Putting:
         save(self.root, self.record)
         beside = place.with_name(f".{place.name}.husk-new")
         try:
-            beside.write_text(file.text)
-            beside.chmod(file.mode)
+            write_new(beside, file.text.encode(), file.mode)
             beside.replace(place)
         except OSError as error:
             beside.unlink(missing_ok=True)

@@ -2,13 +2,20 @@
 
 import hashlib
 import os
+import re
+import stat
 from pathlib import Path
 
 import msgspec
 
+from husk.cli.install.files import UNITS
 from husk.errors import SystemFault
+from husk.kernel.path_walk import walk
 
 PLACE = "/etc/husk/installed.json"
+# As many as the kernel follows.
+_MOST_LINKS = 40
+_GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 
 
 class Installed(msgspec.Struct, omit_defaults=True):
@@ -33,33 +40,61 @@ def digest(text: str) -> str:
 def digest_of(path: Path) -> str | None:
     """Of what is there now; None where there is no plain file."""
     try:
-        return None if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(path.lstat().st_mode) else None
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 def below(root: Path, path: str) -> Path:
-    """The place of a host's path below `root`."""
-    return root / path.lstrip("/")
+    """The place of a host's path below `root`; the thing itself, where it is a link."""
+    above, name = os.path.split(path.rstrip("/"))
+    return inside(root, above) / name
+
+
+def inside(root: Path, path: str) -> Path:
+    """Where a host's path leads below `root`: links of an image mean its own files, never this host's."""
+    if root == Path("/"):
+        return root / path.lstrip("/")
+
+    def look(way: list[str], name: str, last: bool) -> str | None:
+        here = root.joinpath(*way, name)
+        return os.readlink(here) if here.is_symlink() else None
+
+    try:
+        return root.joinpath(*walk(path, look, _MOST_LINKS))
+    except OSError as error:
+        raise SystemFault(f"{path} below {root} leads nowhere: {error.strerror}") from error
+
+
+def write_new(place: Path, data: bytes, mode: int = 0o644) -> None:
+    """A file that is not there, on the disk; what has its name goes, and no link of that name is followed."""
+    place.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(place, flags, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
 
 
 def load(root: Path) -> Installed | None:
     """What was put below `root`, or None if nothing was."""
-    place = below(root, PLACE)
+    place = inside(root, PLACE)
     try:
-        return msgspec.json.decode(place.read_bytes(), type=Installed)
+        found = msgspec.json.decode(place.read_bytes(), type=Installed)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
         raise SystemFault(f"cannot read {place}, which says what was installed: {error}") from error
+    # An image's own record is not to have programs of this host told anything else.
+    if set(found.units) - set(UNITS) or (found.group and not _GROUP.fullmatch(found.group)):
+        raise SystemFault(f"{place} is no record of ours: it names units or a group that cannot be")
+    return found
 
 
 def save(root: Path, installed: Installed) -> None:
     """On the disk before the things that it names are made."""
     place = below(root, PLACE)
     beside = place.with_suffix(".new")
-    with beside.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(installed), indent=2) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_new(beside, msgspec.json.format(msgspec.json.encode(installed), indent=2) + b"\n")
     beside.replace(place)

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from husk.cli.install.record import below
+from husk.cli.install.record import inside
 from husk.errors import SystemFault
 from husk.kernel import process
 
@@ -15,7 +15,7 @@ _PATIENCE = 300.0
 
 
 def present(root: Path) -> bool:
-    return any(below(root, place).exists() for place in _PLACES)
+    return any(inside(root, place).exists() for place in _PLACES)
 
 
 def running(root: Path) -> bool:

@@ -6,19 +6,21 @@ from pathlib import Path
 
 from husk.cli.install import group, openrc, systemd
 from husk.cli.install.files import SCRIPT
-from husk.cli.install.record import PLACE, Installed, below, digest_of
+from husk.cli.install.record import PLACE, Installed, below, digest_of, inside
 from husk.errors import HuskError
 
 
 def take_back(root: Path, record: Installed, force: bool = False) -> Iterator[str]:
     """Line by line what was done, and what was left."""
-    if record.units and any(below(root, path).exists() for path in record.files if path.endswith(tuple(record.units))):
+    if record.units and any(
+        os.path.lexists(below(root, path)) for path in record.files if path.endswith(tuple(record.units))
+    ):
         try:
             systemd.disable(root, record.units)
             yield "systemd no longer runs the daemon"
         except HuskError as error:
             yield f"left out: {error.message}"
-    if record.openrc and below(root, SCRIPT).exists():
+    if record.openrc and os.path.lexists(below(root, SCRIPT)):
         try:
             openrc.stop(root)
             yield "OpenRC no longer runs the daemon"
@@ -74,13 +76,13 @@ def _group(root: Path, name: str) -> Iterator[str]:
 
 def left(root: Path, data_root: Path, exec_root: Path, record: Installed) -> Iterator[str]:
     """What stays, because it is not ours to take: it holds what users made, or was there before."""
-    if below(root, str(data_root)).is_dir():
+    if inside(root, str(data_root)).is_dir():
         yield f"{data_root}: images, containers and volumes (rm -r {data_root} removes them for good)"
-    bundles = below(root, str(exec_root)) / "containers"
+    bundles = inside(root, f"{exec_root}/containers")
     running = sum(1 for _ in bundles.iterdir()) if bundles.is_dir() else 0
     if running:
         yield f"{running} running container{'s' if running > 1 else ''}: the next daemon takes them over"
-    if below(root, "/etc/husk").is_dir():
+    if inside(root, "/etc/husk").is_dir():
         yield "/etc/husk: your settings"
     if record.group and not record.group_made:
         yield f"the group {record.group}, which was there before"
