@@ -7,9 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ import click
 from husk.cli.kit.command import Command, as_json, many
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
-from husk.cli.lab.layout import MOST, USUAL_NAME, USUAL_SUBNET, Host, Lab, planned, read, written
+from husk.cli.lab.layout import MOST, USUAL_NAME, USUAL_SUBNET, Host, Lab, free, planned, read, written
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _name = click.option("--name", metavar="NAME", default=USUAL_NAME, help=f"Of a l
 
 
 @click.command(cls=Command)
-@click.option("--subnet", metavar="CIDR", default=USUAL_SUBNET, help=f"Addresses of the hosts. [{USUAL_SUBNET}]")
+@click.option("--subnet", metavar="CIDR", default="", help=f"Addresses of the hosts. [{USUAL_SUBNET}, or others]")
 @many(
     "--image",
     "images",
@@ -47,8 +46,7 @@ def up(place: HostChoice, /, count: int, subnet: str, images: Sequence[str], nam
 
     They reach one another and this machine, and nothing else: bring images along."""
     with _complaints():
-        lab = planned(name, count, subnet)
-        make(lab)
+        lab = make(planned(name, count, subnet or USUAL_SUBNET), choose=not subnet)
         try:
             for host in lab.hosts:
                 await_daemon(lab, host)
@@ -143,8 +141,9 @@ class _complaints:
             raise SystemExit(1) from None
 
 
-def make(lab: Lab) -> None:
-    """Start it; nothing is there before, but what a former one left."""
+def make(lab: Lab, choose: bool = False) -> Lab:
+    """Start it; nothing is there before, but what a former one left. With `choose`, at addresses that nobody uses."""
+    from husk.cli.lab import used
     from husk.cli.lab.take_back import is_up, take_back
 
     _check_root()
@@ -152,7 +151,9 @@ def make(lab: Lab) -> None:
         raise Conflict(f"the lab {lab.name} is up: end it with `husk lab down`, or see `husk lab ls`")
     # First, for the interface of a lab that has just been killed is there for a moment.
     take_back(lab)
-    for interface in own_interfaces():
+    if choose:
+        lab = planned(lab.name, lab.size, free(used.in_use()))
+    for interface in used.own_interfaces():
         if interface.network.overlaps(lab.subnet):
             raise InvalidParameter(f"this machine has the address {interface} already: choose another --subnet")
     _new(lab.run, 0o755)
@@ -170,6 +171,7 @@ def make(lab: Lab) -> None:
             cwd="/",
             check=False,
         )
+    return lab
 
 
 def _new(directory: Path, mode: int) -> None:
@@ -178,18 +180,6 @@ def _new(directory: Path, mode: int) -> None:
         # The last lab beside this one may take the parent away just now.
         with suppress(FileNotFoundError):
             return directory.mkdir(mode=mode)
-
-
-def own_interfaces() -> Iterator[IPv4Interface]:
-    """The addresses of this machine."""
-    from husk.kernel import rtaddresses
-    from husk.kernel.netlink import NetlinkSocket
-
-    with NetlinkSocket() as netlink:
-        for entry in netlink.dump(rtaddresses.list_addresses(4)):
-            found = rtaddresses.parse_address(entry).interface
-            if isinstance(found, IPv4Interface):
-                yield found
 
 
 def daemons_of(host: Host) -> set[int]:

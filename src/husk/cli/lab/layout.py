@@ -1,6 +1,7 @@
 """Where the parts of a lab are: names, addresses, directories. Pure."""
 
 import re
+from collections.abc import Iterable
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import NamedTuple
@@ -10,8 +11,12 @@ import msgspec
 from husk.errors import InvalidParameter, NotFound
 
 USUAL_NAME = "husk-lab"
-# Addresses for documentation: no network that this machine knows has them.
-USUAL_SUBNET = "198.51.100.0/24"
+# Addresses for documentation and for measurements: nobody on the internet has them.
+SUBNETS = (
+    *("198.51.100.0/24", "203.0.113.0/24", "192.0.2.0/24"),
+    *(f"198.{18 + number // 256}.{number % 256}.0/24" for number in range(512)),
+)
+USUAL_SUBNET = SUBNETS[0]
 MOST = 50
 # Everything of labs is below these, so that no name of a lab leads to what is another program's.
 RUN, DATA = Path("/run/husk-labs"), Path("/var/lib/husk-labs")
@@ -102,6 +107,15 @@ def planned(name: str, count: int, subnet: str) -> Lab:
     if network.num_addresses < _BEFORE_HOSTS + count + 2:
         raise InvalidParameter(f"--subnet {subnet} has no room for {count} hosts")
     return Lab(name, count, network)
+
+
+def free(used: Iterable[IPv4Network]) -> str:
+    """The first of the usual subnets that has nothing of those in it."""
+    taken = list(used)
+    for subnet in SUBNETS:
+        if not any(each.overlaps(IPv4Network(subnet)) for each in taken):
+            return subnet
+    raise InvalidParameter("this machine uses all addresses that a lab would take: choose some with --subnet")
 
 
 def written(lab: Lab) -> bytes:

@@ -5,10 +5,10 @@ import json
 import signal
 import socket
 import threading
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Interface, IPv4Network
 
-from husk.cli.lab import command, holder, take_back
-from husk.cli.lab.layout import Lab, written
+from husk.cli.lab import command, holder, take_back, used
+from husk.cli.lab.layout import Lab, read, written
 
 
 def test_who_is_not_root_is_told(typed, monkeypatch):
@@ -20,7 +20,7 @@ def test_who_is_not_root_is_told(typed, monkeypatch):
 
 def test_what_cannot_be_made(typed, lab, monkeypatch):
     assert "has 1 to 50 hosts" in typed("lab", "up", "0").err
-    monkeypatch.setattr(command, "own_interfaces", lambda: [IPv4Interface("10.99.0.7/24")])
+    monkeypatch.setattr(used, "own_interfaces", lambda: [IPv4Interface("10.99.0.7/24")])
     assert "choose another --subnet" in typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err
     monkeypatch.setattr(take_back, "is_up", lambda lab: True)
     assert "is up: end it with `husk lab down`" in typed("lab", "up").err
@@ -30,7 +30,7 @@ def test_what_cannot_be_made(typed, lab, monkeypatch):
 def test_a_former_lab_is_gone_before_addresses_are_looked_at(typed, lab, monkeypatch):
     there = [IPv4Interface("10.99.0.1/24")]
     monkeypatch.setattr(take_back, "take_back", lambda lab: there.clear())
-    monkeypatch.setattr(command, "own_interfaces", lambda: there)
+    monkeypatch.setattr(used, "own_interfaces", lambda: there)
     monkeypatch.setattr("subprocess.run", lambda *_, **__: lab.log.write_text("it cannot be\n"))
     assert "it cannot be" in typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err
 
@@ -43,10 +43,26 @@ def test_a_lab_that_does_not_start_is_taken_back(typed, lab, monkeypatch):
         assert words[-4:] == [lab.mark, "husk-lab", "2", "10.99.0.0/24"]
         lab.log.write_text("first\nit cannot be\n")
 
-    monkeypatch.setattr(command, "own_interfaces", lambda: [])
+    monkeypatch.setattr(used, "own_interfaces", lambda: [])
     monkeypatch.setattr("subprocess.run", start)
     assert typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err == "husk: host1 does not start: it cannot be\n"
     assert ended == ["husk-lab", "husk-lab"], "what a former one left, and this one"
+
+
+def test_addresses_that_this_machine_uses_are_left_to_it(typed, lab, monkeypatch):
+    """A mirror of packages in the usual subnet would be hidden."""
+    monkeypatch.setattr(used, "own_interfaces", lambda: [])
+    monkeypatch.setattr(used, "in_use", lambda: [IPv4Network("198.51.100.7"), IPv4Network("203.0.113.0/25")])
+    started: list[str] = []
+
+    def start(words: list[str], **_: object) -> None:
+        started.append(words[-1])
+        assert read("husk-lab", lab.record.read_bytes()).subnet == IPv4Network(words[-1])
+        lab.log.write_text("no\n")
+
+    monkeypatch.setattr("subprocess.run", start)
+    typed("lab", "up", "2")
+    assert started == ["192.0.2.0/24"]
 
 
 def test_hosts_are_listed_with_how_they_are(typed, lab):

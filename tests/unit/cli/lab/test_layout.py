@@ -1,10 +1,11 @@
 """Where the parts of a lab are."""
 
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
-from husk.cli.lab.layout import MOST, USUAL_SUBNET, planned, read, written
+from husk.cli.lab.layout import MOST, USUAL_SUBNET, free, planned, read, written
 from husk.config import Config
 from husk.errors import InvalidParameter
 
@@ -16,6 +17,18 @@ def test_each_host_has_an_address_directories_and_a_socket_of_its_own():
     assert lab.hosts[2].data_root == Path("/var/lib/husk-labs/husk-lab/host3")
     assert str(lab.own_address) == "198.51.100.1/24" and lab.mark == "--lab=/run/husk-labs/husk-lab"
     assert len({host.exec_root for host in lab.hosts}) == 3
+
+
+def test_the_first_subnet_that_nothing_uses():
+    assert free([]) == USUAL_SUBNET
+    assert (
+        free([IPv4Network("198.51.100.200"), IPv4Network("203.0.0.0/16"), IPv4Network("10.0.0.0/8")]) == "192.0.2.0/24"
+    )
+    assert (
+        free(map(IPv4Network, ("198.51.100.0/24", "203.0.113.1", "192.0.2.0/30", "198.18.0.0/24"))) == "198.18.1.0/24"
+    )
+    with pytest.raises(InvalidParameter, match="choose some with --subnet"):
+        free([IPv4Network("192.0.0.0/3")])
 
 
 @pytest.mark.parametrize("name", ["husk", "docker", "dpkg", "lock"])
