@@ -1,6 +1,7 @@
 """How much work does something do? Counted, not timed, so that a slow machine says the same."""
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -22,3 +23,15 @@ def lines_run(do: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def memory_for(do: Callable[[], object]) -> int:
+    """Run it; how many bytes more than before were in use at its height. What is copied is seen here."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        do()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()

@@ -132,8 +132,8 @@ def make_file_where_it_leads(root: Path | str, path: str) -> None:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
-def read_file(root: Path | str, path: str, limit: int) -> bytes | None:
-    """The beginning of a regular file of the tree; None if there is none, or something else has its name."""
+def read_file(root: Path | str, path: str, limit: int, offset: int = 0) -> bytes | None:
+    """So much of a regular file of the tree, from `offset` on; None if there is none or another thing is there."""
     try:
         found = open_in_root(root, path, os.O_PATH)
     except OSError:
@@ -148,6 +148,8 @@ def read_file(root: Path | str, path: str, limit: int) -> bytes | None:
     finally:
         os.close(found)
     with os.fdopen(fd, "rb") as file:
+        if offset:
+            file.seek(min(offset, os.fstat(file.fileno()).st_size))
         return file.read(limit)
 
 

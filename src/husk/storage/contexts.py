@@ -62,14 +62,14 @@ class Contexts:
             await asyncio.to_thread(_finish, path, mode, owner, time)
             return await space.keep(), f"sha256:{digest.hexdigest()}"
 
-    async def read(self, stack: str, path: str, most: int) -> bytes | None:
-        """The beginning of a file, at most so many bytes; None if there is none."""
+    async def read(self, stack: str, path: str, most: int, offset: int = 0) -> bytes | None:
+        """A file from `offset` on, at most so many bytes; None if there is none."""
         lower = self._diffs.lower(stack)
         async with self._diffs.held(stack):
             if len(lower) == 1:
-                return await asyncio.to_thread(read_file, lower[0], path, most)
+                return await asyncio.to_thread(read_file, lower[0], path, most, offset)
             directories = self._diffs.directories
-            job = ReadJob(str(directories.view), str(directories.empty), Stack(lower), path, most)
+            job = ReadJob(str(directories.view), str(directories.empty), Stack(lower), path, most, offset)
             answer = await Worker.ask(self._nursery, job)
         match answer:
             case FileContent(data):

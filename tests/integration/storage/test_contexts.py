@@ -46,6 +46,15 @@ async def test_an_archive_becomes_a_stack_whose_files_belong_to_root(store, cont
     assert await contexts.read_several(stack, ["missing", "Dockerfile"], 100) == [None, b"FROM x"]
 
 
+async def test_a_part_of_a_file_is_read_and_nothing_before_it(store, contexts):
+    stack = await contexts.unpack(in_pieces(archive(large=bytes(1 << 20) + b"end", Dockerfile=b"FROM x")))
+    upon = " ".join([stack, await contexts.unpack(in_pieces(archive(other=b"y")))])
+    for one in (stack, upon):
+        assert await contexts.read(one, "large", 2, 1 << 20) == b"en"
+        assert await contexts.read(one, "large", 100, (1 << 20) + 2) == b"d"
+        assert await contexts.read(one, "large", 100, (1 << 63) - 1) == b""
+
+
 async def test_a_small_archive_of_plain_files_needs_no_worker(store, contexts):
     employed = store.nursery.employed
     stack = await contexts.unpack(in_pieces(archive(Dockerfile=b"FROM x", other=b"y")))

@@ -273,11 +273,10 @@ class Builder:
 
     async def read_file(self, ref: Ref, path: str, offset: int = 0, length: int = 0) -> bytes:
         """Some of a file, all of it without a length."""
-        most = offset + length if length else LARGEST_FILE
-        data = await self._contexts.read(await ref.stack(), path, most)
+        data = await self._contexts.read(await ref.stack(), path, length or LARGEST_FILE, offset)
         if data is None:
             raise NotFound(f"{path}: no such file or directory")
-        return data[offset:]
+        return data
 
     async def stat(self, ref: Ref, path: str) -> Entry:
         """What a path of a result leads to."""

@@ -33,6 +33,8 @@ _LONG_NAME, _LONG_LINK, _OLD_SPARSE = b"L", b"K", b"S"
 _PAX, _PAX_SOLARIS, _PAX_GLOBAL = b"x", b"X", b"g"
 _EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _PAX, _PAX_SOLARIS, _PAX_GLOBAL))
 _ZEROS = bytes(BLOCK)
+# What is said of all entries that follow is gone through for each of them.
+_MOST_SHARED = 16 << 10
 
 
 class Parser:
@@ -100,6 +102,8 @@ class Parser:
             self._long_link = said.split(b"\0", 1)[0]
         elif kind == _PAX_GLOBAL:
             self._shared.update(parse_pax(said))
+            if sum(len(key) + len(value) for key, value in self._shared.items()) > _MOST_SHARED:
+                raise TarError("archive/tar: global headers are too long")
         else:
             self._records = parse_pax(said)
         self._await(self._header)

@@ -32,28 +32,34 @@ class DataMap:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._text = b""
+        self._blocks: list[bytes] = []
+        self._ends = 0
         self._lines = 1
         self._check_room()
 
     @property
     def more(self) -> bool:
-        return self._text.count(b"\n") < self._lines
+        return self._ends < self._lines
 
     def add(self, block: bytes) -> None:
-        self._text += block
-        if self._lines == 1 and b"\n" in self._text:
-            self._lines += 2 * decimal(self._text.partition(b"\n")[0])
+        """Each block is looked at once: a map may have 2,000 of them."""
+        first = not self._ends
+        self._blocks.append(block)
+        self._ends += block.count(b"\n")
+        if first and self._ends:
+            self._lines += 2 * decimal(b"".join(self._blocks).partition(b"\n")[0])
         if self.more:
             self._check_room()
 
     def _check_room(self) -> None:
-        if len(self._text) > LARGEST_EXTENSION or len(self._text) + BLOCK > self._size:
+        length = len(self._blocks) * BLOCK
+        if length > LARGEST_EXTENSION or length + BLOCK > self._size:
             raise TarError("archive/tar: invalid sparse map")
 
     def apply(self, entry: Entry) -> None:
-        entry.size -= len(self._text)
-        numbers = [decimal(line) for line in self._text.split(b"\n")[1 : self._lines]]
+        text = b"".join(self._blocks)
+        entry.size -= len(text)
+        numbers = [decimal(line) for line in text.split(b"\n")[1 : self._lines]]
         set_sparse(entry, numbers, entry.real_size)
 
 

@@ -9,7 +9,7 @@ directory's mode, group and access list would change the files made in it.
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn, TypeVar
 
 from husk.kernel.trees import remove_tree, tree_size
@@ -57,7 +57,10 @@ class Extractor:
 
     def __init__(self, stream: TarStream) -> None:
         self._stream = stream
-        self._directories: dict[bytes, Entry] = {}
+        # Directories, with how many trees had been cleared when each was told of; and the trees that were, numbered.
+        self._directories: dict[bytes, tuple[Entry, int]] = {}
+        self._cleared: dict[bytes, int] = {}
+        self._clears = 0
         # How the current directory is reached from the tree's top, which `_top` is then: empty for the top itself, None
         # if it is neither.
         self._base: bytes | None = b""
@@ -73,13 +76,34 @@ class Extractor:
                 self._apply(entry, self._near(path))
             except (OSError, OverflowError) as error:
                 _blame(path, error)
-        for path, entry in self._directories.items():
+        for path, entry in self._lasting_directories():
             try:
                 self._finish_directory(self._near(path), entry)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it was made through a link that a later entry replaced
             except (OSError, OverflowError) as error:
                 _blame(path, error)
+
+    def _lasting_directories(self) -> Iterator[tuple[bytes, Entry]]:
+        """Those that no later entry has cleared away: looked for once, at the end, not at each that is cleared."""
+        if not self._cleared:
+            yield from ((path, entry) for path, (entry, _) in self._directories.items())
+            return
+        # In an order in which all that is below a path comes right behind it.
+        marks: list[tuple[bytes, int, bytes | None]] = [
+            (_order(path), gone, None) for path, gone in self._cleared.items()
+        ]
+        marks += [(_order(path), made, path) for path, (_, made) in self._directories.items()]
+        marks.sort(key=lambda mark: (mark[0], mark[2] is not None))
+        above: list[tuple[bytes, int]] = []
+        for place, number, path in marks:
+            while above and not place.startswith(above[-1][0]):
+                above.pop()
+            last = above[-1][1] if above else 0
+            if path is None:
+                above.append((place, max(last, number)))
+            elif number >= last:
+                yield path, self._directories[path][0]
 
     def _near(self, path: bytes) -> bytes:
         """Go to where `path` is short enough for the kernel; what it is called there.
@@ -182,7 +206,7 @@ class Extractor:
             except OSError as error:
                 if error.errno != errno.EEXIST or not stat.S_ISDIR(os.lstat(path).st_mode):
                     self._make_directory(path)
-        self._directories[self._whole(path)] = entry
+        self._directories[self._whole(path)] = entry, self._clears
 
     def _make_directory(self, path: bytes) -> None:
         """Make a directory where there may be something else; one in a whiteout's place hides what it removed."""
@@ -266,10 +290,8 @@ class Extractor:
         if stat.S_ISDIR(status.st_mode):
             self.size -= tree_size(path)
             remove_tree(path)
-            whole = self._whole(path)
-            below = whole + b"/"
-            for gone in [name for name in self._directories if name == whole or name.startswith(below)]:
-                del self._directories[gone]
+            self._clears += 1
+            self._cleared[self._whole(path)] = self._clears
             return
         if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             self.size -= status.st_size
@@ -294,6 +316,10 @@ class Extractor:
             set_time(fd, entry)
         finally:
             os.close(fd)
+
+
+def _order(path: bytes) -> bytes:
+    return path.replace(b"/", b"\0") + b"\0"
 
 
 def split_long(path: bytes, first: bool = False) -> tuple[bytes, bytes]:

@@ -102,13 +102,14 @@ class DigestJob(WorkerMessage, frozen=True, tag="digest"):
 
 
 class ReadJob(WorkerMessage, frozen=True, tag="read"):
-    """Read the beginning of a regular file, at most so many bytes. Answer: `FileContent`."""
+    """Read a regular file from `offset` on, at most so many bytes. Answer: `FileContent`."""
 
     root: str
     empty: str
     stack: Stack
     path: str
     most: int
+    offset: int = 0
 
 
 class LookJob(WorkerMessage, frozen=True, tag="look"):

@@ -7,12 +7,14 @@ import signal
 import stat
 from collections.abc import Iterator
 
+from husk.kernel.trees import walk
 from husk.storage.workers.answers import Done
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.file_job import describe_fault
 from husk.storage.workers.jobs import ListJob
 from husk.storage.workers.stack_views import show_stacks
 
+_LONGEST = 4096  # PATH_MAX
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -22,7 +24,7 @@ def main(job: ListJob, caller: Caller) -> None:
         show_stacks(job.root, job.empty, [job.stack])
         root = os.open("/0", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with open(1, "wb", closefd=False) as out:
-            for path, digest in listed(root, "", digests=job.digests):
+            for path, digest in listed(root, digests=job.digests):
                 out.write(json.dumps([path, digest]).encode() + b"\n")
     except OSError as error:
         caller.answer(describe_fault(error))
@@ -30,19 +32,18 @@ def main(job: ListJob, caller: Caller) -> None:
     caller.answer(Done())
 
 
-def listed(directory: int, path: str, *, digests: bool) -> Iterator[tuple[str, str]]:
-    """All that are no directories, by their paths; regular ones with their digests, if these are wanted."""
-    for name in sorted(os.listdir(directory)):
-        mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
-        below = f"{path}{name}"
-        if not stat.S_ISDIR(mode):
-            yield below, digest_of(name, directory) if digests and stat.S_ISREG(mode) else ""
+def listed(directory: int, *, digests: bool) -> Iterator[tuple[str, str]]:
+    """All that are no directories, by their paths; regular ones with their digests, if these are wanted.
+
+    What lies deeper than a path can be long is left out: nobody could name it.
+    """
+    for found in walk(directory):
+        mode = found.status.st_mode
+        if stat.S_ISDIR(mode) or len(found.above) * 2 > _LONGEST:
             continue
-        inside = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
-        try:
-            yield from listed(inside, f"{below}/", digests=digests)
-        finally:
-            os.close(inside)
+        path = found.path
+        if len(os.fsencode(path)) < _LONGEST:
+            yield path, digest_of(found.name, found.directory) if digests and stat.S_ISREG(mode) else ""
 
 
 def digest_of(name: str, directory: int) -> str:

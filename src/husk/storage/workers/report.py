@@ -11,17 +11,22 @@ class Answers:
     """Answers out of bytes as they come, in pieces of any size; what is not a whole one yet is kept."""
 
     def __init__(self) -> None:
-        self._waiting = b""
+        self._waiting = bytearray()
+        # So many of them are known to have no end of a line: an answer may carry a large file.
+        self._seen = 0
 
     def feed(self, data: bytes) -> None:
         self._waiting += data
 
     def next(self) -> Answer | None:
         """The next one, if all of it is here."""
-        line, end, rest = self._waiting.partition(b"\n")
-        if not end:
+        end = self._waiting.find(b"\n", self._seen)
+        if end < 0:
+            self._seen = len(self._waiting)
             return None
-        self._waiting = rest
+        line = bytes(memoryview(self._waiting)[:end])
+        del self._waiting[: end + 1]
+        self._seen = 0
         return decode_answer(line)
 
 

@@ -24,13 +24,13 @@ def main(job: ReadJob | LookJob, caller: Caller) -> None:
         if isinstance(job, LookJob):
             caller.answer(look(tree, job.path, inside=job.inside))
         else:
-            caller.answer(read(tree, job.path, job.most))
+            caller.answer(read(tree, job.path, job.most, job.offset))
     except OSError as error:
         caller.answer(describe_fault(error))
 
 
-def read(tree: RootedTree, path: str, most: int) -> Answer:
-    """The beginning of a regular file of the tree."""
+def read(tree: RootedTree, path: str, most: int, offset: int = 0) -> Answer:
+    """So much of a regular file of the tree."""
     try:
         found = tree.resolve(path)
         status = tree.status(found)
@@ -43,6 +43,7 @@ def read(tree: RootedTree, path: str, most: int) -> Answer:
     if not stat.S_ISREG(status.st_mode):
         return Invalid(f"{path} is not a regular file")
     with open(os.open(found, _READ, dir_fd=tree.fd), "rb") as file:
+        file.seek(min(offset, status.st_size))
         return FileContent(file.read(most))
 
 

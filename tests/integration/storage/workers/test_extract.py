@@ -231,6 +231,28 @@ async def test_impossible_times_are_brought_into_range(store: Store):
     assert os.stat(top / "f").st_mtime >= 2**31
 
 
+async def test_directories_that_come_again_look_as_they_were_told_last(store: Store):
+    """What was told of one that was cleared away is no longer true, nor of what was in it."""
+    top = await store.tree(
+        make_tar(
+            directory("a", mode=0o700),
+            directory("a/b", mode=0o700),
+            directory("a/b/c", mode=0o701),
+            directory("ab", mode=0o711),
+            directory("a.b", mode=0o712),
+            member("a", b"instead"),
+            directory("a", mode=0o750),
+            member("a/b/file", b"x"),
+            directory("a/b/c", mode=0o702),
+            member("a/b/c", b"instead"),
+            directory("a/b/c", mode=0o703),
+            directory("a/d", mode=0o704),
+        )
+    )
+    modes = {name: stat.S_IMODE(os.stat(top / name).st_mode) for name in ("a", "a/b", "a/b/c", "a/d", "ab", "a.b")}
+    assert modes == {"a": 0o750, "a/b": 0o755, "a/b/c": 0o703, "a/d": 0o704, "ab": 0o711, "a.b": 0o712}
+
+
 async def test_a_deep_layer_is_unpacked_and_removed(store: Store):
     deep = "d/" * 2000
     layer = await store.add(make_tar(directory(deep), member(deep + "f", b"x"), member("d", b"instead")))

@@ -102,6 +102,16 @@ def test_a_global_header_holds_for_all_that_follow():
     assert [entry.uid for entry, _ in read(out.getvalue())] == [77, 77]
 
 
+def test_what_is_said_of_all_entries_has_a_limit():
+    """It is gone through for each of them."""
+    archive = b""
+    for number in range(40):
+        info = tarfile.TarInfo(f"f{number}")
+        archive += info.create_pax_global_header({f"comment{number}": "x" * 500, "path": "p"})
+    with pytest.raises(TarError, match="global headers are too long"):
+        read(archive)
+
+
 @pytest.mark.parametrize("format", SPARSE_FORMATS)
 def test_sparse_files_of_every_format(tmp_path: Path, format: str):
     path = tmp_path / "sparse"

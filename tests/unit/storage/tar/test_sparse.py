@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from husk.storage.tar.entry import BLOCK, LARGEST_EXTENSION, REGULAR, Entry, TarError
 from husk.storage.tar.sparse import DataMap, decimal, set_sparse
+from tests.support.work import memory_for
 
 
 def entry(size: int) -> Entry:
@@ -71,3 +72,12 @@ def test_a_map_that_is_longer_than_the_data_is_refused():
 def test_what_is_no_number_is_refused(digits: bytes):
     with pytest.raises(TarError):
         decimal(digits)
+
+
+def test_a_block_of_a_map_costs_the_same_however_many_came_before():
+    reading = DataMap(1 << 40)
+    reading.add(b"%d\n" % 10**6 + b"1\n" * 252 + b"\n" * (BLOCK - 8 - 504))
+    for _ in range(1500):
+        reading.add(b"1\n" * (BLOCK // 2))
+    assert memory_for(lambda: reading.add(b"1\n" * (BLOCK // 2))) < 64 * BLOCK
+    assert reading.more

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.storage.workers.answers import Done, Failed, FileStatus, Missing, UnpackedLayer
+from husk.storage.workers.answers import Done, Failed, FileContent, FileStatus, Missing, UnpackedLayer
 from husk.storage.workers.jobs import PackJob, PutJob, UnpackJob
 from husk.storage.workers.messages import decode_answer, decode_job, encode, printable
 from husk.storage.workers.parts import Bind
 from husk.storage.workers.report import Answers
+from tests.support.work import memory_for
 
 # What Python makes of names of files that are not UTF-8 is among them.
 names = st.binary(max_size=30).map(lambda name: name.decode("utf-8", "surrogateescape"))
@@ -53,6 +54,21 @@ def test_answers_come_out_of_pieces_of_any_size(said, size):
         while (answer := reader.next()) is not None:
             found.append(answer)
     assert found == said
+
+
+def test_what_is_here_of_a_large_answer_is_not_copied_for_each_piece_that_comes():
+    reader = Answers()
+    line = encode(FileContent(bytes(1 << 20)))
+
+    def feed(piece: bytes) -> None:
+        reader.feed(piece)
+        assert reader.next() is None
+
+    feed(line[:-2000])
+    feed(line[-2000:-1000])
+    assert memory_for(lambda: feed(line[-1000:-1])) < len(line) // 2
+    reader.feed(line[-1:])
+    assert reader.next() == FileContent(bytes(1 << 20))
 
 
 def test_an_answer_that_is_cut_off_is_none():
