@@ -7,8 +7,8 @@ from pathlib import Path
 _MOST_KEPT_FREE = 2 << 30
 
 
-def room_left(path: Path) -> int:
-    """The bytes that may still be written where `path` is; at least one. It blocks."""
+def room_left(path: Path | int) -> int:
+    """The bytes that may still be written where `path`, or an open directory, is; at least one. It blocks."""
     found = os.statvfs(path)
     kept_free = min(_MOST_KEPT_FREE, found.f_blocks * found.f_frsize // 20)
     return max(1, found.f_bavail * found.f_frsize - kept_free)

@@ -74,6 +74,19 @@ async def test_names_and_files(store, repositories, made, server):
     await until_async(lambda: not workers_of(os.getpid()), "the workers have gone")
 
 
+async def test_a_checkout_takes_no_more_than_the_disk_can_spare(store, repositories, made, server, monkeypatch):
+    """Though no file of it is too large by itself."""
+    commit = made.commit({f"file{number}": f"{number}" * 300_000 for number in range(4)})
+    wanted = Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit, reference="refs/heads/main")
+    monkeypatch.setattr("husk.storage.repositories.room_left", lambda path: 1_000_000)
+    with pytest.raises(InvalidParameter, match=r"app\.git is larger than what the disk has room for"):
+        await stack_of(repositories, *wanted)
+    assert store.diffs.all() == []
+    monkeypatch.setattr("husk.storage.repositories.room_left", lambda path: 1 << 30)
+    assert len(files_of(store, await stack_of(repositories, *wanted))) == 7
+    await until_async(lambda: not workers_of(os.getpid()), "the workers have gone")
+
+
 async def test_what_is_kept_of_the_repository(store, repositories, made, server):
     app = Repository(remote=f"{server}/app.git")
     commit = made.run("rev-parse", "HEAD")

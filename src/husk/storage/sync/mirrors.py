@@ -21,6 +21,7 @@ from msgspec import structs
 
 from husk.storage.ahead import AheadTar
 from husk.storage.diffs import DiffStore
+from husk.storage.space import room_left
 from husk.storage.sync.exchange import Channel, Progress, exchange
 from husk.storage.sync.small import receive_small
 from husk.storage.sync_table import VERSION
@@ -85,6 +86,7 @@ class Mirrors:
                 job = ReceiveJob(root=str(space.upper), old=old, new=str(new))
                 received: Received | Sent | bytes = await receive_small(job, channel, progress or _nobody)
                 if isinstance(received, bytes):
+                    job = structs.replace(job, limit=await asyncio.to_thread(room_left, space.upper))
                     received = await self._exchange(job, channel, progress, received, None if old else ahead)
                 element = await space.keep(received.size if isinstance(received, Received) else None)
                 if ahead is not None:

@@ -40,7 +40,7 @@ def receive(job: ReceiveJob, lines: ClientLines, ahead: PackAhead) -> Received |
         with open(job.new, "xb", opener=_private) as new:
             confine(job.root, [])
             tree = TreeWriter(is_overlay_xattr)
-            receiver = Receiver(tree, old, doubled(job.root))
+            receiver = Receiver(tree, old, doubled(job.root), job.limit)
             while data := lines.read():
                 receiver.feed(data)
                 if receiver.complete:

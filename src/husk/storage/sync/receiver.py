@@ -67,11 +67,14 @@ class Tree(Protocol):
 class Receiver:
     """One sync. `output` is what is to be sent; `complete` says that all is here, and `finish` may be called."""
 
-    def __init__(self, tree: Tree, old: Table, never: frozenset[bytes] = frozenset()) -> None:
-        """`never` are directories that a tree only has if it holds itself (`own_place`)."""
+    def __init__(self, tree: Tree, old: Table, never: frozenset[bytes] = frozenset(), limit: int = 0) -> None:
+        """`never` are directories that a tree only has if it holds itself (`own_place`). `limit` is how many bytes it
+        may have more than before, 0 for any number."""
         self._tree = tree
         self._old = old
         self._never = never
+        self._limit = limit
+        self._came = 0
         self._next = 0  # what of the old table has not been met yet
         self.table = Table()
         self.table.size, self.table.packed = old.size, old.packed
@@ -281,6 +284,7 @@ class Receiver:
             stat = packets.read_stat(packets.read_packet(self._old.messages[place]).stat or b"")
             if not stat.mode & packets.MODE_KIND and not stat.link:
                 self.table.size -= stat.size
+                self._came -= stat.size
 
     def _end_stats(self) -> None:
         self._stats_ended = True
@@ -296,6 +300,9 @@ class Receiver:
         return True
 
     def _data(self, number: int, data: memoryview) -> None:
+        self._came += len(data)
+        if self._limit and self._came > self._limit:
+            raise SyncError("the directory is larger than what the disk has room for")
         try:
             length = self._tree.data(number, data)
         except KeyError:

@@ -6,6 +6,8 @@ import os
 import stat
 from collections.abc import Iterator
 
+from husk.kernel import jail
+from husk.storage.space import room_left
 from husk.storage.tar.decompress import Reader, choose_reader
 from husk.storage.tar.entry import BLOCK
 from husk.storage.tar.header import is_tar
@@ -44,15 +46,22 @@ def is_archive(tree: RootedTree, resolved: str) -> bool:
 
 
 def unpack(source: RootedTree, resolved: str, target: RootedTree, directory: str, owner: Owner | None) -> None:
-    """Unpack an archive into a directory, whose files are all that its links can lead to."""
+    """Unpack an archive into a directory, whose files are all that its links can lead to.
+
+    It brings no more than the disk can spare, and ends with the worker: nobody else knows of the process.
+    """
     read_end, write_end = os.pipe()
+    ours = os.pidfd_open(os.getpid())
     child = os.fork()
     if child == 0:
         try:
+            jail.end_with(ours)
+            os.close(read_end)
             Caller(write_end).answer(_unpack(source, resolved, target, directory, owner))
         finally:
             os._exit(0)
     os.close(write_end)
+    os.close(ours)
     with open(read_end, "rb") as pipe:
         answer = pipe.read()
     os.waitpid(child, 0)
@@ -70,6 +79,7 @@ def unpack(source: RootedTree, resolved: str, target: RootedTree, directory: str
 def _unpack(source: RootedTree, resolved: str, target: RootedTree, directory: str, owner: Owner | None) -> Answer:
     with _opened(source, resolved) as reader:
         with target.directory(directory) as fd:
+            room = room_left(fd)
             os.fchdir(fd)
             os.chroot(".")
         buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
@@ -79,7 +89,7 @@ def _unpack(source: RootedTree, resolved: str, target: RootedTree, directory: st
 
         stream = TarStream(next_buffer)
         try:
-            Placer(stream, "/", False, owner).run()
+            Placer(stream, "/", False, owner, room).run()
             stream.drain()
         except Exception as error:
             return Failed(str(error)) if is_fault_of_host(error) else describe(error)

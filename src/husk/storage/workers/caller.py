@@ -3,11 +3,15 @@
 import contextlib
 import os
 import select
+from collections.abc import Callable
 
 import msgspec
 
 from husk.storage.workers.answers import Answer, Failed, Invalid, Missing, Refused
 from husk.storage.workers.messages import encode, printable
+
+# Between two looks at what a process does meanwhile, in milliseconds.
+_LOOKS = 200
 
 
 class Caller:
@@ -32,9 +36,13 @@ class Caller:
             return b""
         return os.pread(self._begun, os.fstat(self._begun).st_size, 0)
 
-    def wait(self, process: int) -> None:
-        """Until a process, by its descriptor, has ended, or nobody wants an answer any more."""
+    def wait(self, process: int, over: Callable[[], bool] = lambda: False) -> bool:
+        """Until a process, by its descriptor, has ended, or nobody wants an answer any more; True if it is `over`
+        before, which is asked several times in a second."""
         poll = select.poll()
         poll.register(process, select.POLLIN)
         poll.register(self._report, 0)  # a pipe that nobody reads any more is an error, which is always told
-        poll.poll()
+        while not poll.poll(_LOOKS):
+            if over():
+                return True
+        return False

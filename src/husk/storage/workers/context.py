@@ -21,12 +21,12 @@ _ROOT = (0, 0)
 
 
 class ContextPlacer(Placer):
-    """`limit` is how many bytes its files may have, 0 for any number; `never` are directories that it only has if it
-    holds itself (`own_place`)."""
+    """`never` are directories that it only has if it holds itself (`own_place`)."""
+
+    called = "context"
 
     def __init__(self, stream: TarStream, limit: int, never: frozenset[bytes]) -> None:
-        super().__init__(stream, "/", False, _ROOT)
-        self._limit = limit
+        super().__init__(stream, "/", False, _ROOT, limit)
         self._never = never
 
     def _apply(self, entry: Entry, path: bytes) -> None:
@@ -35,8 +35,6 @@ class ContextPlacer(Placer):
             raise TarError(f"{shown} is a device, which the context of a build cannot have")
         if entry.kind == DIRECTORY and self._whole(path) in self._never:
             raise TarError(HOLDS_ITSELF)
-        if self._limit and self.size + entry.size > self._limit:
-            raise TarError("the context is larger than what the disk has room for")
         super()._apply(entry, path)
 
 

@@ -7,9 +7,11 @@ it, and it ends with the daemon.
 import os
 import resource
 import shutil
+import signal
 from urllib.parse import urlsplit
 
 from husk.kernel import jail
+from husk.kernel.trees import tree_size
 from husk.storage.workers import git_view
 from husk.storage.workers.answers import Answer, Failed, FileContent, Invalid
 from husk.storage.workers.caller import Caller
@@ -39,7 +41,21 @@ def main(job: GitJob, caller: Caller) -> None:
             caller.answer(answer_to(job))
         finally:
             os._exit(0)
-    caller.wait(os.pidfd_open(child))
+    least = _free() - job.limit if job.limit else 0
+    if caller.wait(os.pidfd_open(child), lambda: _free() < least):
+        os.kill(child, signal.SIGKILL)  # and all that it has started
+        caller.answer(_too_large(job))
+
+
+def _free() -> int:
+    """The bytes that the disk has for what git writes, which is more than the files."""
+    found = os.statvfs(WORK)
+    return found.f_bavail * found.f_frsize
+
+
+def _too_large(job: GitJob) -> Invalid:
+    shown = without_password(job.access.remote, job.access.remote)
+    return Invalid(f"{shown} is larger than what the disk has room for")
 
 
 def missing_program(remote: str, path: str = PATH) -> str:
@@ -68,7 +84,10 @@ def answer_to(job: GitJob) -> Answer:
         if not job.commit:
             symbolic = [] if job.names != ["HEAD"] else ["--symref"]
             return FileContent(git.run("ls-remote", *symbolic, "--", access.remote, *job.names))
-        return FileContent(_Checkout(job, git).run().encode())
+        commit = _Checkout(job, git).run()
+        if job.limit and tree_size(TREE) > job.limit:
+            return _too_large(job)
+        return FileContent(commit.encode())
     except GitFailed as error:
         told = without_password(str(error), access.remote)
         return Invalid(f"failed to fetch remote {shown}: git stderr: {told}")

@@ -145,7 +145,7 @@ class GitJob(WorkerMessage, frozen=True, tag="git"):
 
     Answer: `FileContent` with lines of `git ls-remote`, or with the commit that was checked out: `commit` may be a tag.
     `view` is a directory to mount on, `work` one that goes afterwards. `reference` is what the commit was found by, if
-    it is known, and `said` what commit the server says that the tag is. `limit` is how many bytes a file may have.
+    it is known, and `said` what commit the server says that the tag is. `limit` is how many bytes it may take.
     """
 
     view: str
@@ -168,13 +168,14 @@ class ReceiveJob(WorkerMessage, frozen=True, tag="receive"):
 
     The table `old` tells what `root` has, or is empty; it is removed first: from then on it is not true. The table
     `new` is written when all is well. With `ahead` the files are packed while they come, if that is worth it:
-    then a second answer follows, `Packed`.
+    then a second answer follows, `Packed`. `limit` is how many bytes more than before it may have, 0 for any number.
     """
 
     root: str
     old: str
     new: str
     ahead: AheadPlan | None = None
+    limit: int = 0
 
 
 class SendJob(WorkerMessage, frozen=True, tag="send"):

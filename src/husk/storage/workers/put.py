@@ -80,18 +80,36 @@ class Input:
 
 
 class Placer(Extractor):
-    """Applies an archive to a directory that is in use: what it does not mention stays, whiteouts are plain files."""
+    """Applies an archive to a directory that is in use: what it does not mention stays, whiteouts are plain files.
+
+    `limit` is how many bytes it may bring, 0 for any number.
+    """
 
     inherits = True
+    # In the message of an archive that brings more.
+    called = "archive"
 
-    def __init__(self, stream: TarStream, destination: str, keep_kinds: bool, owner: tuple[int, int] | None) -> None:
+    def __init__(
+        self,
+        stream: TarStream,
+        destination: str,
+        keep_kinds: bool,
+        owner: tuple[int, int] | None,
+        limit: int = 0,
+    ) -> None:
         super().__init__(stream)
+        self._limit = limit
+        self._brought = 0
         self._destination = destination
         self._keep_kinds = keep_kinds
         self._owner = owner
         self._current: Entry
 
     def _apply(self, entry: Entry, path: bytes) -> None:
+        # An entry without data takes room as well.
+        self._brought += max(entry.size, BLOCK)
+        if self._limit and self._brought > self._limit:
+            raise TarError(f"the {self.called} is larger than what the disk has room for")
         if self._owner is not None:
             entry.uid, entry.gid = self._owner
         if not path:

@@ -1,9 +1,11 @@
 """Archives that a build adds are unpacked where they are added."""
 
+import asyncio
 import bz2
 import gzip
 import lzma
 import os
+import tarfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from husk.errors import InvalidParameter
 from husk.storage.file_actions import Owner
 from tests.support.layers import Store, directory, make_tar, member, symlink
 from tests.support.trees import Forest, copy, do
+from tests.support.waiting import soon, until_async
+from tests.support.workers import children_of, workers_of
 
 
 @pytest.fixture
@@ -56,3 +60,28 @@ async def test_a_damaged_archive_fails_and_leaves_nothing(forest: Forest):
     with pytest.raises(InvalidParameter):
         await do(forest, copy("/a", "/", unpack=True), "", source)
     assert forest.diffs.all() == [source]
+
+
+async def test_an_archive_brings_no_more_than_the_disk_can_spare(forest: Forest):
+    """It is refused by what it says of its files, before they are written."""
+    large = tarfile.TarInfo("large")
+    large.size = 1 << 50
+    source = await forest.plant(lambda root: (root / "a.tar").write_bytes(large.tobuf(tarfile.PAX_FORMAT)))
+    with pytest.raises(InvalidParameter, match="the archive is larger than what the disk has room for"):
+        await do(forest, copy("/a.tar", "/", unpack=True), "", source)
+    assert forest.diffs.all() == [source]
+
+
+async def test_the_process_that_unpacks_ends_with_its_build(forest: Forest):
+    # Behind its end there are zeros for some minutes, none of which are written.
+    endless = zstandard.compress(ARCHIVE) + zstandard.compress(bytes(1 << 27)) * 12_000
+    source = await forest.plant(lambda root: (root / "a.tar").write_bytes(endless))
+    adding = soon(do(forest, copy("/a.tar", "/", unpack=True), "", source))
+    try:
+        (unpacking,) = await until_async(
+            lambda: {child for worker in workers_of(os.getpid()) for child in children_of(worker)}, "it is unpacked"
+        )
+    finally:
+        adding.cancel()
+        await asyncio.wait([adding])
+    await until_async(lambda: not Path(f"/proc/{unpacking}").exists(), "nobody goes on")

@@ -92,8 +92,8 @@ class Client:
         yield from (data[place : place + 3] for place in range(0, len(data), 3))
 
 
-def sync(client, tree, old, pieces=1 << 20):
-    sender, receiver = Sender(client), Receiver(tree, old)
+def sync(client, tree, old, pieces=1 << 20, limit=0):
+    sender, receiver = Sender(client), Receiver(tree, old, limit=limit)
     while not receiver.ended:
         data = sender.next()
         for start in range(0, len(data), pieces):
@@ -148,6 +148,16 @@ def test_one_changed_file_is_asked_for():
     sync(Client(changed), tree, table)
     assert tree.log == [("remove", b"a/d/e"), ("expect", b"a/d/e")]
     assert contents(tree) == changed
+
+
+def test_more_than_there_is_room_for_is_refused():
+    """What goes makes room for what comes."""
+    tree = Memory()
+    table = sync(Client(TREE), tree, Table(), limit=108)
+    sync(Client(TREE | {b"a/d/e": b"y" * 110}), tree, table, limit=10)
+    for client in (Client(TREE), Client({b"a": b"x" * 108})):
+        with pytest.raises(SyncError, match="larger than what the disk has room for"):
+            sync(client, Memory(), Table(), limit=107)
 
 
 _names = some.sampled_from([b"a", b"a.b", b"a-", b"b", b"\xff", b"A", b"aa"])
