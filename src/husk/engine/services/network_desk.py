@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place
 from husk.engine.services import network_share
 from husk.engine.services.assignment_messages import decoded, encoded
@@ -25,6 +26,9 @@ _version = operator.attrgetter("version")
 WHILE = 60.0
 # Addresses of one task on one network, of former containers too, and of all plain containers of a node there.
 MOST_OF_TASK, MOST_PLAIN = 16, 4096
+# As many addresses has each task of a node whatever it takes besides; and the last part of a network's addresses, one
+# in so many, is for nodes that have not had their share.
+OF_EACH_TASK, SPARE = 2, 8
 
 
 class Places(Struct, kw_only=True):
@@ -141,10 +145,24 @@ class NetworkDesk:
         same = [p for p in shared.of(network) if (p.node, p.kind, p.task) == (node, "endpoint", wish.task)]
         if len(same) >= (MOST_OF_TASK if wish.task else MOST_PLAIN):
             raise Forbidden(f"the node has {len(same)} such addresses on network {network.name} already")
+        if not wish.host and len(same) >= (OF_EACH_TASK if wish.task else 0):
+            self._leave_some(node, network, shared)
         taken = await shared.take(network, who, options, node)
         shared.underway.difference_update(place.key for place in taken)
         self._changed()
         return taken
+
+    def _leave_some(self, node: str, network: Network, shared: SharedNetworks) -> None:
+        """Raise for a node that takes more than its part of a network's addresses where few are left for others."""
+        size = shared.size(network)
+        # An endpoint on a network with IPv6 has two.
+        of_each = 2 if network.subnet6 else 1
+        left = size - len(shared.of(network)) // of_each
+        own = sum(place.network == network.id for place in shared.on(node)) // of_each
+        if left <= size // SPARE and own >= size // max(1, len(self._store.nodes)):
+            raise Unavailable(
+                f"the last addresses of network {network.name} are for other nodes: this one has {own} of {size}"
+            )
 
     async def announce(self, node: str, body: bytes) -> None:
         """A node's public key for encrypted networks, which those hear that share one with it."""

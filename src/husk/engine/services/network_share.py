@@ -38,6 +38,7 @@ Name = tuple[str, str]
 NODE, SERVICE, TASK, NETWORK, ADDRESS = "node", "service", "task", "overlay", "address"
 NOT_YOURS = "no task of this node is on that network"
 _MOST_NAMES, _LONGEST = 64, 255
+_WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
@@ -245,7 +246,13 @@ def checked(node_id: str, wish: Wish, world: World, sought: Collection[str] = ()
         raise InvalidParameter(f"invalid MAC address {wish.mac[:40]!r}")
     if wish.container and (len(wish.container) > 64 or not wish.container.isalnum()):
         raise InvalidParameter("the id of a container has letters and digits")
+    if wish.mac and not plain:
+        raise Forbidden("a plain container may choose its MAC address, and nobody else")
     names = _names(wish.names, network, service, world.services.values())
+    if task is not None and service is not None:
+        names = _of_task(names, wish, task, service)
+    elif names:
+        names = _not_of_others(names, node_id, network, world)
     return replace(wish, address=address, address6=address6, names=names)
 
 
@@ -281,3 +288,29 @@ def _names(names: Sequence[str], network: Network, own: Service | None, services
                 mine |= {name.lower(), f"tasks.{name}".lower()}
     kept = [name for name in names[:_MOST_NAMES] if name and len(name) <= _LONGEST]
     return tuple(name for name in kept if name.lower() in mine or name.lower() not in taken)
+
+
+def _of_task(names: Sequence[str], wish: Wish, task: Task, service: Service) -> tuple[str, ...]:
+    """Of the names those that follow from the records: a worker invents none for a task that it was given."""
+    own = {task.name, wish.container[:12]}
+    for attachment in attachments(service):
+        if attachment.target == wish.network:
+            for name in (service.spec.name, *attachment.aliases):
+                own |= {name, f"tasks.{name}"}
+    spec = task.spec.container_spec
+    hostname = spec.hostname if spec is not None else ""
+    if "{{" not in hostname:
+        own.add(hostname)
+    # What a template says, the node knows: one more name, of one word.
+    more = next((name for name in names if name not in own and _WORD.fullmatch(name)), "") if "{{" in hostname else ""
+    return tuple(name for name in names if name in own or (more and name == more))
+
+
+def _not_of_others(names: Sequence[str], node_id: str, network: Network, world: World) -> tuple[str, ...]:
+    """Without those of tasks, and the own names of containers, on other nodes. Aliases may be shared, as by Docker."""
+    taken: set[str] = set()
+    for place in world.places_of(network):
+        if place.node != node_id and place.kind == "endpoint":
+            known = place.names if place.task else (*place.names[:1], place.container[:12])
+            taken.update(name.lower() for name in known)
+    return tuple(name for name in names if name.lower() not in taken)

@@ -7,9 +7,9 @@ an address gives it back; those of a node that is gone are given back by the man
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, ip_address, ip_network
 from typing import TypeVar
 
 import msgspec
@@ -22,7 +22,7 @@ from husk.engine.services.here import Here
 from husk.engine.services.network_share import TunnelKey, World
 from husk.engine.services.node import Node
 from husk.engine.services.records import ATTEMPTS, SwarmRecords
-from husk.errors import Conflict, Forbidden, NotFound, Unavailable
+from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.ipam import edges, mac_address, special
 
@@ -47,6 +47,9 @@ class SharedNetworks:
         self._of_tasks: dict[str, dict[str, Place]] = {}
         # By node and key.
         self._of_nodes: dict[str, dict[str, Place]] = {}
+        # The addresses behind a MAC, by network and MAC.
+        self._of_macs: dict[tuple[str, str], set[str]] = {}
+        self._macs_underway: set[tuple[str, str]] = set()
         self._versions: dict[tuple[str, str], int] = {}
         # (kind, key) of what a newer release has written in words of its own: such an address is somebody's, too.
         self._unread: set[tuple[str, str]] = set()
@@ -68,8 +71,13 @@ class SharedNetworks:
 
     # --- looking
 
-    def of(self, network: Network) -> Iterable[Place]:
+    def of(self, network: Network) -> Collection[Place]:
         return self.places.get(network.id, {}).values()
+
+    def size(self, network: Network) -> int:
+        """How many IPv4 addresses a network has to give."""
+        first, last = _range(network, network.subnet)
+        return last - first + 1
 
     def on(self, node: str) -> Iterable[Place]:
         """What a node has taken."""
@@ -208,6 +216,10 @@ class SharedNetworks:
             # One interface has them all: its MAC follows from the first.
             places = [msgspec.structs.replace(place, mac=places[0].mac) for place in places]
             keys = {place.key for place in places}
+            chosen = (network.id, places[0].mac) if options.mac else None
+            if chosen is not None:
+                self._check_mac(network, places[0])
+                self._macs_underway.add(chosen)
             self.underway |= keys
             try:
                 revision = await self._records.commit(
@@ -222,6 +234,9 @@ class SharedNetworks:
                 for kind, key in error.names:
                     self._take(kind, key, await self._records.store.get(kind, key))
                 continue
+            finally:
+                if chosen is not None:
+                    self._macs_underway.discard(chosen)
             for place in places:
                 self._keep_place(place.key, place, revision)
             return places
@@ -254,6 +269,24 @@ class SharedNetworks:
             container=who.container,
             task=who.task,
         )
+
+    def _check_mac(self, network: Network, wanted: Place) -> None:
+        """Raise where packets for others would come to who has chosen this MAC."""
+        beginning = mac_address(ip_address(wanted.address))[:5]
+        if wanted.mac[:5] == beginning and wanted.mac != mac_address(ip_address(wanted.address)):
+            follows = IPv4Address(bytes.fromhex(wanted.mac[6:].replace(":", "")))
+            if follows in ip_network(network.subnet):
+                raise Forbidden(
+                    f"MAC address {wanted.mac} is that of {follows} on network {network.name}: choose another, or none"
+                )
+        if int(wanted.mac[:2], 16) & 1 or wanted.mac == "00:00:00:00:00:00":
+            raise InvalidParameter(f"MAC address {wanted.mac} is no single endpoint's")
+        if (network.id, wanted.mac) in self._macs_underway:
+            raise Forbidden(f"MAC address {wanted.mac} is being taken on network {network.name}")
+        known = self.places.get(network.id, {})
+        for address in self._of_macs.get((network.id, wanted.mac), ()):
+            if address in known and known[address].node != wanted.node:
+                raise Forbidden(f"MAC address {wanted.mac} is in use on network {network.name}: {address} has it")
 
     def _is_taken(self, network: Network, address: str) -> bool:
         return (
@@ -330,6 +363,7 @@ class SharedNetworks:
             self._forget(key)
             self.places.setdefault(place.network, {})[place.address] = place
             self._of_nodes.setdefault(place.node, {})[key] = place
+            self._of_macs.setdefault((place.network, place.mac), set()).add(place.address)
             if place.task:
                 self._of_tasks.setdefault(place.task, {})[key] = place
 
@@ -354,6 +388,10 @@ class SharedNetworks:
             return
         if not self.places[network]:
             del self.places[network]
+        behind = self._of_macs.get((network, place.mac), set())
+        behind.discard(address)
+        if not behind:
+            self._of_macs.pop((network, place.mac), None)
         for index, name in ((self._of_nodes, place.node), (self._of_tasks, place.task)):
             if (places := index.get(name)) is not None:
                 places.pop(key, None)

@@ -16,7 +16,7 @@ from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks
-from husk.errors import Forbidden, NotFound, Unavailable
+from husk.errors import Forbidden, InvalidParameter, NotFound, Unavailable
 from husk.network.wireguard.parties import text_of_key
 from husk.storage.state.store import StateStore
 
@@ -89,6 +89,50 @@ async def test_no_limit_is_passed_by_asking_at_once(room: Room) -> None:
     hosts = await asyncio.gather(*[room.take(host=True) for _ in range(3)])
     assert hosts[0] == hosts[1] == hosts[2]
     assert not room.desk._taking._locks, "nothing is kept of who has asked"
+
+
+async def test_a_node_leaves_addresses_for_others(room: Room) -> None:
+    room.lan.attachable, room.lan.subnet = True, "10.0.9.0/26"
+    for id in ("m", "w", "x"):
+        await room.records.save(Node(id=id, version=0, created_at="", updated_at=""))
+    taken = []
+    with pytest.raises(Unavailable, match="last addresses of network lan are for other nodes"):
+        for number in range(62):
+            taken += await room.take(container=f"c{number}")
+    assert len(taken) == 62 - 62 // 8
+    await room.take(task=room.task.id), await room.take(task=room.task.id)
+    with pytest.raises(Unavailable):
+        await room.take(task=room.task.id)
+    for number in range(3):
+        await room.take("x", container=f"d{number}")
+
+
+async def test_no_mac_is_chosen_that_leads_others_packets_astray(room: Room) -> None:
+    room.lan.attachable = True
+    shared = room.shared
+    assert shared is not None
+    [own] = await room.take(container="c1", address="10.0.9.5", mac="02:00:00:00:00:05")
+    await room.take(container="c2", mac="02-00-00-00-00-05")  # its own affair
+    await room.take(container="c3", address="10.0.9.9", mac="02:42:0a:00:09:09")
+    for mac, said in (
+        ("02:00:00:00:00:05", "in use on network lan"),
+        ("02:42:0a:00:09:05", "that of 10.0.9.5"),
+        ("02:42:0a:00:09:01", "that of 10.0.9.1"),
+        ("02:42:0A:00:09:C8", "that of 10.0.9.200"),
+    ):
+        with pytest.raises(Forbidden, match=said):
+            await room.take("x", container="d1", mac=mac)
+    for mac in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00"):
+        with pytest.raises(InvalidParameter, match="no single endpoint"):
+            await room.take("x", container="d1", mac=mac)
+    await room.take("x", container="d1", mac="02:42:ac:11:00:05")  # of another subnet
+    both = [room.take(node, container="e", mac="02:00:00:00:00:06") for node in ("w", "x")]
+    refused = [one for one in await asyncio.gather(*both, return_exceptions=True) if isinstance(one, Forbidden)]
+    assert len(refused) == 1
+    await room.desk.give_back("w", encoded(Keys(keys=[own])))
+    await shared.give_back(list(shared.all()))
+    await room.take("x", container="d1", mac="02:00:00:00:00:05")
+    assert not shared._macs_underway
 
 
 async def test_what_is_not_its_own_is_refused(room: Room) -> None:

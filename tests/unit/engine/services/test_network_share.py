@@ -7,7 +7,7 @@ import pytest
 
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Place
-from husk.engine.services.model import NetworkAttachment, PortConfig, Service, Task, TaskSpec, VirtualIP
+from husk.engine.services.model import ContainerSpec, NetworkAttachment, PortConfig, Service, Task, TaskSpec, VirtualIP
 from husk.engine.services.network_share import (
     TunnelKey,
     Wish,
@@ -162,7 +162,8 @@ def test_only_tasks_that_run_and_are_wanted_lead_somewhere() -> None:
 
 def test_what_a_node_may_ask_for() -> None:
     room = Room()
-    own = Wish(network="front", task="web-task", container="c1", names=("tasks.web", "site", "web.1"))
+    name = room.tasks[0].name
+    own = Wish(network="front", task="web-task", container="c1", names=(name, "tasks.web", "site", "c1"))
     assert checked("w", own, room.world) == own
     checked("w", Wish(network="front", host=True), room.world)
     checked("w", Wish(network="ingress", host=True), room.world)
@@ -175,6 +176,8 @@ def test_what_a_node_may_ask_for() -> None:
         ("w", Wish(network="front", container="plain")),
         ("w", Wish(network="ingress", task="web-task")),
         ("w", Wish(network="nothing", host=True)),
+        ("w", Wish(network="front", host=True, mac="02:00:00:00:00:01")),
+        ("w", Wish(network="front", task="web-task", mac="02:00:00:00:00:01")),
         ("stranger", Wish(network="front", task="web-task")),
     ):
         with pytest.raises(Forbidden):
@@ -183,7 +186,7 @@ def test_what_a_node_may_ask_for() -> None:
         Wish(network="front", task="web-task", address="10.0.2.7"),
         Wish(network="front", task="web-task", address="x"),
         Wish(network="front", task="web-task", address6="fd00::1"),
-        Wish(network="front", task="web-task", mac="no"),
+        Wish(network="open", mac="no"),
         Wish(network="front", task="web-task", container="../etc"),
     ):
         with pytest.raises(InvalidParameter):
@@ -204,9 +207,36 @@ def test_nobody_is_called_as_another_service() -> None:
     room = Room()
     room.service("api", "front", node="m", alias="gate")
     asked = Wish(network="front", task="web-task", names=("Api", "tasks.api", "gate", "tasks.GATE", "web", "own", ""))
-    assert checked("w", asked, room.world).names == ("web", "own")
+    assert checked("w", asked, room.world).names == ("web",)
     plain = Wish(network="open", names=("web", "x" * 300))
     assert checked("w", plain, room.world).names == ("web",), "which is another network's"
+
+
+def test_a_task_has_the_names_that_follow_from_the_records() -> None:
+    room = Room()
+    task = room.tasks[0]
+    invented = ("db", "github.com", "host-1", "host-2")
+    asked = Wish(network="front", task="web-task", container="c" * 64, names=(task.name, "c" * 12, "web", *invented))
+    assert checked("w", asked, room.world).names == (task.name, "c" * 12, "web")
+    for hostname, more in (("host-1", ("host-1",)), ("github.com", ("github.com",)), ("{{.Node.ID}}", ("db",))):
+        task.spec.container_spec = ContainerSpec(hostname=hostname)
+        assert checked("w", asked, room.world).names == (task.name, "c" * 12, "web", *more), "one word for a template"
+
+
+def test_a_plain_container_takes_no_name_of_a_task_or_a_container_elsewhere() -> None:
+    room = Room()
+
+    def named(address: str, node: str, *names: str, task: str = "", container: str = "") -> Place:
+        made = place("open", address, node, task=task)
+        return msgspec.structs.replace(made, names=names, container=container)
+
+    room.places += [
+        named("10.0.3.30", "m", "db", "shared", container="e" * 64),
+        named("10.0.3.31", "m", "api.1.t", "inner", task="t"),
+        named("10.0.3.32", "w", "mine"),
+    ]
+    asked = Wish(network="open", names=("Db", "shared", "e" * 12, "inner", "api.1.t", "mine", "new"))
+    assert checked("w", asked, room.world).names == ("shared", "mine", "new")
 
 
 def test_keys_are_known_of_hosts_on_the_same_encrypted_network():
