@@ -149,6 +149,24 @@ RUN --mount=type=tmpfs,target=/t touch /t/x
     assert "secret s: not found" in done.stderr or "not found" in done.stderr
 
 
+def test_a_step_cannot_fill_the_memory_of_the_files_that_it_is_given(builds, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("hush" * 5000)
+    dockerfile = """FROM busybox
+RUN --mount=type=secret,id=s,mode=0666 <<EOF
+for file in /etc/hosts /etc/resolv.conf /run/secrets/s; do
+    echo more 2> /dev/null >> $file || echo "$file stays" >> /said
+done
+set -- $(stat -f -c "%s %b" /run/secrets/s)
+[ $(($1 * $2)) -lt 200000 ] && [ $(wc -c < /run/secrets/s) = 20000 ] && echo small >> /said
+EOF
+RUN cat /etc/hosts > /dev/null && ! rm /etc/hosts 2> /dev/null && cp /etc/hosts /copy
+"""
+    builds.run(dockerfile, "--secret", f"id=s,src={secret}")
+    said = builds.sh("cat /said; test -s /copy && echo copied").splitlines()
+    assert said == ["/etc/hosts stays", "/etc/resolv.conf stays", "/run/secrets/s stays", "small", "copied"]
+
+
 def test_arguments_targets_and_ignored_files(builds):
     dockerfile = """ARG BASE=busybox
 FROM $BASE AS first

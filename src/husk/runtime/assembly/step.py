@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from husk.errors import InvalidParameter, SystemFault
-from husk.kernel import rooted
+from husk.kernel import rooted, views
 from husk.kernel.mount import MS_NODEV, MS_NOSUID, MS_RDONLY, bind, mount, mount_overlay
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import staging
@@ -103,6 +103,7 @@ class StepFiles:
         self._stubs: list[Stubs] = []
         # Those of the mounts, in their order, listening.
         self.sockets: list[socket.socket] = []
+        self._private_size = 0
 
     def assemble(self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str) -> tuple[Mount, ...]:
         """Mount it all; what of it is left to the runtime. When this fails, `release` is still to be called."""
@@ -112,6 +113,7 @@ class StepFiles:
         for path, text in ((self._hosts, hosts), (self._resolv_conf, resolv_conf)):
             path.write_text(text, errors="surrogateescape")
             path.chmod(0o644)
+        self._private_size = _room_for([one.source.data for one in mounts if isinstance(one.source, Secret)])
         sources = [self._stage(number, one) for number, one in enumerate(mounts)]
         self._mount_root(root, mounts)
         uppers = [root.upper, *(one.source.upper for one in mounts if isinstance(one.source, Layered))]
@@ -240,7 +242,7 @@ class StepFiles:
         directory = self._staging / _PRIVATE
         if not directory.exists():
             directory.mkdir(mode=0o700)
-            mount("tmpfs", str(directory), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700")
+            mount("tmpfs", str(directory), "tmpfs", MS_NOSUID | MS_NODEV, f"mode=0700,size={self._private_size}")
         return directory
 
     def _in_memory(self, number: int, secret: Secret) -> Path:
@@ -301,15 +303,23 @@ class StepFiles:
                 assert isinstance(one.source, Memory)
                 self._mount_memory(target, one.source, one.read_only)
             else:
-                self._mount_at(target, source)
+                # Files of ours, in memory: a step could fill it. Other sources are read-only where they are staged.
+                ours = one is None or isinstance(one.source, Secret)
+                self._mount_at(target, source, read_only=ours)
         return tuple(left)
 
-    def _mount_at(self, target: str, source: Path) -> None:
+    def _mount_at(self, target: str, source: Path, *, read_only: bool) -> None:
         point = self._point(target, source.is_dir())
         try:
             bind(str(source), f"/proc/self/fd/{point}")
         finally:
             os.close(point)
+        if read_only:
+            mounted = self._point(target, source.is_dir())
+            try:
+                views.restrict(mounted, readonly=True)
+            finally:
+                os.close(mounted)
 
     def _mount_memory(self, target: str, memory: Memory, read_only: bool) -> None:
         point = self._point(target, True)
@@ -379,6 +389,12 @@ def _for_runtime(one: StepMount, source: Path | None) -> Mount:
         size = (f"size={one.source.size}",) if one.source.size else ()
         return Mount(one.target, "tmpfs", "tmpfs", ("nosuid", *size, *access))
     return Mount(one.target, "bind", str(source), ("bind", "private", *access))
+
+
+def _room_for(secrets: Sequence[bytes]) -> int:
+    """What a tmpfs needs for files with these contents, with a little for names and sockets."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    return sum(-(-len(data) // page) * page for data in secrets) + 16 * page
 
 
 def _make_point(place: Path, directory: bool) -> None:
