@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
+
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Place
 from husk.engine.services.dispatcher import Dispatcher, _Session
@@ -66,8 +68,8 @@ class Swarm:
         for number in range(max(1, workers * tasks // PER_SERVICE)):
             self.records.services[f"s{number}"] = _service(number)
         for worker in range(workers):
-            node = Node(id=f"w{worker}", version=1, created_at="", updated_at="")
-            node.status = NodeStatus(state="ready", addr=f"192.0.{worker // 250}.{worker % 250 + 1}")
+            status = NodeStatus(state="ready", addr=f"192.0.{worker // 250}.{worker % 250 + 1}")
+            node = Node(id=f"w{worker}", version=1, created_at="", updated_at="", status=status)
             self.records.nodes[node.id] = node
             self.take(node.id, kind="host")
             for _ in range(tasks):
@@ -109,10 +111,8 @@ class Swarm:
         self.take(node, task.id)
 
     def end_task(self) -> None:
-        task = self.records.tasks["t0"]
-        task.desired_state = "shutdown"
-        task.status.state = "shutdown"
-        self.records.index.note(task)
+        task, ended = self.records.tasks["t0"], TaskStatus(timestamp="", state="shutdown")
+        self.records.learn(msgspec.structs.replace(task, desired_state="shutdown", status=ended))
 
     def tell(self, sessions: Sequence[_Session]) -> tuple[float, int]:
         """Workers what is new: processor time in milliseconds, and how many records were told."""

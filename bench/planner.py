@@ -56,18 +56,20 @@ class Swarm:
                 if isinstance(action, Create):
                     self.note(_task(service, action.slot, len(self.tasks)))
                 elif isinstance(action, Stop):
-                    self._find(service, action.task_id).desired_state = "shutdown"
+                    self._become(self._find(service, action.task_id), desired_state="shutdown")
             waiting = [task for task in self.index.of_service(service.id) if task.status.state == "pending"]
             for task, node_id in schedule(service, waiting, self.nodes, self.index.rooms, NOW).placed:
-                task.node_id = node_id
-                task.status = TaskStatus(timestamp="", state="running", since_ns=NOW, started_ns=NOW)
-                self.index.note(task)
+                running = TaskStatus(timestamp="", state="running", since_ns=NOW, started_ns=NOW)
+                self._become(task, node_id=node_id, status=running)
                 placed += 1
         return actions, placed
 
     def note(self, task: Task) -> None:
         self.tasks.append(task)
         self.index.note(task)
+
+    def _become(self, task: Task, **changes: object) -> None:
+        self.index.note(msgspec.structs.replace(task, **changes))
 
     def fill(self) -> None:
         """Until each service has all its tasks."""

@@ -29,9 +29,20 @@ def read_endpoint(text: str, port: int) -> Endpoint:
         host, colon, number = text.partition(":")
     elif ":" in text:
         raise InvalidParameter(f"put the IPv6 address {text} in brackets")
-    if not host or any(letter in host for letter in "/@?# ") or (colon and not _is_port(number)):
+    if not _is_host(host) or (colon and not _is_port(number)):
         raise InvalidParameter(f"{text!r} is not of the form HOST[:PORT]")
     return Endpoint(host, int(number) if colon else port)
+
+
+def _is_host(text: str) -> bool:
+    """An address or a name; whether there is such a host is found when it is asked."""
+    if not text or not text.isprintable() or any(letter in text for letter in "/@?# "):
+        return False
+    try:
+        # As the resolver writes it: no part is empty, or longer than names have.
+        return ":" in text or bool(text.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def write_endpoints(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:

@@ -14,7 +14,7 @@ def of_interface(name: str) -> list[IPv4Address | IPv6Address] | None:
     """Those that another host can know it by; None if there is no such interface."""
     try:
         index = socket.if_nametoindex(name)
-    except OSError:
+    except (OSError, ValueError):  # no interface has a name with a NUL in it, either
         return None
     with NetlinkSocket() as netlink:
         dumped = [entry for version in (4, 6) for entry in netlink.dump(rtaddresses.list_addresses(version))]

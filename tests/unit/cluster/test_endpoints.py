@@ -21,7 +21,25 @@ def test_hosts_with_and_without_ports(text: str, host: str, port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":1", "a:", "a:0", "a:65536", "a:x", "::1", "[::1", "[::1]x", "[]:1", "a/b", "a b:1"]
+    "text",
+    [
+        "",
+        ":1",
+        "a:",
+        "a:0",
+        "a:65536",
+        "a:x",
+        "::1",
+        "[::1",
+        "[::1]x",
+        "[]:1",
+        "a/b",
+        "a b:1",
+        "a\0b",
+        "a\ud800",
+        "a..b",
+        "a" * 64,
+    ],
 )
 def test_what_is_none(text: str) -> None:
     with pytest.raises(InvalidParameter):

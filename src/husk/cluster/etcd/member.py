@@ -190,6 +190,11 @@ class Member:
         """It is about to end, being removed from its cluster: it is not started again. Then call `stop`."""
         await self._tasks.cancel_all()
 
+    async def go_on(self) -> None:
+        """It was not removed after all: it is watched again."""
+        self._drop()
+        await self.start()
+
     async def stop(self) -> None:
         """End it, and return when it has ended; safe to call twice."""
         await self._tasks.cancel_all()

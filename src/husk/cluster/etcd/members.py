@@ -7,6 +7,7 @@ await members.close()
 """
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
@@ -18,12 +19,16 @@ from husk.cluster.etcd.messages import (
     MEMBER_LIST,
     MEMBER_PROMOTE,
     MEMBER_REMOVE,
+    STATUS,
     MemberAddRequest,
     MemberListRequest,
     MemberListResponse,
     MemberMessage,
     MemberRequest,
+    StatusRequest,
+    StatusResponse,
 )
+from husk.cluster.records import StoreUnavailable
 from husk.errors import Unavailable
 from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
 
@@ -49,7 +54,7 @@ class Members:
     @classmethod
     def open(cls, endpoints: Sequence[Endpoint], certificates: Certificates | None) -> Self:
         """Nobody is asked yet. InvalidParameter for certificates that cannot be used. Blocks."""
-        return cls(Channel(endpoints, tls_context(certificates) if certificates is not None else None))
+        return cls(Channel(endpoints, _context(certificates)))
 
     async def close(self) -> None:
         await self._channel.close()
@@ -105,6 +110,22 @@ class Members:
             if loop.time() >= deadline:
                 raise Unavailable(f"etcd takes no new member now: {told.removeprefix('etcdserver: ')}")
             await asyncio.sleep(PAUSE)
+
+
+async def answers(endpoint: Endpoint, certificates: Certificates | None, within: float) -> bool:
+    """Does the member there answer, and know a leader, within so many seconds?"""
+    channel = Channel([endpoint], await asyncio.to_thread(_context, certificates), within)
+    try:
+        message, _ = await channel.unary(STATUS, StatusRequest().encode())
+        return StatusResponse.decode(message).leader != 0
+    except (GrpcError, StoreUnavailable):
+        return False
+    finally:
+        await channel.close()
+
+
+def _context(certificates: Certificates | None) -> ssl.SSLContext | None:
+    return tls_context(certificates) if certificates is not None else None
 
 
 def _known(member: MemberMessage) -> Known:

@@ -8,6 +8,7 @@ A new root, another role and the end of a certificate's life all come to the sam
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable
 
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 # In seconds: between two questions that were answered at once, and at most after one that was not. A question costs
 # managers little; who stayed away for an hour after a fault would keep a new root waiting for it.
 _PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+# Between two renewals that nobody asked for, at least, in seconds.
+_NOT_AGAIN = 60.0
 
 
 class CertificateKeeper:
@@ -43,7 +46,9 @@ class CertificateKeeper:
         self._clock = clock
         self._tasks = Tasks()
         self.identity = identity
-        self._due = self._next_due()
+        # By which the moment of its renewal is chosen; and when it was renewed last, by the loop's clock.
+        self._chance = random.random()
+        self._renewed = -_NOT_AGAIN
 
     async def run(self) -> None:
         failures = 0
@@ -64,7 +69,7 @@ class CertificateKeeper:
         known = FollowRequest(roots=root_digest(self.identity.roots))
         told = await self._managers.unary(FOLLOW, known, FollowReply)
         self._managers.know([read_endpoint(text, MANAGER_PORT) for text in told.managers])
-        if told.renew or self._clock() >= self._due:
+        if told.renew or self._is_due():
             await self._renew()
         elif told.roots != self.identity.roots:
             await self._use(self.identity._replace(roots=told.roots))
@@ -75,7 +80,7 @@ class CertificateKeeper:
         if not await asyncio.to_thread(authority.fits, reply.certificate, key):
             raise SystemFault("the manager gave us a certificate that is not ours")
         await self._use(Identity(reply.roots, reply.certificate, key))
-        self._due = self._next_due()
+        self._chance, self._renewed = random.random(), asyncio.get_running_loop().time()
         log.info("this node has a new certificate")
 
     async def _use(self, identity: Identity) -> None:
@@ -85,7 +90,9 @@ class CertificateKeeper:
         await self._managers.use(identity)
         self._used(identity)
 
-    def _next_due(self) -> float:
+    def _is_due(self) -> bool:
+        """By the clock as it is now, which may have been set since the certificate was made."""
         said = authority.look(self.identity.certificate)
-        now = self._clock()
-        return now + renewal.wait(said.made, said.ends, now)
+        due = renewal.wait(said.made, said.ends, self._clock(), self._chance) == 0
+        # A manager whose clock is ahead gives one that seems due at once.
+        return due and asyncio.get_running_loop().time() - self._renewed >= _NOT_AGAIN

@@ -11,11 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from husk.engine.containers.service import Containers
-from husk.engine.model.clock import now_ns
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.events import Event, Events, matches
 from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments, is_assigned
+from husk.engine.services.clocks import CLOCK
 from husk.engine.services.looking import RETRY_NS, keep_looking
 from husk.engine.services.model import Task
 from husk.engine.services.runner import Runner, container_of, is_healthy, is_unhealthy
@@ -91,10 +91,11 @@ class Agent:
         for number, task in enumerate(tasks):
             if number % PIECE == PIECE - 1:
                 await asyncio.sleep(0)
-            await self._tend(task)
+            await self._tend(self._assignments.task(task.id) or task)
         alarm = await self._lead_there()
-        for task in tasks:
+        for looked_at in tasks:
             # Only now: new connections lead to others already.
+            task = self._assignments.task(looked_at.id) or looked_at
             if self._runner.ending(task):
                 continue
             if task.desired_state == "remove":
@@ -112,10 +113,10 @@ class Agent:
 
     async def _lead_there(self) -> int | None:
         try:
-            return None if await self._reachable() else now_ns() + PORT_RETRY_NS
+            return None if await self._reachable() else CLOCK.now() + PORT_RETRY_NS
         except (HuskError, OSError) as error:
             log.warning("services are not reachable as they should be: %s", error)
-            return now_ns() + RETRY_NS
+            return CLOCK.now() + RETRY_NS
 
     async def _tend(self, task: Task) -> None:
         """Bring a task up to what its container is, and go on with what was cut off."""

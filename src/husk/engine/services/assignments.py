@@ -7,6 +7,8 @@ cluster port: see `dispatcher` for the manager's end and `remote_assignments` fo
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+import msgspec
+
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import files_of
@@ -90,11 +92,8 @@ class LocalAssignments:
         return None if service is None else await self._credentials.of(service)
 
     async def report(self, task: Task, status: TaskStatus) -> None:
-        def change(record: Task) -> None:
-            record.status = status
-
-        await self._store.amend(task, change)
-        self._changed(task)
+        await self._store.amend(task, lambda record: msgspec.structs.replace(record, status=status))
+        self._changed(self._store.tasks.get(task.id, task))
 
     async def gone(self, task: Task) -> None:
         await self._store.delete(task)

@@ -8,6 +8,8 @@ asks for it, and goes after it.
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from husk.engine.services.swarm import Swarm
 from husk.engine.services.unlock_keys import new_key, read_key, write_key
 from husk.errors import Unauthorized
@@ -31,18 +33,19 @@ class Autolock:
         """At a start: keep the file that is to count. Blocks."""
         self._sealer.settle(swarm is not None and swarm.autolock)
 
-    async def save(self, swarm: Swarm, write: Callable[[], Awaitable[None]], *, was: bool, rotate: bool) -> None:
+    async def save(self, swarm: Swarm, write: Callable[[Swarm], Awaitable[None]], *, was: bool, rotate: bool) -> None:
         """`write` a record that may lock or unlock the swarm; `was` tells whether it had autolock, `rotate` asks for
         a new key."""
         if swarm.autolock and (rotate or not was):
             key = new_key()
             old = await asyncio.to_thread(self._sealer.unlock_key) if was else b""
             await asyncio.to_thread(self._sealer.lock, key, besides=old)
-            swarm.unlock_key = await asyncio.to_thread(self._sealer.seal, key, _UNLOCK)
+            sealed = await asyncio.to_thread(self._sealer.seal, key, _UNLOCK)
+            swarm = msgspec.structs.replace(swarm, unlock_key=sealed)
         elif was and not swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_open)
-            swarm.unlock_key = b""
-        await write()
+            swarm = msgspec.structs.replace(swarm, unlock_key=b"")
+        await write(swarm)
         if swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_locked)
         elif was:

@@ -23,7 +23,7 @@ from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.enrolment import Enrolment
 from husk.engine.services.gateway import Gateway
-from husk.engine.services.moving import KINDS, SWARM, batches, drop, everything
+from husk.engine.services.moving import KINDS, SWARM, drop, everything, in_batches
 from husk.engine.services.node import MANAGER_PORT, ManagerStatus
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.refusals import HAS_ONE
@@ -213,7 +213,7 @@ class Backups:
                 return False
             except Stale:
                 log.info("others have made a swarm in the cluster store meanwhile")
-        for some in batches(put for put in records if put.kind != SWARM):
+        for some in in_batches(put for put in records if put.kind != SWARM):
             await store.commit(*(Delete(put.kind, put.key) for put in some), happened=True)
         return True
 
@@ -241,7 +241,7 @@ async def write(store: ClusterStore, records: list[Put]) -> None:
         await store.commit(*records)
         return
     *others, swarm = records
-    for some in batches(others):
+    for some in in_batches(others):
         await store.commit(*some, Check(SWARM, KEY, NEW))
     await store.commit(swarm)
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from husk.cluster.trust import renewal
 from husk.cluster.trust.holders import Holder, Role
 from husk.engine.services import roots
@@ -262,8 +264,8 @@ class Certificates:
         self._noted.clear()
 
     async def _write_down(self, node: str, issuer: bytes) -> None:
-        def change(record: Node) -> None:
-            record.issuer = issuer
+        def change(record: Node) -> Node:
+            return msgspec.structs.replace(record, issuer=issuer)
 
         if (record := self._store.nodes.get(node)) is not None and record.issuer != issuer:
             await self._store.amend(record, change)
@@ -295,9 +297,8 @@ class Certificates:
         if swarm.trust is None or (coming := swarm.trust.next) is None or not self._have(coming):
             return False
 
-        def change(record: Swarm) -> None:
-            if record.trust is not None and record.trust.next == coming:
-                roots.finish(record)
+        def change(record: Swarm) -> Swarm:
+            return roots.finish(record) if record.trust is not None and record.trust.next == coming else record
 
         await self._store.amend(swarm, change)
         return (trust := self._cluster.record.trust) is not None and trust.root == coming

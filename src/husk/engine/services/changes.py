@@ -1,44 +1,58 @@
 """What a plan makes of the records of tasks, and the way of all of it into the store."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.services.batches import batches
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.ids import new_id
-from husk.engine.services.model import DriverSpec, Service, Task, TaskSpec, TaskState, TaskStatus
+from husk.engine.services.model import ContainerSpec, DriverSpec, Service, Task, TaskSpec, TaskState, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import Create, Forget, Orphan, Plan, Stop
 from husk.engine.services.records import SwarmRecords
-from husk.errors import HuskError
 
-T = TypeVar("T")
-
-# How many records are written at once: etcd takes no more than 128 in a transaction.
-AT_ONCE = 100
 WAITING = "pending task scheduling"
+LONGEST_REASON = 4096
 
 
 class Changes:
-    """Records change at once, in memory; `write` brings that into the store, or takes it back."""
+    """Tasks as they are to be. Nobody else sees any of it before `write` has brought it into the store."""
 
-    def __init__(self, store: SwarmRecords, nodes: Mapping[str, NodeFacts] | None) -> None:
+    def __init__(
+        self,
+        store: SwarmRecords,
+        nodes: Mapping[str, NodeFacts] | None,
+        *,
+        clock: Clock = CLOCK,
+        new_id: Callable[[], str] = new_id,
+    ) -> None:
         """`nodes` are those that the swarm has, None where that cannot be told."""
         self._store = store
         self._nodes = nodes
-        self.created: list[Task] = []
-        # With what they were before.
-        self._changed: dict[str, tuple[Task, Task]] = {}
+        self._clock = clock
+        self._new_id = new_id
+        self._created: dict[str, Task] = {}
+        self._changed: dict[str, Task] = {}
+        # As they were when they were changed first.
+        self._seen: dict[str, Task] = {}
         self._gone: dict[str, Task] = {}
+        # The highest number that a task of a service has.
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def created(self) -> list[Task]:
+        return list(self._created.values())
 
     def carry_out(self, plan: Plan, service: Service, log_driver: DriverSpec | None) -> bool:
         """Do what is planned; whether there was anything to do. `log_driver` is for tasks that name none."""
-        before = len(self.created), len(self._changed), len(self._gone)
+        before = len(self._created), len(self._changed), len(self._gone)
         for action in plan.actions:
             if isinstance(action, Create):
-                self.created.append(_new_task(service, action, log_driver))
-            elif (task := self._store.tasks.get(action.task_id)) is not None:
+                task = self._new_task(service, action, log_driver)
+                self._created[task.id] = task
+            elif (known := self._store.tasks.get(action.task_id)) is not None:
+                task = self.current(known)
                 match action:
                     case Stop(remove=remove):
                         self._stop(task, "remove" if remove else "shutdown")
@@ -46,15 +60,30 @@ class Changes:
                         self.forget(task)
                     case Orphan():
                         self._become(task, "orphaned", "node is gone")
-        return before != (len(self.created), len(self._changed), len(self._gone))
+        return before != (len(self._created), len(self._changed), len(self._gone))
+
+    def reject(self, service: Service, action: Create, reason: str) -> None:
+        """A task that says why it, and others, cannot even be begun: without what may be too large of its template."""
+        container = service.spec.task_template.container_spec
+        small = TaskSpec(container_spec=ContainerSpec(image=container.image if container is not None else ""))
+        task = msgspec.structs.replace(self._new_task(service, action, None), spec=small)
+        self._created[task.id] = task
+        self._become(task, "rejected", "preparing", reason[:LONGEST_REASON])
+
+    def current(self, task: Task) -> Task:
+        """A task as it is to be."""
+        return self._created.get(task.id) or self._changed.get(task.id) or task
+
+    def waiting(self, service_id: str) -> list[Task]:
+        """Those of a service that a node is to be found for."""
+        there = [self.current(task) for task in self._store.index.of_service(service_id) if task.id not in self._gone]
+        return [task for task in (*there, *self._created.values()) if task.wanted and task.status.state == "pending"]
 
     def assign(self, task: Task, node_id: str) -> None:
         """A node is to run it."""
         known = task.node_id == node_id
         message = "scheduler confirmed task can run on preassigned node" if known else "scheduler assigned task to node"
-        self._note(task)
-        task.node_id = node_id
-        self._become(task, "assigned", message)
+        self._become(msgspec.structs.replace(task, node_id=node_id), "assigned", message)
 
     def refuse(self, task: Task, reason: str) -> None:
         """No node can run it now."""
@@ -66,78 +95,88 @@ class Changes:
         if self._unreached(task):
             self._gone[task.id] = task
         elif task.desired_state != "remove":
-            self._note(task)
-            task.desired_state = "remove"
+            self._put(msgspec.structs.replace(task, desired_state="remove"))
 
     async def write(self, current: Callable[[], bool] = lambda: True) -> None:
         """New tasks are for a service as it is `current` only."""
         checks = self._store.leadership.checks
-        try:
-            for some in _pieces([task for task, _ in self._changed.values() if task.id not in self._gone]):
-                await self._store.settle(*some, checks=checks)
-                for task in some:
-                    del self._changed[task.id]
-            for some in _pieces(list(self._gone.values())):
-                await self._store.delete(*some, checks=checks)
-            for some in _pieces(self.created):
-                if current():
-                    await self._store.save(*some, checks=checks)
-        except HuskError:
-            for task, before in self._changed.values():
-                _restore(task, before)
-            raise
+        for some in batches((task for task in self._changed.values() if task.id not in self._gone), _size):
+            if fresh := [task for draft in some if (task := self._on_newest(draft)) is not None]:
+                await self._store.settle(*fresh, checks=checks)
+        for some in batches(self._gone.values(), lambda task: len(task.id)):
+            await self._store.delete(*some, checks=checks)
+        for some in batches(self._created.values(), _size):
+            if current():
+                await self._store.save(*some, checks=checks)
+
+    def _on_newest(self, draft: Task) -> Task | None:
+        """Its node may have said something of a task since this was planned: what was decided is for that, too."""
+        known, base = self._store.tasks.get(draft.id), self._seen[draft.id]
+        if known is None or known is base:
+            return draft if known is not None else None
+        if draft.desired_state == base.desired_state:
+            return None
+        return msgspec.structs.replace(known, desired_state=draft.desired_state)
 
     def _stop(self, task: Task, desired: TaskState) -> None:
         if desired == "remove" and self._unreached(task):
             self._gone[task.id] = task
         elif task.desired_state != desired:
-            self._note(task)
-            task.desired_state = desired
+            ended = msgspec.structs.replace(task, desired_state=desired)
+            self._put(ended)
             if _unplaced(task):
-                self._become(task, "shutdown", "shutdown")
+                self._become(ended, "shutdown", "shutdown")
 
     def _become(self, task: Task, state: TaskState, message: str, err: str = "") -> None:
-        now = now_ns()
-        self._note(task)
-        old = task.status
-        task.status = msgspec.structs.replace(
-            old, timestamp=rfc3339(now), state=state, message=message, err=err, since_ns=now
+        stamp, now = self._clock.stamp(), self._clock.now()
+        status = msgspec.structs.replace(
+            task.status, timestamp=stamp, state=state, message=message, err=err, since_ns=now
         )
+        self._put(msgspec.structs.replace(task, status=status))
 
-    def _note(self, task: Task) -> None:
-        if task.version and task.id not in self._changed:
-            self._changed[task.id] = (task, msgspec.structs.replace(task))
+    def _put(self, task: Task) -> None:
+        if task.id in self._created:
+            self._created[task.id] = task
+        elif (known := self._store.tasks.get(task.id)) is not None:
+            self._seen.setdefault(task.id, known)
+            self._changed[task.id] = task
 
     def _unreached(self, task: Task) -> bool:
         """Is there no node that has anything of it?"""
         return _unplaced(task) or (self._nodes is not None and task.node_id not in self._nodes)
 
+    def _new_task(self, service: Service, action: Create, log_driver: DriverSpec | None) -> Task:
+        now, stamp = self._clock.now(), self._clock.stamp()
+        is_job = service.spec.mode.is_job
+        return Task(
+            id=self._new_id(),
+            version=0,
+            created_at=stamp,
+            created_ns=now,
+            updated_at=stamp,
+            service_id=service.id,
+            service_name=service.spec.name,
+            slot=action.slot,
+            node_id=action.node_id,
+            spec=_with_driver(service.spec.task_template, log_driver),
+            spec_version=service.spec_version,
+            status=TaskStatus(timestamp=stamp, state="pending", message=WAITING, since_ns=now),
+            desired_state="complete" if is_job else "running",
+            job_iteration=service.job_iteration if is_job else None,
+            restarts=action.restarts,
+            number=self._next_number(service.id),
+        )
+
+    def _next_number(self, service_id: str) -> int:
+        if service_id not in self._numbers:
+            tasks = self._store.index.of_service(service_id)
+            self._numbers[service_id] = max((task.number for task in tasks), default=0)
+        self._numbers[service_id] += 1
+        return self._numbers[service_id]
+
 
 def _unplaced(task: Task) -> bool:
     return not task.node_id or (task.status.state == "pending")
-
-
-def _new_task(service: Service, action: Create, log_driver: DriverSpec | None) -> Task:
-    now = now_ns()
-    stamp = rfc3339(now)
-    is_job = service.spec.mode.is_job
-    return Task(
-        id=new_id(),
-        version=0,
-        created_at=stamp,
-        created_ns=now,
-        updated_at=stamp,
-        service_id=service.id,
-        service_name=service.spec.name,
-        slot=action.slot,
-        node_id=action.node_id,
-        spec=_with_driver(service.spec.task_template, log_driver),
-        spec_version=service.spec_version,
-        status=TaskStatus(timestamp=stamp, state="pending", message=WAITING, since_ns=now),
-        desired_state="complete" if is_job else "running",
-        job_iteration=service.job_iteration if is_job else None,
-        restarts=action.restarts,
-    )
 
 
 def _with_driver(template: TaskSpec, driver: DriverSpec | None) -> TaskSpec:
@@ -147,13 +186,5 @@ def _with_driver(template: TaskSpec, driver: DriverSpec | None) -> TaskSpec:
     return msgspec.structs.replace(template, log_driver=driver)
 
 
-def _restore(task: Task, before: Task) -> None:
-    if task.version > before.version:
-        # Somebody else has written it, and it is what that one made of it.
-        return
-    task.node_id, task.desired_state, task.status = before.node_id, before.desired_state, before.status
-
-
-def _pieces(tasks: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(tasks), AT_ONCE):
-        yield tasks[start : start + AT_ONCE]
+def _size(task: Task) -> int:
+    return len(msgspec.json.encode(task))

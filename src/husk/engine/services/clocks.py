@@ -1,18 +1,50 @@
-"""Times that other managers wrote, brought to this host's own clock, which goes by nobody else's. Pure.
+"""By what a swarm counts time: a clock that never steps, and times of other clocks brought to it.
 
 What is planned by times (when a task is started again, how an update goes on) is so many seconds after something
-happened. A manager whose clock is minutes ahead would delay that by minutes, one whose clock is behind would not wait
-at all. So what another manager tells has happened when we hear of it, and nothing that we find was after now.
+happened. The host's clock is set now and then, by hours if need be, and one back would delay all of that as long. So a
+daemon takes the time once, when it starts, and from then on counts by the kernel's clock since the boot (`Clock.now`);
+what people read is the host's clock (`Clock.stamp`). An order is told by numbers and never by times.
+
+A manager whose clock is minutes ahead would delay what others do by minutes, one whose clock is behind would not wait
+at all. So what another manager tells has happened when we hear of it, and nothing that we find, of others or of a
+daemon before this one, was after now. Those functions are pure.
 """
+
+import time
 
 import msgspec
 
-from husk.engine.model.clock import parse_rfc3339, rfc3339
+from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services.model import Service, Task
+from husk.engine.services.node import Node
+from husk.engine.services.updates import began
 
 
-def task_by_ours(told: Task, known: Task | None, now: int) -> None:
-    """`told` is how another manager wrote a task, `known` how it was here before, if it was."""
+class Clock:
+    """That of this host. A simulation has its own."""
+
+    def __init__(self) -> None:
+        self._ahead = now_ns() - _since_boot()
+
+    def now(self) -> int:
+        """In nanoseconds since the epoch, as far as was known when the clock was made; it never goes back."""
+        return self._ahead + _since_boot()
+
+    def stamp(self) -> str:
+        """The moment as people are told it."""
+        return rfc3339(now_ns())
+
+
+def _since_boot() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+CLOCK = Clock()
+"""The one of this process: whatever is compared was counted by one clock."""
+
+
+def task_by_ours(told: Task, known: Task | None, now: int) -> Task:
+    """`told` is how another manager wrote a task, or a daemon before this one; `known` how it was here before."""
     status = told.status
     if known is None:
         created, since, started = (min(time, now) for time in (told.created_ns, status.since_ns, status.started_ns))
@@ -20,12 +52,27 @@ def task_by_ours(told: Task, known: Task | None, now: int) -> None:
         created, since, started = known.created_ns, known.status.since_ns, known.status.started_ns
         if known.status.state != status.state:
             since, started = now, started or (now if status.started_ns else 0)
-    told.created_ns = created
-    told.status = msgspec.structs.replace(status, since_ns=since, started_ns=started)
+    status = msgspec.structs.replace(status, since_ns=since, started_ns=started)
+    restarts = tuple(min(time, now) for time in told.restarts)
+    return msgspec.structs.replace(told, created_ns=created, status=status, restarts=restarts)
 
 
-def service_by_ours(told: Service, now: int) -> None:
-    """An update that another manager began has not begun after now."""
+def service_by_ours(told: Service, known: Service | None, now: int) -> Service:
+    """The same for a service and its update."""
     status = told.update_status
-    if status is not None and status.started_at and parse_rfc3339(status.started_at) > now:
-        told.update_status = msgspec.structs.replace(status, started_at=rfc3339(now))
+    if status is None:
+        return told
+    begun = began(told)
+    if known is not None and known.update_status is not None and known.update_status.started_at == status.started_at:
+        begun = began(known)
+    elif known is not None:
+        begun = now
+    return msgspec.structs.replace(told, update_began_ns=min(begun, now))
+
+
+def node_by_ours(told: Node, known: Node | None, now: int) -> Node:
+    """The same for a node and its state."""
+    since = min(told.status.since_ns, now)
+    if known is not None:
+        since = known.status.since_ns if known.status.state == told.status.state else now
+    return msgspec.structs.replace(told, status=msgspec.structs.replace(told.status, since_ns=since))

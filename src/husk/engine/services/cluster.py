@@ -73,7 +73,7 @@ class Cluster:
             await asyncio.to_thread(self._autolock.settle, self._store.swarm)
         elif self._store.swarm is not None and KEY not in self._store.swarms:
             if (node := await former_records.node_of(self._store)) is not None:
-                node.description = self.description()
+                node = msgspec.structs.replace(node, description=self.description())
                 await self._join(Membership(node_id=node.id, advertise_address=node.status.addr))
                 await former_records.bring_up(self._store, self._store.swarm, node)
         elif self._store.swarm is not None and self._membership is None and len(self._store.nodes) == 1:
@@ -89,8 +89,8 @@ class Cluster:
             described = self.description()
             if own.description != described:
 
-                def change(node: Node) -> None:
-                    node.description = described
+                def change(node: Node) -> Node:
+                    return msgspec.structs.replace(node, description=described)
 
                 await self._store.amend(own, change)
 
@@ -215,8 +215,8 @@ class Cluster:
     async def note_ingress(self) -> None:
         async with self._changing:
 
-            def change(swarm: Swarm) -> None:
-                swarm.ingress_made = True
+            def change(swarm: Swarm) -> Swarm:
+                return msgspec.structs.replace(swarm, ingress_made=True)
 
             await self._store.amend(self.record, change)
 
@@ -243,9 +243,9 @@ class Cluster:
                 raise Unavailable(refusals.HAS_ONE)
             await self._join(Membership(node_id=node.id, advertise_address=advertise, listen_address=listen))
             try:
-                swarm.trust = await asyncio.to_thread(roots.first, spec.ca_config, self._sealer, time.time())
-                roots.with_tokens(swarm)
-                node.issuer = swarm.trust.signing.key_id
+                trust = await asyncio.to_thread(roots.first, spec.ca_config, self._sealer, time.time())
+                swarm = roots.with_tokens(msgspec.structs.replace(swarm, trust=trust))
+                node = msgspec.structs.replace(node, issuer=trust.signing.key_id)
                 await self._save_locked(swarm, node, was=False)
             except HuskError:
                 await self._part()
@@ -297,8 +297,8 @@ class Cluster:
             if swarm.store_root is None:
                 made = await asyncio.to_thread(roots.store_root, self._sealer, time.time())
 
-                def change(swarm: Swarm) -> None:
-                    swarm.store_root = made
+                def change(swarm: Swarm) -> Swarm:
+                    return msgspec.structs.replace(swarm, store_root=made)
 
                 await self._store.amend(swarm, change)
             return self.swarm
@@ -322,11 +322,14 @@ class Cluster:
                 raise InvalidParameter(OUT_OF_SEQUENCE)
             settings.check(spec)
             trust = await asyncio.to_thread(roots.replaced, swarm, spec.ca_config, self._sealer, time.time())
-            changed = msgspec.structs.replace(swarm, spec=settings.changed(spec), trust=trust)
-            if worker_token:
-                changed.worker_token = new_token(trust.root.certificate.encode())
-            if manager_token:
-                changed.manager_token = new_token(trust.root.certificate.encode())
+            root = trust.root.certificate.encode()
+            changed = msgspec.structs.replace(
+                swarm,
+                spec=settings.changed(spec),
+                trust=trust,
+                worker_token=new_token(root) if worker_token else swarm.worker_token,
+                manager_token=new_token(root) if manager_token else swarm.manager_token,
+            )
             await self._save_locked(changed, was=swarm.autolock, rotate=unlock_key)
 
     def check_alone(self) -> None:
@@ -392,7 +395,7 @@ class Cluster:
     async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:
         """Save a record that may lock or unlock the swarm."""
 
-        async def write() -> None:
+        async def write(swarm: Swarm) -> None:
             with in_sequence():
                 await self._store.save(swarm, *others)
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig, LogConfig, PortBinding
 from husk.engine.services import privileges
 from husk.engine.services.expand import expanded, words_of
-from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources
+from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources, copied
 from husk.engine.services.placement import NodeFacts
 
 SERVICE_LABEL = "com.docker.swarm.service.id"
@@ -17,6 +19,8 @@ def container_config(
     task: Task, service: Service, node: NodeFacts
 ) -> tuple[str, ContainerConfig, HostConfig, dict[str, EndpointRequest]]:
     """(name, configuration, host configuration, networks)"""
+    # What is made of it is the container's own, and changes with that.
+    task, service = msgspec.structs.replace(task, spec=copied(task.spec)), copied(service)
     spec = expanded(task.spec.container_spec or ContainerSpec(), words_of(task, service, node))
     config = ContainerConfig(
         image=spec.image,

@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 CLIENT_PORT, PEER_PORT = ETCD_PORTS
 # How long a member may take until it answers, in seconds: a client waits for it.
 READY = 12.0
+# How long another one may take to say that it takes part, in seconds.
+ANSWER = 3.0
 # Between two times that a full etcd is given room, in seconds.
 RELIEF = 60.0
 ROOT, CERTIFICATE, KEY = "ca.crt", "member.crt", "member.key"
@@ -161,9 +163,9 @@ class Council:
         await self.drop()
         await asyncio.to_thread(check_free, [Endpoint(host, port) for port in self._new_ports])
 
-    def note_port(self, node: Node) -> None:
+    def note_port(self, node: Node) -> Node:
         """Where managers find the member, in the record of this host's node."""
-        node.store_port = self._port_told
+        return msgspec.structs.replace(node, store_port=self._port_told)
 
     @property
     def _port_told(self) -> int:
@@ -209,6 +211,38 @@ class Council:
             await members.close()
         return where
 
+    async def spare(self, node: Node) -> None:
+        """Raises where the swarm's etcd has no majority any more without the member of this manager: others are down.
+        That a member which does not answer is removed helps, whoever else is down."""
+        if not self.here or not node.status.addr:
+            return
+        endpoints = {endpoint.host: endpoint for endpoint in self.endpoints()}
+        members = await self._members(self.endpoints())
+        try:
+            voting = [member.peer.host for member in await members.listing() if not member.learns]
+        finally:
+            await members.close()
+        left = [host for host in voting if host != node.status.addr]
+        if len(left) == len(voting) or not left:
+            return
+        asked = (self._answers(endpoints.get(host)) for host in left)
+        there = sum(await asyncio.gather(*asked))
+        if there < len(left) // 2 + 1:
+            raise InvalidParameter(
+                f"rpc error: code = FailedPrecondition desc = without node {node.id} the managers of the swarm would "
+                f"lose their majority: of the {len(left)} others {there} can be reached. Bring the others back, or "
+                "demote those that are lost first"
+            )
+
+    async def _answers(self, endpoint: Endpoint | None) -> bool:
+        """Does the member there take part now?"""
+        if endpoint is None:
+            return False
+        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.members import answers
+
+        return await answers(endpoint, Certificates(*self._files), ANSWER)
+
     async def withdraw(self, members: Iterable[str], noted: Callable[[], Awaitable[None]]) -> None:
         """What `join` has done is undone, at those members too. `noted` writes down that this host has no member: at
         first, for without the files that go then the next daemon could not open that store."""
@@ -220,8 +254,9 @@ class Council:
         await noted()
         await self.drop()
 
-    async def depart(self) -> None:
-        """This host is no manager any more: its member is removed from the others. Safe to call twice."""
+    async def depart(self, *, forced: bool = False) -> None:
+        """This host is no manager any more: its member is removed from the others. Safe to call twice. Where they keep
+        it, it goes on, unless it is `forced` to go all the same: without it they might have lost the majority."""
         if self.here:
             own, others = self._cluster.advertise_address, self.endpoints(but=self._cluster.node_id)
             if others:
@@ -230,6 +265,10 @@ class Council:
                 try:
                     await self._remove(lambda host: host == own, others)
                 except HuskError as error:
+                    if not forced:
+                        if self._member is not None:
+                            await self._member.go_on()
+                        raise
                     log.warning("the other managers still have this host as a member of etcd: %s", error.message)
 
     async def halt(self) -> None:

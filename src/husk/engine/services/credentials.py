@@ -14,11 +14,13 @@ class PullCredentials:
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
 
-    async def keep(self, service: Service, credentials: Credentials | None) -> None:
-        """For the caller to save; without new ones those that it has stay."""
-        if credentials:
-            value = msgspec.json.encode(credentials)
-            service.credentials = await asyncio.to_thread(self._sealer.seal, value, _context(service))
+    async def keep(self, service: Service, credentials: Credentials | None) -> Service:
+        """The service with these, for the caller to save; without new ones those that it has stay."""
+        if not credentials:
+            return service
+        value = msgspec.json.encode(credentials)
+        sealed = await asyncio.to_thread(self._sealer.seal, value, _context(service))
+        return msgspec.structs.replace(service, credentials=sealed)
 
     async def of(self, service: Service) -> Credentials | None:
         """None where there are none, or none that can be read now: the registry then says what it misses."""

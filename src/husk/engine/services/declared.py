@@ -1,19 +1,21 @@
-"""What a service becomes when it is declared anew: its versions, its published ports. Pure but for the time."""
+"""What a service becomes when it is declared anew: its versions, its published ports. Pure but for the clock."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.model import Mode, PortConfig, Service, ServiceSpec, UpdateStatus, any_ingress
 from husk.errors import InvalidParameter
 
 FIRST_PORT, LAST_PORT = 30000, 32767
 
 
-def changed_to(service: Service, spec: ServiceSpec, ports: list[PortConfig], rollback: bool) -> Service:
+def changed_to(
+    service: Service, spec: ServiceSpec, ports: list[PortConfig], rollback: bool, clock: Clock = CLOCK
+) -> Service:
     """The service with another specification."""
-    now = rfc3339(now_ns())
+    now = clock.stamp()
     changed = msgspec.structs.replace(
         service,
         spec=spec,
@@ -24,16 +26,23 @@ def changed_to(service: Service, spec: ServiceSpec, ports: list[PortConfig], rol
         update_status=None,
     )
     if _runs(spec, ports) != _runs(service.spec, service.ports):
-        changed.spec_versions += 1
-        changed.spec_version = service.previous_spec_version if rollback else changed.spec_versions
-        state = "rollback_started" if rollback else "updating"
-        message = "manually requested rollback" if rollback else "update in progress"
-        changed.update_status = UpdateStatus(state=state, started_at=now, message=message)
+        versions = service.spec_versions + 1
+        changed = msgspec.structs.replace(
+            changed,
+            spec_versions=versions,
+            spec_version=service.previous_spec_version if rollback else versions,
+            update_status=UpdateStatus(
+                state="rollback_started" if rollback else "updating",
+                started_at=now,
+                message="manually requested rollback" if rollback else "update in progress",
+            ),
+            update_began_ns=clock.now(),
+        )
     if spec.mode.is_job:
         # To update a job is to run it again, whatever has changed.
-        changed.job_iteration += 1
-        changed.job_started_at = now
-        changed.update_status = None
+        changed = msgspec.structs.replace(
+            changed, job_iteration=service.job_iteration + 1, job_started_at=now, update_status=None
+        )
     return changed
 
 

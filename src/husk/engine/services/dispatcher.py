@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.engine.model.clock import now_ns
 from husk.engine.services import share
 from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Known, NetworkNews, Report, Told
 from husk.engine.services.assignments import LOCKED, is_assigned
+from husk.engine.services.batches import batches
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Values
 from husk.engine.services.model import Task, TaskStatus
@@ -139,18 +139,18 @@ class Dispatcher:
                 await self._store.delete(share.check_gone(node_id, task))
                 self._changed(task)
             return
-        status = share.checked(node_id, task, report.status, now_ns())
+        status = share.checked(node_id, task, report.status)
         assert task is not None
 
-        def change(record: Task) -> None:
-            record.status = self._newer(node_id, record, status)
+        def change(record: Task) -> Task:
+            return msgspec.structs.replace(record, status=self._newer(node_id, record, status))
 
         await self._store.amend(task, change)
-        self._changed(task)
+        self._changed(self._store.tasks.get(task.id, task))
 
     def _newer(self, node_id: str, record: Task, status: TaskStatus) -> TaskStatus:
         """Looked at once more, for another manager may have written it meanwhile."""
-        return share.checked(node_id, record, status, now_ns())
+        return share.checked(node_id, record, status)
 
     # --- sessions
 
@@ -186,7 +186,7 @@ class Dispatcher:
             if (value := await self._value(kind, id)) is not None:
                 session.values.add((kind, id))
                 yield Told(values=[value])
-        for some in _pieces(fresh):
+        for some in batches(fresh, _size, steps=AT_ONCE):
             given = [await self._given(task, mine, obstacles.get(task.id, "")) for task in some]
             for task in some:
                 session.told[task.id] = _form(task)
@@ -257,6 +257,10 @@ def _form(task: Task) -> object:
     return task.desired_state, task.status.state == "orphaned"
 
 
-def _pieces(items: Sequence[T], size: int = AT_ONCE) -> Iterator[Sequence[T]]:
+def _size(task: Task) -> int:
+    return len(msgspec.json.encode(task))
+
+
+def _pieces(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]

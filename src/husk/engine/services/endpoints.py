@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.network import Network
@@ -44,27 +46,25 @@ class Endpoints:
         self._unsaved = 0
 
     @asynccontextmanager
-    async def assigned(self, service: Service) -> AsyncIterator[None]:
-        """Give a service its virtual addresses, which stay its own until the end of the block: save it there."""
+    async def assigned(self, service: Service) -> AsyncIterator[Service]:
+        """The service with its virtual addresses, which stay its own until the end of the block: save it there."""
         self._unsaved += 1
         try:
-            await self.assign(service)
-            yield
+            yield await self.assign(service)
         finally:
             self._unsaved -= 1
 
-    async def assign(self, service: Service) -> bool:
-        """Give a service its virtual addresses; whether that changed its record. The caller saves it."""
+    async def assign(self, service: Service) -> Service:
+        """The service with its virtual addresses; the same record where it has them. The caller saves it."""
         wanted = self._virtual_networks(service)
         kept = [virtual for virtual in service.virtual_ips if virtual.network_id in wanted]
         missing = [network for id, network in wanted.items() if id not in {v.network_id for v in kept}]
         if len(kept) == len(service.virtual_ips) and not missing:
-            return False
+            return service
         for network in missing:
             addresses = await self._take(network)
             kept += [VirtualIP(network_id=network.id, addr=address) for address in addresses]
-        service.virtual_ips = kept
-        return True
+        return msgspec.structs.replace(service, virtual_ips=kept)
 
     @property
     def unsaved(self) -> bool:
@@ -99,8 +99,9 @@ class Endpoints:
 
     async def _assign_all(self) -> None:
         for service in list(self._store.services.values()):
-            if await self.assign(service) and self._store.services.get(service.id) is service:
-                await self._store.save(service)
+            async with self.assigned(service) as assigned:
+                if assigned is not service and self._store.services.get(service.id) is service:
+                    await self._store.save(assigned)
 
     def on_network(self, network: Network) -> dict[str, ServiceOnNetwork]:
         """The services that a network knows, by name."""

@@ -237,6 +237,8 @@ class Enrolment:
             if not self._cluster.active or self._cluster.node.is_manager:
                 return
             node = self._cluster.node
+            # While most others are down this one stays what it is: its member of etcd is needed.
+            await self.tenure.council.spare(node)
             others = [other.manager for other in self._store.nodes.values() if other.is_manager]
             endpoints = [read_endpoint(manager.addr, MANAGER_PORT) for manager in others if manager is not None]
             # A daemon that dies before the new place is written down leaves a manager with all that it has, and one
@@ -252,7 +254,7 @@ class Enrolment:
         async def noted() -> None:
             await self._cluster.enrol(membership, happened=True)
 
-        await self.tenure.lay_down(noted)
+        await self.tenure.lay_down(noted, forced=False)
         await noted()
         await self.work(membership)
         self._cluster.between = self._stepping = None

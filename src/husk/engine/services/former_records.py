@@ -6,6 +6,7 @@ Up to then the record of the swarm, under its id, held the node too; it had no C
 import asyncio
 import time
 
+import msgspec
 from msgspec import Struct, field
 
 from husk.cluster.records import NEW, Delete
@@ -35,16 +36,15 @@ async def node_of(store: SwarmRecords) -> Node | None:
     """The node that such a record has in it."""
     for record in (await store.store.listing(KIND)).records:
         if (node := _node_in(record.body)) is not None:
-            node.manager = manager_at(node.status.addr)
-            return node
+            return msgspec.structs.replace(node, manager=manager_at(node.status.addr))
     return None
 
 
 async def bring_up(store: SwarmRecords, swarm: Swarm, node: Node) -> None:
     """Write the swarm and its node as records of their own instead."""
     former = (await store.store.listing(KIND)).records
-    swarm.version = NEW
-    await store.settle(swarm, node, checks=tuple(Delete(KIND, record.key) for record in former))
+    anew = msgspec.structs.replace(swarm, version=NEW)
+    await store.settle(anew, node, checks=tuple(Delete(KIND, record.key) for record in former))
     for record in former:
         store.swarms.pop(record.key, None)
 
@@ -56,9 +56,8 @@ async def with_trust(store: SwarmRecords, sealer: Sealer) -> None:
         return
     trust = await asyncio.to_thread(roots.first, CAConfig(), sealer, time.time())
 
-    def change(swarm: Swarm) -> None:
-        swarm.trust = trust
-        roots.with_tokens(swarm)
+    def change(swarm: Swarm) -> Swarm:
+        return roots.with_tokens(msgspec.structs.replace(swarm, trust=trust))
 
     await store.amend(swarm, change)
 

@@ -113,7 +113,7 @@ class MemberCertificate:
         certificate = member_files.read(self._certificate)
         has = authority.look(certificate)
         # The moment is a matter of chance, and the same each time that this certificate is looked at.
-        wait = renewal.wait(has.begins, has.ends, self._clock(), zlib.crc32(certificate) / (1 << 32))
+        wait = renewal.wait(has.made, has.ends, self._clock(), zlib.crc32(certificate) / (1 << 32))
         if wait > 0:
             return wait if kept else min(wait, SOON)
         owner, root = self._owner(), msgspec.json.decode(kept, type=SwarmRoot)

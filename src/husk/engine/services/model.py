@@ -1,8 +1,13 @@
-"""The records of services and tasks. Their specifications keep the API's own field names, as those of containers do."""
+"""The records of services and tasks. Their specifications keep the API's own field names, as those of containers do.
+
+A record never changes: who wants it to be another writes another (`msgspec.structs.replace`), and memory has that when
+the store has taken it (`records`). So what was not written cannot be seen, planned by, or written along by others.
+"""
 
 from collections.abc import Iterable
 from typing import Literal, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
 from husk.engine.model.container_config import HealthConfig, Mount, Ulimit
@@ -23,6 +28,14 @@ def shown(value: T, name: str | None = None) -> T:
     """A default that is written out, among others that are left out: clients look for some fields without asking."""
     result: T = field(default_factory=lambda: value, name=name)
     return result
+
+
+S = TypeVar("S", bound=Struct)
+
+
+def copied(value: S) -> S:
+    """The same once more, with nothing in common: records are shared, and what is in them never changes."""
+    return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
 
 
 class DriverSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
@@ -251,19 +264,19 @@ class ServiceSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     endpoint_spec: EndpointSpec | None = None
 
 
-class VirtualIP(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class VirtualIP(Struct, kw_only=True, frozen=True, rename="pascal", omit_defaults=True):
     network_id: str = field(default="", name="NetworkID")
     addr: str = ""
 
 
-class UpdateStatus(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class UpdateStatus(Struct, kw_only=True, frozen=True, rename="pascal", omit_defaults=True):
     state: str = ""
     started_at: str = ""
     completed_at: str = ""
     message: str = ""
 
 
-class Service(Struct, kw_only=True):
+class Service(Struct, kw_only=True, frozen=True):
     """The record of a service. `spec_version` names a state of the task template; tasks carry the one they run.
 
     Versions are counted by `spec_versions` and never used again, but a rollback returns to the one before.
@@ -280,6 +293,8 @@ class Service(Struct, kw_only=True):
     previous_spec_version: int = 0
     previous_ports: list[PortConfig] = []
     update_status: UpdateStatus | None = None
+    # When the update began, by the clock that tasks' times are counted by; 0 in records of the first releases.
+    update_began_ns: int = 0
     job_iteration: int = 0
     job_started_at: str = ""
     ports: list[PortConfig] = []
@@ -288,7 +303,9 @@ class Service(Struct, kw_only=True):
     credentials: bytes = b""
 
 
-class TaskStatus(Struct, kw_only=True):
+class TaskStatus(Struct, kw_only=True, frozen=True):
+    """`timestamp` is for people; `since_ns`, and `started_ns` when it first ran, are what is counted by (`clocks`)."""
+
     timestamp: str
     state: TaskState
     message: str = ""
@@ -300,7 +317,7 @@ class TaskStatus(Struct, kw_only=True):
     started_ns: int = 0
 
 
-class Task(Struct, kw_only=True):
+class Task(Struct, kw_only=True, frozen=True):
     """The record of a task. It never goes back in its states."""
 
     id: str
@@ -318,11 +335,18 @@ class Task(Struct, kw_only=True):
     desired_state: TaskState = "running"
     job_iteration: int | None = None
     restarts: tuple[int, ...] = ()
+    # It was made after all tasks of its service that have lower ones; 0 in records of the first releases.
+    number: int = 0
 
     @property
     def name(self) -> str:
         place = str(self.slot) if self.slot or not self.node_id else self.node_id
         return f"{self.service_name}.{place}.{self.id}"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """What is greater was made later, whatever clocks say."""
+        return self.number, self.created_ns
 
     @property
     def alive(self) -> bool:
@@ -351,7 +375,7 @@ class ObjectSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     templating: DriverSpec | None = None
 
 
-class ClusterObject(Struct, kw_only=True):
+class ClusterObject(Struct, kw_only=True, frozen=True):
     """The record of a secret or a config. Its value never leaves it but to tasks, and for configs to who asks."""
 
     id: str

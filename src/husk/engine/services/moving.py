@@ -14,6 +14,7 @@ import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, version_in
 from husk.config import ClusterStoreConfig
+from husk.engine.services.batches import batches
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.record_kinds import READERS
@@ -28,8 +29,6 @@ R = TypeVar("R", Record, Put)
 SWARM = "swarm"
 # Networks that hosts share, and addresses on them, are known by `SharedNetworks` alone.
 KINDS = (*READERS, "overlay", "address")
-# etcd takes 128 steps in a transaction and 1.5 MiB in a request; a config alone may have 1.3 MB.
-MOST_STEPS, MOST_BYTES = 100, 512 * 1024
 
 
 async def move(
@@ -102,7 +101,7 @@ async def copy(source: ClusterStore, target: ClusterStore) -> int:
     count = 1
     for kind in KINDS:
         found = (await source.listing(kind)).records if kind != SWARM else ()
-        for some in batches(record for record in found if _readable(record)):
+        for some in in_batches(record for record in found if _readable(record)):
             await target.commit(*(Put(record.kind, record.key, record.body, NEW) for record in some))
             count += len(some)
     await target.commit(Put(SWARM, KEY, swarm.body, NEW))
@@ -114,7 +113,7 @@ async def drop(store: ClusterStore, *, swarm: bool = True) -> None:
     was left of one: Stale where somebody makes one meanwhile."""
     checks = () if swarm else (Check(SWARM, KEY, NEW),)
     for kind in sorted(KINDS if swarm else set(KINDS) - {SWARM}, key=lambda kind: kind != SWARM):
-        for some in batches(record for record in (await store.listing(kind)).records if _readable(record)):
+        for some in in_batches(record for record in (await store.listing(kind)).records if _readable(record)):
             await store.commit(*(Delete(record.kind, record.key) for record in some), *checks, happened=True)
 
 
@@ -125,18 +124,9 @@ async def everything(store: ClusterStore) -> News:
     return News(max(listing.revision for listing in listings), True, records)
 
 
-def batches(records: Iterable[R]) -> Iterator[list[R]]:
+def in_batches(records: Iterable[R]) -> Iterator[list[R]]:
     """As many records as one transaction takes."""
-    some: list[R] = []
-    size = 0
-    for record in records:
-        if some and (len(some) == MOST_STEPS or size + len(record.body) > MOST_BYTES):
-            yield some
-            some, size = [], 0
-        some.append(record)
-        size += len(record.body)
-    if some:
-        yield some
+    return batches(records, lambda record: len(record.body))
 
 
 def _readable(record: Record) -> bool:

@@ -21,7 +21,7 @@ NodeState = Literal["unknown", "down", "ready", "disconnected"]
 Reachability = Literal["unknown", "unreachable", "reachable"]
 
 
-class NodeDescription(Struct, kw_only=True):
+class NodeDescription(Struct, kw_only=True, frozen=True):
     hostname: str = ""
     os: str = "linux"
     architecture: str = ""
@@ -37,7 +37,7 @@ class NodeDescription(Struct, kw_only=True):
     protocol: int = 0
 
 
-class NodeStatus(Struct, kw_only=True):
+class NodeStatus(Struct, kw_only=True, frozen=True):
     """`since_ns` is when the state was last found to be another one."""
 
     # A `NodeState`; what only a newer release knows is kept, and such a node gets no tasks and keeps those it has.
@@ -47,7 +47,7 @@ class NodeStatus(Struct, kw_only=True):
     since_ns: int = 0
 
 
-class ManagerStatus(Struct, kw_only=True):
+class ManagerStatus(Struct, kw_only=True, frozen=True):
     """Of managers only. Who leads is told by the record `leader`."""
 
     # A `Reachability`, or what a newer release says.
@@ -55,7 +55,7 @@ class ManagerStatus(Struct, kw_only=True):
     addr: str = ""
 
 
-class Node(Struct, kw_only=True):
+class Node(Struct, kw_only=True, frozen=True):
     id: str
     version: int
     created_at: str

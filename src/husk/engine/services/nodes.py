@@ -1,13 +1,13 @@
 """The nodes of the swarm: what `docker node` shows and changes."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
 
-from husk.engine.model.clock import now_ns
 from husk.engine.model.filters import Filters
 from husk.engine.services import settings
+from husk.engine.services.clocks import CLOCK
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import Node, NodeDescription, NodeState, NodeStatus, manager_at
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
@@ -15,6 +15,8 @@ from husk.engine.services.settings import NodeSpec
 from husk.errors import InvalidParameter
 
 NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
+# The guard of what takes a manager from the swarm, which must have one.
+MANAGERS = "managers"
 _REFUSED = "rpc error: code = FailedPrecondition desc = "
 _WORDS = {"role": ("manager", "worker"), "membership": ("accepted", "pending")}
 
@@ -30,6 +32,8 @@ class Nodes:
     def __init__(self, store: SwarmRecords, cluster: Cluster) -> None:
         self._store = store
         self._cluster = cluster
+        # Raises where the swarm cannot do without a manager now.
+        self.spare: Callable[[Node], Awaitable[None]] = _nobody_asks
 
     @property
     def leader(self) -> str:
@@ -56,22 +60,30 @@ class Nodes:
     async def update(self, reference: str, spec: NodeSpec, version: int) -> Changed:
         """What is wanted of a node, on the version that the client has seen."""
         role, availability = settings.role(spec.role), settings.availability(spec.availability)
-        node = self.find(reference)
-        if version != node.version:
-            raise InvalidParameter(OUT_OF_SEQUENCE)
-        wanted = NodeSpec(
-            name=spec.name,
-            labels=spec.labels,
-            role=role or node.spec.role,
-            availability=availability or node.spec.availability,
-        )
-        if node.is_manager and wanted.role == "worker" and len(self.managers()) == 1:
-            raise InvalidParameter(_REFUSED + "attempting to demote the last manager of the swarm")
-        changed = msgspec.structs.replace(node, spec=wanted)
-        changed.manager = (node.manager or manager_at(node.status.addr)) if changed.is_manager else None
-        with in_sequence():
-            await self._store.save(changed)
-        return Changed(node, changed)
+
+        async def attempt() -> Changed:
+            node = self.find(reference)
+            if version != node.version:
+                raise InvalidParameter(OUT_OF_SEQUENCE)
+            wanted = NodeSpec(
+                name=spec.name,
+                labels=spec.labels,
+                role=role or node.spec.role,
+                availability=availability or node.spec.availability,
+            )
+            demoted = node.is_manager and wanted.role == "worker"
+            if demoted and len(self.managers()) == 1:
+                raise InvalidParameter(_REFUSED + "attempting to demote the last manager of the swarm")
+            if demoted:
+                await self.spare(node)
+            manager = (node.manager or manager_at(node.status.addr)) if wanted.role == "manager" else None
+            changed = msgspec.structs.replace(node, spec=wanted, manager=manager)
+            # Of two managers that demote each other one is told of the other, and that it is the last.
+            with in_sequence(guarded=demoted):
+                await self._store.save(changed, alone=MANAGERS if demoted else "")
+            return Changed(node, changed)
+
+        return await self._store.retried(attempt)
 
     async def remove(self, reference: str, force: bool) -> Node:
         """Forget a node: one that is down, or any worker with `force`."""
@@ -100,8 +112,8 @@ class Nodes:
     async def describe(self, id: str, description: NodeDescription) -> None:
         """What a node says of itself."""
 
-        def change(node: Node) -> None:
-            node.description = description
+        def change(node: Node) -> Node:
+            return msgspec.structs.replace(node, description=description)
 
         if (node := self._store.nodes.get(id)) is not None and node.description != description:
             await self._amend(id, change)
@@ -109,16 +121,21 @@ class Nodes:
     async def mark(self, id: str, state: NodeState, message: str = "") -> None:
         """How a node is; nothing is written where that is known."""
 
-        def change(node: Node) -> None:
-            node.status = NodeStatus(state=state, addr=node.status.addr, message=message, since_ns=now_ns())
+        def change(node: Node) -> Node:
+            status = NodeStatus(state=state, addr=node.status.addr, message=message, since_ns=CLOCK.now())
+            return msgspec.structs.replace(node, status=status)
 
         node = self._store.nodes.get(id)
         if node is not None and (node.status.state, node.status.message) != (state, message):
             await self._amend(id, change)
 
-    async def _amend(self, id: str, change: Callable[[Node], None]) -> None:
+    async def _amend(self, id: str, change: Callable[[Node], Node]) -> None:
         if (node := self._store.nodes.get(id)) is not None:
             await self._store.amend(node, change)
+
+
+async def _nobody_asks(node: Node) -> None:
+    """Where managers have no etcd of their own, none of them counts for the others."""
 
 
 def _known(filters: Filters, key: str) -> list[str]:

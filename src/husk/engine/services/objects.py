@@ -72,10 +72,11 @@ class Objects:
 
         async with self._changing:
             if spec.name not in self._names():
-                record.sealed = await asyncio.to_thread(self._sealer.seal, value, record.context)
+                sealed = await asyncio.to_thread(self._sealer.seal, value, record.context)
+                record = msgspec.structs.replace(record, sealed=sealed)
             await self._store.retried(attempt)
         self._events.publish(self.kind, "create", record.id, {"name": record.name})
-        return record
+        return self._table().get(record.id, record)
 
     async def update(self, reference: str, version: int, spec: ObjectSpec) -> None:
         """Change the labels: nothing else of it ever changes."""

@@ -4,6 +4,8 @@ import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+import msgspec
+
 from husk.cluster.port.certificates import Tokens, WantedCertificate
 from husk.cluster.port.crowding import peer_address
 from husk.cluster.port.messages import CertificateReply, JoinRequest
@@ -64,7 +66,7 @@ class SwarmOffice:
     async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
         availability = settings.availability(request.availability)
         description = decoded(request.description or b"{}", NodeDescription)
-        description.hostname = request.hostname or description.hostname
+        description = msgspec.structs.replace(description, hostname=request.hostname or description.hostname)
         check(description)
         told, data_path = _address(request.address) or _seen(address), _address(request.data_path_address)
         if role == "manager":
@@ -82,7 +84,7 @@ class SwarmOffice:
             data_path=data_path,
         )
         async with self._certificates.steady:
-            node.issuer = self._roots().signing.key_id
+            node = msgspec.structs.replace(node, issuer=self._roots().signing.key_id)
             certificate = await self._certificates.issue(node.id, role, request.request)
             await self._store.save(node)
         self._admitted(node.id)

@@ -272,6 +272,7 @@ def _build(
     council = Council(store, cluster, sealer, config.data_root / MEMBER, ports=config.swarm_etcd_ports)
     cluster.member_trouble = lambda: council.trouble
     nodes = Nodes(store, cluster)
+    nodes.spare = council.spare
     workers = Workers(
         own_id=lambda: cluster.node_id,
         nodes=nodes,

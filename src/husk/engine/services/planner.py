@@ -84,7 +84,7 @@ def planning(
     slots: defaultdict[Slot, list[Task]] = defaultdict(list)
     # The latest that was lost with its node, by slot.
     lost: dict[Slot, Task] = {}
-    for task in sorted(tasks, key=lambda t: t.created_ns):
+    for task in sorted(tasks, key=lambda task: task.order):
         slot = slot_of(task, everywhere)
         if task.alive and homes.lost(task):
             lost[slot] = task
@@ -252,7 +252,7 @@ def _tend(slot: Slot, tasks: list[Task], lost: Task | None, service: Service, no
         last is None
         or last.spec_version != service.spec_version
         or not last.wanted
-        or (lost is not None and lost.created_ns >= last.created_ns)
+        or (lost is not None and lost.order >= last.order)
     ):
         result.actions.append(_create(slot, lost.restarts if lost is not None else ()))
         return False

@@ -8,30 +8,38 @@ in the records, so that after a crash, or on another manager, the next one simpl
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
+from typing import NamedTuple
 
-import msgspec
-
-from husk.cluster.records import Stale
-from husk.engine.model.clock import now_ns, rfc3339
+from husk.cluster.records import Stale, StoreUnavailable
 from husk.engine.model.events import Events
 from husk.engine.services.assignments import LOCKED
 from husk.engine.services.changes import Changes
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import files_of
+from husk.engine.services.ids import new_id
 from husk.engine.services.looking import RETRY_NS, keep_looking
-from husk.engine.services.model import Service, Task
+from husk.engine.services.model import SECOND, Service, Task
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.planner import Plan, planning
+from husk.engine.services.planner import Create, Plan, planning
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.scheduler import schedule
 from husk.engine.services.updates import Verdict, conclude
+from husk.errors import HuskError
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
 ROUNDS = 20
+# Between two looks at a service that cannot be brought on, at most.
+LONGEST_RETRY_NS = 60 * SECOND
 # What a task goes through on its node before it runs means nothing to a plan.
 ON_THEIR_WAY = ("accepted", "preparing", "ready", "starting")
+
+
+class _Trouble(NamedTuple):
+    reason: str
+    tries: int
 
 
 class Reconciler:
@@ -43,6 +51,8 @@ class Reconciler:
         nodes: Callable[[], Mapping[str, NodeFacts]],
         events: Events,
         looked: Callable[[], None],
+        clock: Clock = CLOCK,
+        new_id: Callable[[], str] = new_id,
     ) -> None:
         """`nodes` are those of the swarm now. `looked` is called after a look at services that have changed: it may be
         that they are reached in other ways then."""
@@ -51,6 +61,8 @@ class Reconciler:
         self._nodes = nodes
         self._events = events
         self._looked = looked
+        self._clock = clock
+        self._new_id = new_id
         self._tasks = Tasks()
         self._woken = asyncio.Event()
         self._all = True
@@ -59,9 +71,11 @@ class Reconciler:
         # Services that have tasks without a node, and when to look at which service again.
         self._waiting: set[str] = set()
         self._alarms: dict[str, int] = {}
+        # Services that could not be brought on last.
+        self._troubles: dict[str, _Trouble] = {}
 
     def start(self) -> None:
-        self._tasks.spawn(keep_looking(self._woken, self._look, self._failed), "services: reconcile")
+        self._tasks.spawn(keep_looking(self._woken, self._look, self._failed, self._clock), "services: reconcile")
         self.wake()
 
     async def close(self) -> None:
@@ -104,16 +118,60 @@ class Reconciler:
         nodes = self._nodes() if self._cluster.active else {}
         for service_id in self._woken_for():
             self._alarms.pop(service_id, None)
-            if (service := self._store.services.get(service_id)) is None:
-                await self._abandon(service_id, nodes)
-            elif self._cluster.active and (alarm := await self._tend(service, nodes)) is not None:
+            if (alarm := await self._bring_on(service_id, nodes)) is not None:
                 self._alarms[service_id] = alarm
         if declared:
             self._looked()
         return min(self._alarms.values(), default=None)
 
+    async def _bring_on(self, service_id: str, nodes: Mapping[str, NodeFacts]) -> int | None:
+        """Look at one service, of which no fault stops those behind it; when to look again."""
+        try:
+            alarm = None
+            if (service := self._store.services.get(service_id)) is None:
+                await self._abandon(service_id, nodes)
+            elif self._cluster.active:
+                alarm = await self._tend(service, nodes)
+        except StoreUnavailable:
+            raise
+        except Stale as stale:
+            if any((check.kind, check.key) in stale.names for check in self._store.leadership.checks):
+                raise
+            # Somebody was faster, and what that one wrote is on its way here.
+            return self._clock.now() + RETRY_NS
+        except Exception as error:
+            return await self._cannot(service_id, error)
+        self._troubles.pop(service_id, None)
+        return alarm
+
+    async def _cannot(self, service_id: str, error: Exception) -> int:
+        """A service cannot be brought on: people are told why, and it is tried again, later each time."""
+        reason = error.message if isinstance(error, HuskError) else f"{type(error).__name__}: {error}"
+        known = self._troubles.get(service_id)
+        self._troubles[service_id] = trouble = _Trouble(reason, known.tries + 1 if known is not None else 1)
+        service = self._store.services.get(service_id)
+        if known is None or known.reason != reason:
+            expected = error if not isinstance(error, HuskError) else None
+            log.error("service %s cannot be brought on: %s", service_id, reason, exc_info=expected)
+        if service is not None and self._cluster.active:
+            try:
+                await self._tell(service, reason)
+            except HuskError as fault:
+                log.debug("nor can that be told in its tasks: %s", fault.message)
+        return self._clock.now() + min(RETRY_NS << min(trouble.tries - 1, 10), LONGEST_RETRY_NS)
+
+    async def _tell(self, service: Service, reason: str) -> None:
+        """Show among a service's tasks why it gets no others: by one that was never begun, and is small."""
+        tasks = self._store.index.of_service(service.id)
+        if any(task.status.err == reason and task.spec_version == service.spec_version for task in tasks):
+            return
+        node = "" if not service.spec.mode.is_global else next(iter(self._store.nodes), "")
+        changes = Changes(self._store, {}, clock=self._clock, new_id=self._new_id)
+        changes.reject(service, Create(0 if node or service.spec.mode.is_job else 1, (), node), reason)
+        await changes.write()
+
     def _woken_for(self) -> list[str]:
-        everything, touched, now = self._all, self._touched, now_ns()
+        everything, touched, now = self._all, self._touched, self._clock.now()
         self._all, self._touched = False, set()
         if everything:
             return list(dict.fromkeys([*self._store.services, *self._store.index.services]))
@@ -124,7 +182,8 @@ class Reconciler:
         self._waiting.discard(service_id)
         if service_id in self._store.unreadable.services:
             return
-        changes = Changes(self._store, nodes if self._cluster.active else None)
+        known = nodes if self._cluster.active else None
+        changes = Changes(self._store, known, clock=self._clock, new_id=self._new_id)
         for task in self._store.index.of_service(service_id):
             changes.forget(task)
         await changes.write()
@@ -139,29 +198,30 @@ class Reconciler:
             if self._store.unreadable.concerns(service.id):
                 # A manager of a newer release may plan it, and so may this one when the task can be read.
                 return None
-            service, version = current, current.version
+            service = current
             tasks = self._store.index.of_service(service.id)
-            decided = await _planned(planning(service, tasks, now_ns(), nodes, retention=retention))
-            if not self._current(service, version):
+            decided = await _planned(planning(service, tasks, self._clock.now(), nodes, retention=retention))
+            if not self._current(service):
                 continue
-            changes = Changes(self._store, nodes)
+            changes = Changes(self._store, nodes, clock=self._clock, new_id=self._new_id)
             changed = changes.carry_out(decided, service, self._cluster.record.spec.task_defaults.log_driver)
             self._place(service, nodes, changes)
-            await changes.write(lambda: self._current(service, version))  # noqa: B023
-            if decided.verdict is not None and self._current(service, version):
+            await changes.write(lambda: self._current(service))  # noqa: B023
+            if decided.verdict is not None and self._current(service):
                 await self._conclude(service, decided.verdict)
                 changed = True
             if not changed:
                 return decided.wake_at
         log.warning("service %s does not settle: looking again soon", service.spec.name)
-        return now_ns() + RETRY_NS
+        return self._clock.now() + RETRY_NS
 
-    def _current(self, service: Service, version: int) -> bool:
-        return self._store.services.get(service.id) is service and service.version == version
+    def _current(self, service: Service) -> bool:
+        """Is it as it was? Records never change: another state is another record."""
+        return self._store.services.get(service.id) is service
 
     def _place(self, service: Service, nodes: Mapping[str, NodeFacts], changes: Changes) -> None:
         """Find nodes for the tasks that wait for one."""
-        waiting = [task for task in self._store.index.of_service(service.id) if _waits(task)] + changes.created
+        waiting = changes.waiting(service.id)
         self._waiting.discard(service.id)
         if not waiting:
             return
@@ -169,7 +229,7 @@ class Reconciler:
             for task in [task for task in waiting if files_of(task.spec.container_spec)]:
                 changes.refuse(task, LOCKED)
             waiting = [task for task in waiting if not files_of(task.spec.container_spec)]
-        choices = schedule(service, waiting, nodes, self._store.index.rooms, now_ns())
+        choices = schedule(service, waiting, nodes, self._store.index.rooms, self._clock.now())
         for task, node_id in choices.placed:
             changes.assign(task, node_id)
         for task, reason in choices.refused:
@@ -179,7 +239,7 @@ class Reconciler:
 
     async def _conclude(self, service: Service, verdict: Verdict) -> None:
         before = service.update_status.state if service.update_status else ""
-        concluded = msgspec.structs.replace(service, update_status=conclude(service, verdict, rfc3339(now_ns())))
+        concluded = conclude(service, verdict, self._clock.now(), self._clock.stamp())
         await self._store.save(concluded, checks=self._store.leadership.checks)
         attributes = {
             "name": service.spec.name,
@@ -201,7 +261,3 @@ async def _planned(pieces: Generator[None, None, Plan]) -> Plan:
             result: Plan = done.value
             return result
         await asyncio.sleep(0)
-
-
-def _waits(task: Task) -> bool:
-    return task.wanted and task.status.state == "pending"

@@ -12,8 +12,7 @@ from typing import Self, TypeVar, cast
 import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, Step
-from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.services.clocks import service_by_ours, task_by_ours
+from husk.engine.services.clocks import CLOCK, Clock, node_by_ours, service_by_ours, task_by_ours
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.leading import Alone, Leadership
@@ -42,7 +41,8 @@ _LATEST = 1 << 62
 class SwarmRecords:
     """What the reconciler and the edge work with. A write is durable when it returns, that of a task soon after."""
 
-    def __init__(self, store: ClusterStore) -> None:
+    def __init__(self, store: ClusterStore, clock: Clock = CLOCK) -> None:
+        self._clock = clock
         self.store = store
         self.services: dict[str, Service] = {}
         self.tasks: dict[str, Task] = {}
@@ -75,8 +75,8 @@ class SwarmRecords:
         self._open.set()
         self._writing = 0
         self._written = asyncio.Event()
-        # What went while something was being written.
-        self._dropped: set[tuple[str, str]] = set()
+        # What went while something was being written, and with which revision.
+        self._dropped: dict[tuple[str, str], int] = {}
         self.unreadable = Unreadable()
 
     @classmethod
@@ -88,6 +88,10 @@ class SwarmRecords:
             made._tables[kind].update(store.load(kind, read))
             unreadable += [(kind, key) for key in store.unreadable(kind)]
         made.unreadable = Unreadable(unreadable)
+        now = made._clock.now()
+        made.services |= {key: service_by_ours(service, None, now) for key, service in made.services.items()}
+        made.nodes |= {key: node_by_ours(node, None, now) for key, node in made.nodes.items()}
+        made.tasks |= {key: task_by_ours(task, None, now) for key, task in made.tasks.items()}
         for task in made.tasks.values():
             made.index.note(task)
         return made
@@ -99,15 +103,16 @@ class SwarmRecords:
     # --- write
 
     async def save(self, *records: SwarmRecord, checks: tuple[Step, ...] = (), alone: str = "") -> None:
-        """Write records with a new version; in memory they count when the store has taken them.
+        """Write records on the versions that they name; in memory they count when the store has taken them.
 
-        What is new and cannot be written is not there. `checks` must fit too. `alone` is for what must differ from all
-        others of a kind, in its name or ports: Stale if another host saved one of which nothing was heard yet.
+        Records never change: those in the tables are others from then on, with their new version. `checks` must fit
+        too. `alone` is for what must differ from all others of a kind, in its name or ports: Stale if another host
+        saved one of which nothing was heard yet.
         """
         guard = (self.guard(alone),) if alone and self.shared else ()
-        await self._write(records, (*checks, *guard), happened=False)
+        revision = await self._write(records, (*checks, *guard), happened=False)
         if guard:
-            self.guarded(alone, max(record.version for record in records))
+            self.guarded(alone, revision)
 
     def guard(self, kind: str) -> Put:
         """The step that goes with what must differ from all others of a kind, where `save` does not write it."""
@@ -148,21 +153,19 @@ class SwarmRecords:
         """The same for what has happened already, which a full disk cannot refuse."""
         await self._write(records, checks, happened=True)
 
-    async def amend(self, record: R, change: Callable[[R], None], *, checks: tuple[Check, ...] = ()) -> bool:
-        """Write what has become of a record, on top of whatever others make of it meanwhile. False: it is gone.
+    async def amend(self, record: R, change: Callable[[R], R], *, checks: tuple[Check, ...] = ()) -> bool:
+        """Write what `change` makes of a record, on top of whatever others make of it meanwhile. False: it is gone.
 
-        `change` may be called several times, each time on a copy of the newest form. In memory it counts when the store
-        has taken it: then the record in the table has it (that of a task is the same object for all its life).
+        `change` may be called several times, each time with the newest form. In memory it counts when the store has
+        taken it.
         """
         kind, key = kind_of(record), key_of(record)
         table = cast(dict[str, R], self._tables[kind])
         for _ in range(ATTEMPTS):
             if (current := table.get(key)) is None:
                 return False
-            draft = msgspec.structs.replace(current)
-            change(draft)
             try:
-                await self._write((draft,), checks, happened=True)
+                await self._write((change(current),), checks, happened=True)
                 return True
             except Stale as stale:
                 if (kind, key) not in stale.names:
@@ -183,40 +186,42 @@ class SwarmRecords:
             with self._in_writing():
                 await self.store.commit(*steps, *checks, applied=applied, happened=True, lazy=lazy)
 
-    async def _write(self, records: tuple[SwarmRecord, ...], checks: tuple[Step, ...], *, happened: bool) -> None:
+    async def _write(self, records: tuple[SwarmRecord, ...], checks: tuple[Step, ...], *, happened: bool) -> int:
         await self._turn()
-        stamp = rfc3339(now_ns())
-        before = [record.version for record in records]
-        fresh = [record for record in records if key_of(record) not in self._tables[kind_of(record)]]
-        for record in records:
-            record.updated_at = stamp
-        steps = [
-            Put(kind_of(record), key_of(record), msgspec.json.encode(record), record.version) for record in records
-        ]
-        taken = 0
+        stamp = self._clock.stamp()
+        drafts = [msgspec.structs.replace(record, updated_at=stamp) for record in records]
+        names = [(kind_of(record), key_of(record)) for record in records]
+        bodies = [msgspec.json.encode(draft) for draft in drafts]
+        steps = [Put(*name, body, record.version) for name, body, record in zip(names, bodies, records, strict=True)]
+        former: list[SwarmRecord | None] = []
+        written: list[SwarmRecord] = []
 
         def applied(revision: int) -> None:
-            nonlocal taken
-            taken = revision
-            for record in records:
-                kind, key = kind_of(record), key_of(record)
+            for (kind, key), draft in zip(names, drafts, strict=True):
+                record = msgspec.structs.replace(draft, version=revision)
+                former.append(self._tables[kind].get(key))
+                written.append(record)
                 # News of what others have made of it may come before the answer to our own write.
-                if record.version <= revision and (kind, key) not in self._dropped:
-                    record.version = revision
+                if self._dropped.get((kind, key), NEW) <= revision:
                     self._keep(kind, key, record)
 
-        try:
-            lazy = only_tasks(records)
-            with self._in_writing():
-                await self.store.commit(*steps, *checks, applied=applied, happened=happened, lazy=lazy)
-        except HuskError:
-            for record, version in zip(records, before, strict=True):
-                # Unless somebody has written it once more meanwhile.
-                record.version = version if record.version == taken else record.version
-            if taken:
-                for record in fresh:
-                    self._drop(kind_of(record), key_of(record), taken)
-            raise
+        with self._in_writing():
+            try:
+                lazy = only_tasks(records)
+                return await self.store.commit(*steps, *checks, applied=applied, happened=happened, lazy=lazy)
+            except HuskError:
+                # It was refused after all: it is as it was, unless somebody has written it once more meanwhile.
+                for name, record, before in zip(names, written, former, strict=False):
+                    self._take_back(*name, record, before)
+                raise
+
+    def _take_back(self, kind: str, key: str, written: SwarmRecord, former: SwarmRecord | None) -> None:
+        if self._tables[kind].get(key) is not written:
+            return
+        if former is None:
+            self._remove(kind, key)
+        else:
+            self._put(kind, key, former)
 
     async def commit(self, *steps: Step, happened: bool = False) -> int:
         """A transaction on records of others' kinds, which are not kept here; the revision it made."""
@@ -242,8 +247,8 @@ class SwarmRecords:
         """From now on the records are in another store, which holds `there`: the same with versions of its own."""
         self.store = store
         for table in self._tables.values():
-            for record in table.values():
-                record.version = NEW
+            for key, record in table.items():
+                table[key] = msgspec.structs.replace(record, version=NEW)
         self.take_in(there)
 
     def alone(self, store: ClusterStore) -> None:
@@ -251,6 +256,11 @@ class SwarmRecords:
         self.store, self.shared = store, False
         self.away, self.leadership = lambda: "", Alone()
         self.take_in(News(_LATEST, True, ()))
+
+    def learn(self, record: SwarmRecord) -> None:
+        """Have a record in memory as nobody but this host knows it yet: the next news of it counts all the same."""
+        if self._tables[kind_of(record)].get(key_of(record)) != record:
+            self._put(kind_of(record), key_of(record), record)
 
     async def refresh(self, kind: str, key: str) -> None:
         """Have a record in memory as it is in the store now, before there is news of it."""
@@ -307,27 +317,25 @@ class SwarmRecords:
             self.unreadable.note((kind, key), record.body, error)
             return True
         self.unreadable.forget((kind, key))
-        read.version = record.version
         if isinstance(read, Task):
-            task_by_ours(read, self.tasks.get(key), now_ns())
+            read = task_by_ours(read, self.tasks.get(key), self._clock.now())
         elif isinstance(read, Service):
-            service_by_ours(read, now_ns())
+            read = service_by_ours(read, self.services.get(key), self._clock.now())
+        elif isinstance(read, Node):
+            read = node_by_ours(read, self.nodes.get(key), self._clock.now())
+        read = msgspec.structs.replace(read, version=record.version)
         self._keep(kind, key, read)
         return True
 
     def _keep(self, kind: str, key: str, record: SwarmRecord) -> None:
-        table = self._tables[kind]
-        known = table.get(key)
-        if isinstance(known, Task) and known is not record:
-            if known.version > record.version:
-                return
-            # Whoever works for the task has it in hand.
-            for name in known.__struct_fields__:
-                setattr(known, name, getattr(record, name))
-        elif known is None or known is record or known.version <= record.version:
-            table[key] = record
-        if isinstance(kept := table[key], Task):
-            self.index.note(kept)
+        known = self._tables[kind].get(key)
+        if known is None or known.version <= record.version:
+            self._put(kind, key, record)
+
+    def _put(self, kind: str, key: str, record: SwarmRecord) -> None:
+        self._tables[kind][key] = record
+        if isinstance(record, Task):
+            self.index.note(record)
 
     def _drop(self, kind: str, key: str, revision: int) -> bool:
         """It was removed with this revision; one that was made after that stays."""
@@ -335,7 +343,7 @@ class SwarmRecords:
         if known is None or known.version > revision:
             return False
         if self._writing:
-            self._dropped.add((kind, key))
+            self._dropped[(kind, key)] = revision
         return self._remove(kind, key)
 
     def _remove(self, kind: str, key: str) -> bool:
@@ -356,11 +364,14 @@ class SwarmRecords:
 
 
 @contextlib.contextmanager
-def in_sequence() -> Iterator[None]:
-    """A client's change of what somebody else has changed meanwhile is refused as Docker does it."""
+def in_sequence(*, guarded: bool = False) -> Iterator[None]:
+    """A client's change of what somebody else has changed meanwhile is refused as Docker does it. `guarded`: one that
+    `retried` tries again is left to that."""
     try:
         yield
-    except Stale:
+    except Stale as stale:
+        if guarded and any(kind == GUARD for kind, _ in stale.names):
+            raise
         raise InvalidParameter(OUT_OF_SEQUENCE) from None
 
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
+import msgspec
+
 from husk.engine.services.assignment_messages import Given, GivenValue, Heard, NetworkNews, Report, Told
 from husk.engine.services.delivery import Value
 from husk.engine.services.model import Service, Task, TaskStatus
@@ -24,6 +26,8 @@ log = logging.getLogger(__name__)
 
 # Reports in one message.
 AT_ONCE = 100
+# Of what it says in words of a task, in characters: managers keep no more, and a message has its limits, too.
+LONGEST = 4096
 
 
 class Channel(Protocol):
@@ -107,7 +111,9 @@ class RemoteAssignments:
         return value
 
     async def report(self, task: Task, status: TaskStatus) -> None:
-        task.status = status
+        status = msgspec.structs.replace(status, message=status.message[:LONGEST], err=status.err[:LONGEST])
+        if (given := self._given.get(task.id)) is not None:
+            given.task = msgspec.structs.replace(given.task, status=status)
         self._say(Report(task_id=task.id, status=status))
 
     async def gone(self, task: Task) -> None:
@@ -159,12 +165,9 @@ class RemoteAssignments:
             if self._coming is not None and waiting is None and status.state != task.status.state:
                 # A manager whose records come out of a backup has not heard it.
                 self._say(Report(task_id=task.id, status=status))
-            for name in task.__struct_fields__:
-                setattr(known.task, name, getattr(task, name))
-            known.task.status = status
-            given.task = known.task
+            given.task = msgspec.structs.replace(task, status=status)
         elif waiting is not None and waiting.status is not None:
-            task.status = waiting.status
+            given.task = msgspec.structs.replace(task, status=waiting.status)
         self._given[task.id] = given
         self._wake(task.id)
 
@@ -172,7 +175,7 @@ class RemoteAssignments:
         """The swarm knows nothing of a task any more: the agent is to remove what is left of it."""
         self.unread.discard(task_id)
         if (given := self._given.get(task_id)) is not None:
-            given.task.desired_state = "remove"
+            given.task = msgspec.structs.replace(given.task, desired_state="remove")
             self._wake(task_id)
 
     async def _listen(self) -> None:

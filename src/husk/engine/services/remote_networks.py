@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
+import msgspec
+
 from husk.cluster.records import News, Record
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place
@@ -118,7 +120,7 @@ class RemoteNetworks(SharedNetworks):
     async def announce(self, told: TunnelKey, node: str = "") -> None:
         await self._calls.announce(encoded(told))
         if (own := self._records.nodes.get(self._cluster.node_id)) is not None:
-            own.tunnel_key, own.tunnel_port = told.key, told.port
+            self._records.learn(msgspec.structs.replace(own, tunnel_key=told.key, tunnel_port=told.port))
 
     async def note(self, network: Network, who: Occupant, address: str, mac: str = "") -> bool:
         """What a worker has, a manager has given it."""

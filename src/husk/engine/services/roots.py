@@ -5,6 +5,8 @@ The functions block for some milliseconds: call them from a thread. What they ne
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from husk.cluster.trust.tokens import new_token
 from husk.engine.services.settings import CAConfig
 from husk.engine.services.swarm import Swarm, SwarmRoot, Trust
@@ -25,10 +27,10 @@ def first(config: CAConfig, sealer: Sealer, now: float) -> Trust:
     return Trust(root=_kept(_wanted(config, now), sealer))
 
 
-def with_tokens(swarm: Swarm) -> None:
-    """New join tokens for the root that it has."""
+def with_tokens(swarm: Swarm) -> Swarm:
+    """The swarm with new join tokens for the root that it has."""
     root = _trust(swarm).root.certificate.encode()
-    swarm.worker_token, swarm.manager_token = new_token(root), new_token(root)
+    return msgspec.structs.replace(swarm, worker_token=new_token(root), manager_token=new_token(root))
 
 
 def replaced(swarm: Swarm, config: CAConfig, sealer: Sealer, now: float) -> Trust:
@@ -48,11 +50,11 @@ def replaced(swarm: Swarm, config: CAConfig, sealer: Sealer, now: float) -> Trus
     return Trust(root=trust.root, next=_kept(wanted, sealer), bridge=bridge.decode())
 
 
-def finish(swarm: Swarm) -> None:
+def finish(swarm: Swarm) -> Swarm:
     """All nodes have certificates of the next root: it is the root, and tokens name it."""
-    if (trust := _trust(swarm)).next is not None:
-        swarm.trust = Trust(root=trust.next)
-        with_tokens(swarm)
+    if (trust := _trust(swarm)).next is None:
+        return swarm
+    return with_tokens(msgspec.structs.replace(swarm, trust=Trust(root=trust.next)))
 
 
 def signer(swarm: Swarm, sealer: Sealer) -> "Signer":

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Coroutine
 
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
-from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments
+from husk.engine.services.clocks import CLOCK
 from husk.engine.services.containers import container_config
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of
-from husk.engine.services.model import Service, Task, TaskState, TaskStatus
+from husk.engine.services.model import ALIVE, Service, Task, TaskState, TaskStatus
 from husk.errors import HuskError, NotFound, NotModified, full_disk
 from husk.tasks import Tasks
 
@@ -90,7 +90,8 @@ class Runner:
 
     def hold(self, task: Task, reason: str) -> None:
         """Something that it needs cannot be had now."""
-        self._work(task, self.move(task, task.status.state, task.status.message, err=reason))
+        status = self._now(task).status
+        self._work(task, self.move(task, status.state, status.message, err=reason))
 
     async def forget_all(self) -> None:
         """Drop all tasks; returns when their containers are gone."""
@@ -148,7 +149,7 @@ class Runner:
 
     async def _launch(self, task: Task, service: Service) -> None:
         try:
-            if task.status.state != "preparing":
+            if self._now(task).status.state != "preparing":
                 await self.move(task, "preparing", "preparing")
             container_id = await self._make_container(task, service)
         except Exception as error:
@@ -184,20 +185,20 @@ class Runner:
     async def _end(self, task: Task, former: Collection[asyncio.Task[None]]) -> None:
         await _ended(former)
         await self._stop(task)
-        if task.alive:
+        if self._now(task).alive:
             await self.move(task, "shutdown", "shutdown", exit_code=self._exit_code(task))
 
     async def _forget(self, task: Task, former: Collection[asyncio.Task[None]]) -> None:
         await _ended(former)
         await self._stop(task)
         with contextlib.suppress(NotFound):
-            await self._containers.remove(container_of(task), True, True, False)
+            await self._containers.remove(container_of(self._now(task)), True, True, False)
         await self._deliveries.release(task)
         await self._assignments.gone(task)
 
     async def _stop(self, task: Task) -> None:
         with contextlib.suppress(NotFound, NotModified):
-            await self._containers.stop(container_of(task), None, "")
+            await self._containers.stop(container_of(self._now(task)), None, "")
 
     async def _fail_unhealthy(self, task: Task) -> None:
         await self._stop(task)
@@ -208,9 +209,13 @@ class Runner:
 
     def _exit_code(self, task: Task) -> int:
         try:
-            return self._containers.find(container_of(task)).state.exit_code
+            return self._containers.find(container_of(self._now(task))).state.exit_code
         except NotFound:
             return 0
+
+    def _now(self, task: Task) -> Task:
+        """A task as it is by now; as it was where nothing is known of it any more."""
+        return self._assignments.task(task.id) or task
 
     def _cut_off(self, task: Task) -> Collection[asyncio.Task[None]]:
         """What is to be waited for before something else is done for it."""
@@ -249,10 +254,10 @@ class Runner:
         started: bool = False,
     ) -> None:
         """Write down where a task is."""
-        now = now_ns()
-        old = task.status
+        now = CLOCK.now()
+        old = self._now(task).status
         status = TaskStatus(
-            timestamp=rfc3339(now),
+            timestamp=CLOCK.stamp(),
             state=state,
             message=message,
             err=err,
@@ -263,7 +268,7 @@ class Runner:
             started_ns=now if started else old.started_ns,
         )
         await self._assignments.report(task, status)
-        if not task.alive:
+        if state not in ALIVE:
             await self._deliveries.release(task)
 
 

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
+import msgspec
+
 from husk.cluster.records import StoreUnavailable
 from husk.engine.containers.service import Containers
 from husk.engine.model.clock import now_ns, rfc3339
@@ -31,6 +33,7 @@ from husk.engine.services.model import (
     ServiceSpec,
     Task,
     TaskState,
+    copied,
 )
 from husk.engine.services.network_services import ServiceOnNetwork
 from husk.engine.services.networks import SwarmNetworks
@@ -138,11 +141,11 @@ class Services:
         complete(spec)
         now = rfc3339(now_ns())
         service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
-        service.ports = self._ports(service, spec)
-        async with self._endpoints.assigned(service):
-            await self._credentials.keep(service, credentials)
-            await self._store.save(service, alone="service")
-        return service
+        service = msgspec.structs.replace(service, ports=self._ports(service, spec))
+        service = await self._credentials.keep(service, credentials)
+        async with self._endpoints.assigned(service) as assigned:
+            await self._store.save(assigned, alone="service")
+        return self._store.services.get(service.id, assigned)
 
     async def update(
         self, reference: str, version: int, spec: ServiceSpec, *, rollback: bool, credentials: Credentials | None
@@ -156,7 +159,7 @@ class Services:
                     raise InvalidParameter(
                         "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
                     )
-                spec = service.previous_spec
+                spec = copied(service.previous_spec)
             self._check(spec, service.spec, service.previous_spec)
             if spec.name != service.spec.name:
                 raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
@@ -164,14 +167,14 @@ class Services:
             if mode_of(spec.mode) != mode_of(service.spec.mode):
                 raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
             changed = changed_to(service, spec, self._ports(service, spec), rollback)
-            async with self._endpoints.assigned(changed):
-                await self._credentials.keep(changed, credentials)
-                if self._store.services.get(service.id) is not service or service.version != version:
+            changed = await self._credentials.keep(changed, credentials)
+            async with self._endpoints.assigned(changed) as assigned:
+                if self._store.services.get(service.id) is not service:
                     # The reconciler has come to a conclusion, or the service is gone.
                     raise InvalidParameter(OUT_OF_SEQUENCE)
-                alone = "service" if changed.ports != service.ports else ""
+                alone = "service" if assigned.ports != service.ports else ""
                 with in_sequence():
-                    await self._store.save(changed, alone=alone)
+                    await self._store.save(assigned, alone=alone)
         self._events.publish("service", "update", service.id, {"name": spec.name})
         self._reconciler.wake(service.id)
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct, field
 
-from husk.engine.model.clock import rfc3339
 from husk.engine.services.assignments import is_assigned
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.delivery import files_of
 from husk.engine.services.model import Mode, Service, ServiceSpec, Task, TaskSpec, TaskStatus
 from husk.errors import Forbidden, InvalidParameter
@@ -87,7 +87,7 @@ def needed_of(service: Service) -> Service:
     )
 
 
-def checked(node_id: str, task: Task | None, status: TaskStatus, now: int) -> TaskStatus:
+def checked(node_id: str, task: Task | None, status: TaskStatus, clock: Clock = CLOCK) -> TaskStatus:
     """The status that a manager writes when a node reports one; raises where it is not the node's to say.
 
     Times are the manager's: a node's clock may be minutes wrong, and restarts are counted by them.
@@ -101,10 +101,10 @@ def checked(node_id: str, task: Task | None, status: TaskStatus, now: int) -> Ta
     if status.container_id and not _CONTAINER_ID.fullmatch(status.container_id):
         # Names and leading parts of ids would mean containers of whoever looks for them.
         raise InvalidParameter("the id of a container has 64 hexadecimal digits")
-    same = status.state == old.state
+    same, now = status.state == old.state, clock.now()
     return msgspec.structs.replace(
         status,
-        timestamp=old.timestamp if same else rfc3339(now),
+        timestamp=old.timestamp if same else clock.stamp(),
         message=status.message[:_LONGEST],
         err=status.err[:_LONGEST],
         since_ns=old.since_ns if same else now,

@@ -119,8 +119,8 @@ class SharedNetworks:
         """A node, this one unless another is named, is known by this key from now on."""
         known = self._records.nodes.get(node or self._cluster.node_id)
 
-        def change(record: Node) -> None:
-            record.tunnel_key, record.tunnel_port = told.key, told.port
+        def change(record: Node) -> Node:
+            return msgspec.structs.replace(record, tunnel_key=told.key, tunnel_port=told.port)
 
         if known is not None and (known.tunnel_key, known.tunnel_port) != (told.key, told.port):
             await self._records.amend(known, change)

@@ -20,7 +20,7 @@ SELF = "self"
 """The kind and the key of the record of this host's place, which is in the host's own store."""
 
 
-class SwarmRoot(Struct, kw_only=True):
+class SwarmRoot(Struct, kw_only=True, frozen=True):
     """A root of the swarm's CA: its certificate in PEM, its key, sealed, and what clients are shown of it, in DER."""
 
     certificate: str
@@ -31,7 +31,7 @@ class SwarmRoot(Struct, kw_only=True):
     key_id: bytes
 
 
-class Trust(Struct, kw_only=True):
+class Trust(Struct, kw_only=True, frozen=True):
     """Whom the nodes of the swarm believe: `root`; while it is replaced, `next` signs and `bridge` answers for it."""
 
     root: SwarmRoot
@@ -48,7 +48,7 @@ class Trust(Struct, kw_only=True):
         return self.root.certificate + (self.next.certificate if self.next else "")
 
 
-class Swarm(Struct, kw_only=True):
+class Swarm(Struct, kw_only=True, frozen=True):
     id: str
     version: int
     created_at: str
@@ -73,7 +73,7 @@ class Swarm(Struct, kw_only=True):
         return self.spec.encryption_config.auto_lock_managers
 
 
-class Membership(Struct, kw_only=True):
+class Membership(Struct, kw_only=True, frozen=True):
     """Which node of a swarm this host is. It is the host's own record, in its SQLite file, wherever those of the swarm
     are."""
 

@@ -22,7 +22,7 @@ from husk.engine.services.council import GIVEN_STORE, Council
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.moving import everything, follow, move
 from husk.engine.services.network_sharing import NetworkSharing
-from husk.engine.services.node import Node
+from husk.engine.services.node import Node, manager_at
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import Membership
@@ -155,11 +155,10 @@ class Tenure:
         await self._gateway.close()
         await self.lay_down(noted)
 
-    def _ready(self, node: Node) -> None:
+    def _ready(self, node: Node) -> Node:
         """It can be given tasks, before the manager that plans has noticed that it lives."""
-        node.status = msgspec.structs.replace(node.status, state="ready")
-        if self.council.here:
-            self.council.note_port(node)
+        ready = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, state="ready"))
+        return self.council.note_port(ready) if self.council.here else ready
 
     async def _bring_member(self, node: str, entered: "Entered", key: bytes, noted: Noted) -> Shared:
         try:
@@ -209,10 +208,11 @@ class Tenure:
         self._workers.expect()
         self._attending.start()
 
-    async def lay_down(self, noted: Noted | None = None, *, heard: bool = True) -> None:
+    async def lay_down(self, noted: Noted | None = None, *, heard: bool = True, forced: bool = True) -> None:
         """This host is no manager any more: its member of the swarm's own etcd goes, and it is on its own store. Others
-        are told of it, if they can be `heard`. `noted` writes down what this host is now, before anything is deleted.
-        Where this fails, call it again."""
+        are told of it, if they can be `heard`; where they keep the member it stays, unless it is
+        `forced`. `noted` writes down what this host is now, before anything is deleted. Where this fails, call it
+        again."""
         await self._attending.close()
         if (shared := self.shared) is None:
             return
@@ -222,7 +222,7 @@ class Tenure:
             self._sharing.end()
             return
         if heard:
-            await self.council.depart()
+            await self.council.depart(forced=forced)
         await self.council.halt()
         await (noted or self._cluster.note_alone)()
         await self.council.drop()
@@ -250,16 +250,23 @@ class Tenure:
                 if self._cluster.active and not self._cluster.away:
                     break
                 await asyncio.sleep(LOOK)
+            # Ours first: it may have been about to be a worker, and a swarm has a manager at each moment.
+            await self._store.amend(self._store.nodes[self._cluster.node_id], _only)
             for node in [node for node in self._store.nodes.values() if node.id != self._cluster.node_id]:
                 if node.is_manager:
                     await self._store.amend(node, _lost)
             await self._cluster.note_store(self.council.where([own]), {})
 
 
-def _lost(node: Node) -> None:
+def _only(node: Node) -> Node:
+    """The manager that is left, whatever else it was to be."""
+    spec = msgspec.structs.replace(node.spec, role="manager")
+    return msgspec.structs.replace(node, spec=spec, manager=node.manager or manager_at(node.status.addr))
+
+
+def _lost(node: Node) -> Node:
     """A manager that is none any more, and has to join anew."""
-    node.spec = msgspec.structs.replace(node.spec, role="worker")
-    node.manager = None
+    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, role="worker"), manager=None)
 
 
 async def _nothing() -> None:

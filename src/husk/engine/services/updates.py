@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.engine.model.clock import parse_rfc3339
+from husk.engine.model.clock import parse_rfc3339, rfc3339
 from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
 
 DEFAULT_MONITOR = 5 * SECOND
@@ -34,23 +34,37 @@ def in_order(slots: Iterable[K]) -> list[K]:
     return sorted(slots, key=lambda slot: (0, slot) if isinstance(slot, str) else (slot, ""))
 
 
-def conclude(service: Service, verdict: Verdict, now: str) -> UpdateStatus:
-    """Let a service be what its update has come to; the state of the update from now on."""
+def conclude(service: Service, verdict: Verdict, now: int, stamp: str) -> Service:
+    """The service as what its update has come to; `stamp` is how people are told `now`."""
     if verdict.state == "rollback" and service.previous_spec is not None:
-        service.spec, service.previous_spec = service.previous_spec, None
-        service.ports = service.previous_ports
-        # What still runs as before the update is as it should be again.
-        service.spec_version = service.previous_spec_version
-        return UpdateStatus(state="rollback_started", started_at=now, message=verdict.message)
-    status = service.update_status or UpdateStatus(started_at=now)
+        return msgspec.structs.replace(
+            service,
+            spec=service.previous_spec,
+            previous_spec=None,
+            ports=service.previous_ports,
+            # What still runs as before the update is as it should be again.
+            spec_version=service.previous_spec_version,
+            update_status=UpdateStatus(state="rollback_started", started_at=stamp, message=verdict.message),
+            update_began_ns=now,
+        )
+    status = service.update_status or UpdateStatus(started_at=stamp)
     completed = verdict.state == "completed"
     rolled_back = completed and status.state == "rollback_started"
-    return UpdateStatus(
+    concluded = UpdateStatus(
         state="rollback_completed" if rolled_back else verdict.state,
         started_at=status.started_at,
-        completed_at=now if completed else status.completed_at,
+        completed_at=stamp if completed else status.completed_at,
         message=verdict.message,
     )
+    return msgspec.structs.replace(service, update_status=concluded)
+
+
+def began(service: Service) -> int:
+    """When its update began; 0 where there is none."""
+    status = service.update_status
+    if status is None:
+        return 0
+    return service.update_began_ns or parse_rfc3339(status.started_at or rfc3339(0))
 
 
 def settings(service: Service) -> UpdateConfig:
@@ -69,7 +83,7 @@ def judge(
         return None, None
     config = settings(service)
     monitor = config.monitor or DEFAULT_MONITOR
-    begun = parse_rfc3339(status.started_at)
+    begun = began(service)
     rolling_back = status.state == "rollback_started"
     failed = _failures(service, slots, begun, monitor)
     if (
@@ -136,7 +150,7 @@ def replaceable(
     if status is not None and status.state in PAUSED:
         return [], False, None
     config = settings(service)
-    begun = parse_rfc3339(status.started_at) if status is not None else 0
+    begun = began(service)
     outdated, busy, alarm = [], coming, None
     for slot in in_order(slots):
         live = [task for task in slots[slot] if task.alive and task.wanted]

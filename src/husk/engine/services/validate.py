@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from husk.engine.services import expand, privileges
 from husk.engine.services.ids import check_service_name
 from husk.engine.services.model import ContainerSpec, ServiceSpec, UpdateConfig
@@ -10,6 +12,8 @@ from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry import reference
 
 _PREFIX = "rpc error: code = InvalidArgument desc = "
+# A record has the specification before the last update, too, and no store takes more than 1.5 MiB at once.
+MOST_BYTES = 640 * 1024
 CONDITIONS = ("", "none", "on-failure", "any")
 # A task takes two processes at least, and Linux numbers no more than 2^22.
 MOST_TASKS = 2**21
@@ -20,6 +24,8 @@ PROTOCOLS = ("", "tcp", "udp", "sctp")
 def check(spec: ServiceSpec, former: Sequence[ServiceSpec | None] = ()) -> None:
     """`former` are specifications that the service has had: constraints that were taken then are taken again."""
     check_service_name(spec.name)
+    if (size := len(msgspec.json.encode(spec))) > MOST_BYTES:
+        raise InvalidParameter(f"{_PREFIX}the service's specification has {size} bytes: {MOST_BYTES} are taken at most")
     template = spec.task_template
     if template.plugin_spec is not None or template.network_attachment_spec is not None:
         raise NotImplementedYet("services of plugins and network attachments are not implemented by Husk yet")

@@ -7,6 +7,8 @@ it was told last.
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from husk.engine.containers.service import Containers
 from husk.engine.model.events import Event, Events
 from husk.engine.networks.service import Networks
@@ -78,7 +80,8 @@ class WorkerNetworks:
         for task in self._own_tasks():
             if (known := self._records.tasks.get(task.id)) is not None:
                 # How far it came, and that it is to end, is known here first.
-                known.status, known.desired_state = task.status, task.desired_state
+                now = msgspec.structs.replace(known, status=task.status, desired_state=task.desired_state)
+                self._records.learn(now)
         return await self._endpoints.settle()
 
     async def leave(self) -> None:

@@ -17,6 +17,7 @@ from husk.engine.services.model import (
     TaskSpec,
 )
 from husk.engine.services.node import Node, manager_at
+from tests.support.but import but
 from tests.unit.engine.services.swarm_room import spec, task
 
 
@@ -96,13 +97,13 @@ def test_only_a_config_tells_its_value() -> None:
     assert b"sealed" not in msgspec.json.encode(views.object_document(record))
     assert views.object_document(record).spec.data is UNSET
     assert views.object_document(record, b"value").spec.data == "dmFsdWU="
-    record.templating = DriverSpec(name="golang")
+    record = but(record, templating=DriverSpec(name="golang"))
     assert views.object_document(record).spec.templating == DriverSpec(name="golang")
 
 
 def test_a_manager_that_is_down_is_unreachable() -> None:
     node = Node(id="n", version=1, created_at="", updated_at="", manager=manager_at("192.0.2.1"))
     for state, told in (("ready", "reachable"), ("down", "unreachable")):
-        node.status.state = state
+        node = but(node, status__state=state)
         status = views.node_document(node, "").manager_status
         assert status is not UNSET and (status.reachability, status.addr) == (told, "192.0.2.1:2377")

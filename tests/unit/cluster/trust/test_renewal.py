@@ -12,6 +12,12 @@ def test_between_half_and_four_fifths_of_its_life() -> None:
     assert all(50 <= renewal.wait(0, 100, 0) <= 80 for _ in range(50))
 
 
+def test_one_from_the_future_is_renewed_at_once() -> None:
+    made = 172 * 86400.0
+    assert renewal.wait(made, made + 90 * 86400, 0, 0.5) == 0
+    assert renewal.wait(1800, 1800 + 86400, 0, 0.5) > 0, "clocks differ by that much"
+
+
 @given(st.integers(1, 10_000), st.floats(-(10**9), 10**9))
 def test_tries_again_later_each_time_and_never_at_once(failures: int, left: float) -> None:
     again = renewal.wait_again(failures, left)

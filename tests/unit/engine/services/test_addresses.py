@@ -46,7 +46,7 @@ async def test_a_scope_is_no_part_of_an_address() -> None:
 
 async def test_where_packets_of_networks_go() -> None:
     assert (await data_path(""), await data_path("192.0.2.7"), await data_path("lo")) == ("", "192.0.2.7", "127.0.0.1")
-    for wrong in ("0.0.0.0", "192.0.2.7:99", "no-such-interface"):
+    for wrong in ("0.0.0.0", "192.0.2.7:99", "no-such-interface", "a\0b", "a\ud800"):
         with pytest.raises(InvalidParameter, match="data path address must be"):
             await data_path(wrong)
 

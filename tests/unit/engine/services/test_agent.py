@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from husk.engine.model.container import TASK_LABEL, Health
+from tests.support.but import but
 
 from .world import World
 
@@ -14,8 +15,9 @@ async def test_what_ends_is_replaced_in_its_slot(world: World) -> None:
     await world.until(world.running, "it runs")
     (first,) = world.running()
     world.containers.end(first.status.container_id, 3)
-    await world.until(lambda: world.running() and world.running()[0] is not first, "another runs")
+    await world.until(lambda: world.running() and world.running()[0].id != first.id, "another runs")
     assert world.running()[0].slot == first.slot
+    first = world.store.tasks[first.id]
     assert (first.status.state, first.status.err, first.status.exit_code) == ("failed", "task: non-zero exit (3)", 3)
 
 
@@ -25,7 +27,8 @@ async def test_a_container_that_somebody_removed_is_replaced(world: World) -> No
     (first,) = world.running()
     await world.containers.remove(first.status.container_id)
     world.wake()
-    await world.until(lambda: world.running() and world.running()[0] is not first, "another runs")
+    await world.until(lambda: world.running() and world.running()[0].id != first.id, "another runs")
+    first = world.store.tasks[first.id]
     assert first.status.err == f"No such container: {first.status.container_id}"
 
 
@@ -35,10 +38,10 @@ async def test_a_container_of_a_task_that_is_history_is_stopped_again(world: Wor
     await world.until(world.running, "it runs")
     (first,) = world.running()
     world.containers.end(first.status.container_id, 1)
-    await world.until(lambda: world.running() and world.running()[0] is not first, "another runs")
+    await world.until(lambda: world.running() and world.running()[0].id != first.id, "another runs")
     container = world.containers.find(first.status.container_id)
     if not known:
-        first.status.container_id = ""
+        world.store.learn(but(world.store.tasks[first.id], status__container_id=""))
     await world.containers.start(container.id)
     await world.until(lambda: not container.state.running, "it is stopped")
 
@@ -49,8 +52,8 @@ async def test_an_unhealthy_task_fails_and_is_replaced(world: World) -> None:
     (first,) = world.running()
     world.containers.find(first.status.container_id).state.health = Health(status="unhealthy")
     world.wake()
-    await world.until(lambda: world.running() and world.running()[0] is not first, "another runs")
-    assert "unhealthy container" in first.status.err
+    await world.until(lambda: world.running() and world.running()[0].id != first.id, "another runs")
+    assert "unhealthy container" in world.store.tasks[first.id].status.err
 
 
 async def test_a_task_with_a_health_check_runs_when_it_is_healthy(world: World) -> None:

@@ -47,8 +47,8 @@ async def test_a_node_sees_the_tasks_that_it_was_given(desk: Desk):
         make_task(3, "pending", version=0),
     )
     await desk.store.save(mine, other, waits)
-    assert list(desk.assignments.tasks()) == [mine]
-    assert desk.assignments.task(mine.id) is mine
+    assert [task.id for task in desk.assignments.tasks()] == [mine.id]
+    assert desk.assignments.task(mine.id) is desk.store.tasks[mine.id]
     assert desk.assignments.task(other.id) is desk.assignments.task(waits.id) is desk.assignments.task("x") is None
     assert [is_assigned(task) for task in (mine, other, waits)] == [True, True, False]
     assert desk.assignments.node.id == "n"

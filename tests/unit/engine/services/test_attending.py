@@ -11,6 +11,7 @@ from husk.engine.services.attending import Attending
 from husk.engine.services.council import Council
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_certificates import rotate, trust_of
@@ -97,7 +98,7 @@ async def test_a_member_that_was_removed_with_its_manager_stays_away(room: Swarm
     council, demoted = FakeCouncil(), list[str]()
     there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
     own, elsewhere = room.cluster.node, worker("w", "beta")
-    elsewhere.id = own.id
+    elsewhere = but(elsewhere, id=own.id)
     await room.store.store.commit(Put("node", own.id, msgspec.json.encode(elsewhere), own.version))
     assert room.cluster.node.is_manager
     council.removed = True
@@ -160,7 +161,7 @@ async def test_a_root_that_another_manager_replaces_is_heard_of(room: SwarmRoom)
     told = list[str]()
     there = Attending(room.store, room.cluster, cast(Council, FakeCouncil()), nothing, lambda: told.append("trust"))
     node = worker("w", "beta")
-    node.issuer = trust_of(room).root.key_id
+    node = but(node, issuer=trust_of(room).root.key_id)
     await room.store.save(node)
     for _ in range(2):
         await there.look()

@@ -27,13 +27,17 @@ class Host:
     def files(self) -> list[str]:
         return sorted(path.name for path in self.directory.iterdir())
 
-    async def save(self, swarm: Swarm, *, autolock: bool, rotate: bool = False) -> None:
+    async def save(self, swarm: Swarm, *, autolock: bool, rotate: bool = False) -> Swarm:
+        """The record as it is written."""
         was, swarm.spec.encryption_config.auto_lock_managers = swarm.autolock, autolock
+        written = []
 
-        async def write() -> None:
+        async def write(record: Swarm) -> None:
             self.seen.append(self.files)
+            written.append(record)
 
         await self.lock.save(swarm, write, was=was, rotate=rotate)
+        return written[0]
 
 
 @pytest.fixture
@@ -44,7 +48,7 @@ def swarm() -> Swarm:
 async def test_both_files_are_there_while_the_record_is_written(tmp_path: Path, swarm: Swarm) -> None:
     host = Host(tmp_path / "one")
     sealed = host.sealer.seal(b"value", "c")
-    await host.save(swarm, autolock=True)
+    swarm = await host.save(swarm, autolock=True)
     assert (host.files, bool(swarm.unlock_key)) == (["swarm.lock"], True)
     again = Host(tmp_path / "one", swarm)
     assert again.lock.locked
@@ -52,7 +56,7 @@ async def test_both_files_are_there_while_the_record_is_written(tmp_path: Path, 
         await again.lock.unlock("SWMKEY-1-AAAA")
     await again.lock.unlock(await host.lock.told())
     assert again.sealer.unseal(sealed, "c") == b"value"
-    await again.save(swarm, autolock=False)
+    swarm = await again.save(swarm, autolock=False)
     assert (again.files, swarm.unlock_key) == (["swarm.key"], b"")
     assert host.seen + again.seen == [["swarm.key", "swarm.lock"]] * 2
 
@@ -61,7 +65,7 @@ async def test_a_record_that_is_not_written_leaves_the_swarm_as_open_as_it_was(t
     host = Host(tmp_path / "one")
     sealed = host.sealer.seal(b"value", "c")
 
-    async def full() -> None:
+    async def full(record: Swarm) -> None:
         raise DiskFault("no space left on device")
 
     swarm.spec.encryption_config.auto_lock_managers = True
@@ -76,11 +80,11 @@ async def test_a_record_that_is_not_written_leaves_the_swarm_as_open_as_it_was(t
 async def test_another_manager_locks_with_the_same_key(tmp_path: Path, swarm: Swarm) -> None:
     first, second = Host(tmp_path / "one"), Host(tmp_path / "two")
     second.sealer.adopt(*first.lock.shared_keys(swarm))
-    await first.save(swarm, autolock=True)
+    swarm = await first.save(swarm, autolock=True)
     await second.lock.follow(swarm)
     assert second.files == ["swarm.lock"] and await second.lock.told() == await first.lock.told()
     before = await first.lock.told()
-    await first.save(swarm, autolock=True, rotate=True)
+    swarm = await first.save(swarm, autolock=True, rotate=True)
     await second.lock.follow(swarm)
     assert await second.lock.told() == await first.lock.told() != before
     assert first.lock.shared_keys(swarm) == second.lock.shared_keys(swarm)

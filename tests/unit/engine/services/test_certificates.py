@@ -18,6 +18,7 @@ from husk.engine.services.swarm import Swarm, Trust
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
+from tests.support.but import but
 from tests.unit.api.swarm import locked
 from tests.unit.engine.services.swarm_room import SwarmRoom
 
@@ -43,7 +44,7 @@ async def rotate(room: SwarmRoom, number: int = 1) -> None:
 
 async def worker(room: SwarmRoom) -> Node:
     made = Node(id="w", version=NEW, created_at="", updated_at="", spec=NodeSpec(role="worker"))
-    made.issuer = trust_of(room).signing.key_id
+    made = but(made, issuer=trust_of(room).signing.key_id)
     await room.store.save(made)
     return made
 

@@ -1,15 +1,20 @@
 """What a plan makes of records: all of it comes into the store, or memory is as before."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
-from husk.cluster.records import Stale
-from husk.engine.services.changes import AT_ONCE, Changes
+from husk.cluster.records import Put, Stale, Step
+from husk.engine.services.batches import MOST_BYTES, MOST_STEPS
+from husk.engine.services.changes import Changes
 from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.model import DriverSpec, Mode, ReplicatedJob, Service, TaskState
+from husk.engine.services.model import ContainerSpec, DriverSpec, Mode, ReplicatedJob, Service, TaskState
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import Action, Create, Forget, Orphan, Plan, Stop
 from husk.engine.services.records import SwarmRecords
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 
 from .test_planner import make_service, make_task
 
@@ -107,18 +112,57 @@ async def test_a_task_is_given_a_node_or_told_why_not(store: SwarmRecords):
 
 async def test_what_the_store_refuses_is_as_before(store: SwarmRecords):
     id = await add(store, "pending", "")
+    known = store.tasks[id]
     changes = Changes(store, NODES)
-    changes.assign(store.tasks[id], "n")
-    changes.created.append(make_task(2, "pending", version=7))
-    store.tasks[id].version -= 1  # another manager was faster
+    changes.assign(known, "n")
+    changes.carry_out(Plan([Create(2)]), make_service(), None)
+    # Another manager was faster, and no news of it has come.
+    await store.commit(Put("task", id, msgspec.json.encode(known), known.version))
     with pytest.raises(Stale):
         await changes.write()
-    assert (store.tasks[id].node_id, store.tasks[id].status.state) == ("", "pending") and len(store.tasks) == 1
+    assert store.tasks == {id: known} and store.index.of_service(known.service_id) == [known]
+
+
+async def test_nothing_can_be_seen_of_a_plan_before_it_is_written(store: SwarmRecords):
+    """What a deposed manager has planned would go out with what its agent writes of the same task."""
+    id = await add(store)
+    known = store.tasks[id]
+    changes = Changes(store, NODES)
+    changes.carry_out(Plan([Stop(id), Create(2)]), make_service(), None)
+    assert changes.current(known).desired_state == "shutdown" and store.tasks == {id: known}
+    await store.amend(known, lambda task: but(task, status__err="said by its node"))
+    assert store.tasks[id].desired_state == "running"
+    await changes.write()
+    assert (store.tasks[id].desired_state, store.tasks[id].status.err) == ("shutdown", "said by its node")
+
+
+async def test_what_is_given_to_a_node_has_not_ended_meanwhile(store: SwarmRecords):
+    id = await add(store, "pending", "")
+    changes = Changes(store, NODES)
+    changes.assign(store.tasks[id], "n")
+    await store.amend(store.tasks[id], lambda task: but(task, desired_state="shutdown"))
+    await changes.write()
+    assert (store.tasks[id].node_id, store.tasks[id].desired_state) == ("", "shutdown")
+
+
+async def test_no_transaction_is_larger_than_a_store_takes(store: SwarmRecords, monkeypatch: pytest.MonkeyPatch):
+    sizes = []
+    commit = store.store.commit
+
+    async def counted(*steps: Step, **options: Any) -> int:
+        sizes.append(sum(len(step.body) for step in steps if isinstance(step, Put)))
+        return await commit(*steps, **options)
+
+    monkeypatch.setattr(store.store, "commit", counted)
+    service = make_service()
+    service.spec.task_template.container_spec = ContainerSpec(image="busybox", env=["X=" + "x" * 20_000])
+    await carry_out(store, *(Create(slot) for slot in range(1, 121)), service=service)
+    assert len(store.tasks) == 120 and max(sizes) <= MOST_BYTES < sum(sizes)
 
 
 async def test_many_are_written_in_pieces_and_new_ones_only_for_the_service_as_it_is(store: SwarmRecords):
     changes = Changes(store, NODES)
-    changes.carry_out(Plan([Create(slot) for slot in range(1, 2 * AT_ONCE + 1)]), make_service(), None)
+    changes.carry_out(Plan([Create(slot) for slot in range(1, 2 * MOST_STEPS + 1)]), make_service(), None)
     answers = iter([True, False])
     await changes.write(lambda: next(answers))
-    assert len(store.tasks) == AT_ONCE
+    assert len(store.tasks) == MOST_STEPS

@@ -13,11 +13,12 @@ from husk.cluster.etcd.members import Known
 from husk.cluster.port.enter import Entered
 from husk.cluster.trust import authority
 from husk.engine.services.council import GIVEN_STORE
-from husk.engine.services.settings import EncryptionConfig, SwarmSpec
+from husk.engine.services.settings import EncryptionConfig, NodeSpec, SwarmSpec
 from husk.engine.services.unlock_keys import write_key
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_nodes import worker
@@ -76,7 +77,7 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
     assert authority.signed_by(entered.certificate, [entered.root]) and authority.fits(entered.certificate, key)
     assert not authority.signed_by(entered.certificate, [swarm.trust.root.certificate.encode()])
     twin = worker("twin", "gamma")
-    twin.status.addr = room.cluster.advertise_address
+    twin = but(twin, status__addr=room.cluster.advertise_address)
     await room.store.save(twin)
     with pytest.raises(InvalidParameter, match=r"another manager of the swarm has the address 192.0.2.1, too"):
         await room.council.enter("twin", request)
@@ -175,3 +176,63 @@ async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypa
     await until_async(lambda: done, "that it is tried")
     await room.council.close()
     assert done == [1]
+
+
+async def spared(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], *, demoted: str) -> bool:
+    """May one of three managers be demoted while the members at these addresses do not answer?"""
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    for number in (2, 3):
+        node = worker(f"m{number}", f"host{number}")
+        address = f"192.0.2.{number}"
+        await room.store.save(but(node, spec=NodeSpec(role="manager"), status__addr=address))
+    peers = [Known(n, f"m{n}", Endpoint(f"192.0.2.{n}", 2380), learns=n == 4) for n in (1, 2, 3, 4)]
+    members = AsyncMock(listing=AsyncMock(return_value=peers))
+    monkeypatch.setattr(room.council, "_members", AsyncMock(return_value=members))
+
+    async def answers(endpoint: Endpoint, *_: object) -> bool:
+        return endpoint.host not in down
+
+    monkeypatch.setattr("husk.cluster.etcd.members.answers", answers)
+    node = next(node for node in room.store.nodes.values() if node.status.addr == demoted)
+    try:
+        await room.council.spare(node)
+    except InvalidParameter as error:
+        assert "lose their majority" in error.message
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("down", "demoted", "may"),
+    [
+        (set(), "192.0.2.2", True),
+        ({"192.0.2.3"}, "192.0.2.2", False),
+        ({"192.0.2.3"}, "192.0.2.3", True),
+        ({"192.0.2.3"}, "192.0.2.1", False),
+    ],
+)
+async def test_a_manager_goes_only_where_the_others_have_a_majority_without_it(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], demoted: str, may: bool
+) -> None:
+    assert await spared(room, monkeypatch, down, demoted=demoted) == may
+
+
+@pytest.mark.parametrize("forced", [True, False])
+async def test_a_member_that_the_others_keep_goes_on_unless_its_host_is_forced_to_go(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, forced: bool
+) -> None:
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    await room.store.save(but(worker("m2", "host2"), spec=NodeSpec(role="manager"), status__addr="192.0.2.2"))
+    there = room.council._member = Mock(expect_end=AsyncMock(), go_on=AsyncMock())
+    monkeypatch.setattr(room.council, "_remove", AsyncMock(side_effect=InvalidParameter("unhealthy cluster")))
+    if forced:
+        await room.council.depart(forced=True)
+        there.go_on.assert_not_awaited()
+    else:
+        with pytest.raises(InvalidParameter, match="unhealthy"):
+            await room.council.depart()
+        there.go_on.assert_awaited_once()

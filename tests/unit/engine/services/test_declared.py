@@ -7,6 +7,7 @@ import pytest
 from husk.engine.services.declared import FIRST_PORT, LAST_PORT, changed_to, mode_of, published_ports
 from husk.engine.services.model import EndpointSpec, PortConfig, Service
 from husk.errors import InvalidParameter
+from tests.support.but import but
 from tests.unit.engine.services.test_planner import make_service
 
 
@@ -37,11 +38,11 @@ def test_what_tasks_are_not_made_of_leaves_them() -> None:
 
 def test_a_port_left_open_is_the_first_free_one_and_stays() -> None:
     other = make_service(1, id="other")
-    other.ports = [PortConfig(target_port=80, published_port=FIRST_PORT)]
+    other = but(other, ports=[PortConfig(target_port=80, published_port=FIRST_PORT)])
     service = wanting(make_service(1), PortConfig(target_port=80))
     (chosen,) = published_ports(service, service.spec, [other, service])
     assert chosen.published_port == FIRST_PORT + 1
-    service.ports = [chosen]
+    service = but(service, ports=[chosen])
     assert published_ports(service, service.spec, [service]) == [chosen]
     udp = wanting(make_service(1, id="third"), PortConfig(target_port=80, protocol="udp"))
     assert published_ports(udp, udp.spec, [other])[0].published_port == FIRST_PORT
@@ -49,7 +50,7 @@ def test_a_port_left_open_is_the_first_free_one_and_stays() -> None:
 
 def test_a_port_that_another_has_is_refused_unless_it_is_the_hosts() -> None:
     other = make_service(1, id="other")
-    other.ports = [PortConfig(target_port=80, published_port=8080)]
+    other = but(other, ports=[PortConfig(target_port=80, published_port=8080)])
     service = wanting(make_service(1), PortConfig(target_port=80, published_port=8080))
     with pytest.raises(InvalidParameter, match="port '8080' is already in use by service"):
         published_ports(service, service.spec, [other])
@@ -59,7 +60,9 @@ def test_a_port_that_another_has_is_refused_unless_it_is_the_hosts() -> None:
 
 def test_all_are_taken() -> None:
     other = make_service(1, id="other")
-    other.ports = [PortConfig(target_port=80, published_port=port) for port in range(FIRST_PORT, LAST_PORT + 1)]
+    other = but(
+        other, ports=[PortConfig(target_port=80, published_port=port) for port in range(FIRST_PORT, LAST_PORT + 1)]
+    )
     service = wanting(make_service(1), PortConfig(target_port=80))
     with pytest.raises(InvalidParameter, match="no port is left"):
         published_ports(service, service.spec, [other])

@@ -29,6 +29,7 @@ from husk.engine.services.node import ManagerStatus
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.waiting import soon
 
 from .swarm_room import SwarmRoom, spec
@@ -86,7 +87,7 @@ class Office:
     async def task(self, service: Service, template: TaskSpec, node_id: str, state: str = "assigned") -> Task:
         task = make_task(1, state, node_id=node_id, spec=template, service_id=service.id, version=0)  # type: ignore[arg-type]
         await self.store.save(task)
-        return task
+        return self.store.tasks[task.id]
 
     @asynccontextmanager
     async def listening(self, node_id: str) -> AsyncIterator[Listener]:
@@ -139,7 +140,7 @@ async def test_a_value_goes_when_no_task_needs_it_any_more(office: Office) -> No
     task = await office.task(*await office.service("mine", b"hunter2"), "a", "running")
     async with office.listening("a") as node:
         await node.until(lambda: node.complete)
-        task.desired_state = "shutdown"
+        task = but(task, desired_state="shutdown")
         await office.store.settle(task)
         await node.until(lambda: node.told[-1].dropped)
         assert node.told[-2].tasks[0].task.desired_state == "shutdown" and node.told[-2].tasks[0].credentials is None
@@ -168,6 +169,16 @@ async def test_many_tasks_come_in_several_messages(office: Office) -> None:
         assert len([value for told in node.told for value in told.values]) == 1, "a value comes once"
 
 
+async def test_no_message_is_larger_than_the_port_takes(office: Office) -> None:
+    service, template = await office.service("mine", b"hunter2")
+    large = but(template, container_spec__env=["X=" + "x" * 200_000])
+    tasks = [await office.task(service, large, "a") for _ in range(30)]
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        assert node.tasks == {task.id for task in tasks}
+        assert max(len(encoded(told)) for told in node.told) < 1 << 20
+
+
 def _report(task: Task, state: str) -> Report:
     return Report(task_id=task.id, status=TaskStatus(timestamp="", state=state))  # type: ignore[arg-type]
 
@@ -175,12 +186,16 @@ def _report(task: Task, state: str) -> Report:
 async def test_states_are_taken_from_the_node_that_has_the_task(office: Office) -> None:
     task = await office.task(*await office.service("mine", b"hunter2"), "a")
     heard = await office.dispatcher.report("b", [_report(task, "running"), Report(task_id=task.id)])
-    assert heard.refused == [task.id, task.id] and task.status.state == "assigned" and not office.heard
+    assert (
+        heard.refused == [task.id, task.id]
+        and office.store.tasks[task.id].status.state == "assigned"
+        and not office.heard
+    )
     assert (await office.dispatcher.report("a", [_report(task, "running")])).refused == []
     assert office.store.tasks[task.id].status.state == "running" and office.heard == [task.id]
     assert (await office.dispatcher.report("a", [_report(task, "preparing")])).refused == [task.id]
     assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == [task.id], "it is to run"
-    task.desired_state = "remove"
+    office.store.learn(but(office.store.tasks[task.id], desired_state="remove"))
     for _ in range(2):
         assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == []
     assert task.id not in office.store.tasks
@@ -267,7 +282,7 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         news = (await anext(told)).networks
         assert news is not None and not news.all and news.gone == [("node", "a")]
         assert [one.key for one in news.records] == ["b"]
-        room.cluster.node.manager = ManagerStatus(addr="192.0.2.8:2377")
+        room.store.learn(but(room.cluster.node, manager=ManagerStatus(addr="192.0.2.8:2377")))
         office.look()
         assert (await anext(told)).managers == [(room.cluster.node_id, "192.0.2.8:2377")]
         # What is as it was is not told again, and not even looked at where nothing can have changed.

@@ -31,6 +31,7 @@ from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
 from tests.support.waiting import until_async
@@ -108,7 +109,7 @@ class Ported:
         self.beat(node)
 
     async def describe(self, node: str, description: NodeDescription) -> None:
-        self.world.store.nodes[node].description = description
+        self.world.store.nodes[node] = but(self.world.store.nodes[node], description=description)
 
     async def leave(self, node: str) -> None:
         self.beats.forget(node)
@@ -191,7 +192,7 @@ async def test_a_report_in_a_newer_releases_words_costs_no_other(ported: Ported)
         Report(task_id=two.id, status=TaskStatus(timestamp="", state="failed")),
     ]
     assert (await ported.workers["a"].channel.report(said)).refused == [one.id]
-    assert (one.status.state, two.status.state) == ("running", "failed")
+    assert [world.store.tasks[task.id].status.state for task in (one, two)] == ["running", "failed"]
 
 
 async def test_a_node_that_was_removed_hears_and_says_nothing_more(ported: Ported) -> None:

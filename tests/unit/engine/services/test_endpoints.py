@@ -2,8 +2,9 @@
 
 import asyncio
 
-from husk.engine.services.model import EndpointSpec, NetworkAttachment, VirtualIP
+from husk.engine.services.model import EndpointSpec, NetworkAttachment, Service, VirtualIP
 from husk.registry.auth import Credentials
+from tests.support.but import but
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec, task
 
 
@@ -43,9 +44,9 @@ async def test_the_address_of_a_service_that_is_about_to_be_saved_is_not_given_t
     lan = room.networks.add("lan")
     keep = room.services._credentials.keep
 
-    async def slow(service: object, credentials: object) -> None:
+    async def slow(service: Service, credentials: Credentials | None) -> Service:
         await room.endpoints.settle()
-        await keep(service, credentials)  # type: ignore[arg-type]
+        return await keep(service, credentials)
 
     room.services._credentials.keep = slow  # type: ignore[method-assign]
     wanted = [room.services.create(spec(name, "lan"), Credentials(username=name)) for name in ("one", "two")]
@@ -62,13 +63,13 @@ async def test_names_and_ports_lead_to_the_tasks_that_run(room: SwarmRoom) -> No
     await room.run(service, 1, lan="10.1.0.3", ingress="10.0.0.3")
     await room.run(service, 2, lan="10.1.0.2", ingress="10.0.0.2")
     ended = await room.run(service, 3, lan="10.1.0.4")
-    ended.status.state = "failed"
+    room.store.learn(but(ended, status__state="failed"))
     gone = await room.run(service, 4, lan="10.1.0.5")
     del room.containers.records[gone.status.container_id]
     unwanted = await room.run(service, 5, lan="10.1.0.6")
-    unwanted.desired_state = "shutdown"
+    room.store.learn(but(unwanted, desired_state="shutdown"))
     elsewhere = await room.run(service, 6, lan="10.1.0.7")
-    elsewhere.node_id = "a worker that names a container of ours"
+    room.store.learn(but(elsewhere, node_id="a worker that names a container of ours"))
     assert await room.endpoints.settle()
     on_lan, _ = room.networks.balancing.services
     assert (on_lan.names, on_lan.address, on_lan.targets) == (("web", "www"), "10.1.0.100", ("10.1.0.2", "10.1.0.3"))

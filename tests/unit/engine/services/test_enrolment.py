@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from husk.engine.services.swarm import KEY, Membership
 from husk.engine.services.tenure import Noted
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
@@ -191,9 +193,9 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
         standing = room.enrolment.standing()
         seen.append((room.cluster.active, standing and standing.managers))
 
-    async def laid_down(noted: Noted) -> None:
+    async def laid_down(noted: Noted, *, forced: bool) -> None:
         look()
-        await lay_down(noted)
+        await lay_down(noted, forced=forced)
         room.store.alone(room.store.store)
         look()
 
@@ -218,7 +220,7 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
     await demote(room, monkeypatch)
     enrol, tries = room.cluster.enrol, list[Membership]()
 
-    async def laid_down(noted: Noted) -> None:
+    async def laid_down(noted: Noted, *, forced: bool) -> None:
         room.store.alone(room.store.store)
 
     async def enrolled(membership: Membership, *, happened: bool = False) -> None:
@@ -283,7 +285,7 @@ async def test_a_manager_that_loses_the_store_as_it_joins_has_nothing_of_it(
         async def away(*_: object) -> None:
             raise Unavailable("the cluster store has lost the majority")
 
-        async def departed() -> None:
+        async def departed(*, forced: bool) -> None:
             wiped.append("departed")
 
         monkeypatch.setattr(other.enrolment.tenure, "enter", enter)
@@ -301,7 +303,7 @@ async def test_a_manager_that_loses_the_store_as_it_joins_has_nothing_of_it(
 async def demote(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is another manager, and the swarm wants this one to be a worker."""
     other = worker("m", "gamma")
-    other.spec, other.manager = NodeSpec(role="manager"), ManagerStatus(addr="192.0.2.7:2377")
+    other = but(other, spec=NodeSpec(role="manager"), manager=ManagerStatus(addr="192.0.2.7:2377"))
     await room.store.save(other)
     await room.store.amend(room.cluster.node, demoted)
     renews(room, monkeypatch)
@@ -314,10 +316,12 @@ def renews(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
         return PortedSwarm().identity(room.cluster.node_id, "worker")
 
     monkeypatch.setattr(room.enrolment, "_renewed", renewed)
+    # Nobody asks members of etcd that are not there.
+    monkeypatch.setattr(room.council, "spare", AsyncMock())
 
 
-def demoted(node: Node) -> None:
-    node.spec, node.manager = NodeSpec(role="worker"), None
+def demoted(node: Node) -> Node:
+    return but(node, spec=NodeSpec(role="worker"), manager=None)
 
 
 async def test_who_leaves_has_nothing_that_was_prepared(room: SwarmRoom, tmp_path: Path) -> None:

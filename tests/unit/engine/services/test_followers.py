@@ -10,6 +10,7 @@ from husk.engine.services.followers import Followers
 from husk.engine.services.model import Task
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.task_index import TaskIndex
+from tests.support.but import but
 
 from .test_planner import make_task
 
@@ -25,13 +26,13 @@ def test_tasks_on_other_nodes_count_from_when_they_run() -> None:
     store.index.note(there)
     with followers.following("s") as queue:
         store.index.note(there)
-        there.status.state = "running"
+        there = store.tasks["t1"] = but(there, status__state="running")
         store.index.note(there)
         assert queue.empty(), "it has no container yet"
-        there.status.container_id = "c"
+        there = store.tasks["t1"] = but(there, status__container_id="c")
         store.index.note(there)
         assert queue.get_nowait() is there and queue.empty()
-        there.status.state = "shutdown"
+        there = store.tasks["t1"] = but(there, status__state="shutdown")
         store.index.note(there)
         assert queue.empty()
 

@@ -13,6 +13,7 @@ from husk.engine.services.liveness import AGAIN, ALIVE, Hearing, Liveness, Marki
 from husk.engine.services.node import Node, NodeState, NodeStatus
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.waiting import until_async
 
 
@@ -51,7 +52,7 @@ class Swarm:
         self.nodes[id] = Node(id=id, version=1, created_at="", updated_at="", status=NodeStatus(state=state))
 
     async def mark(self, id: str, state: NodeState, message: str = "") -> None:
-        self.nodes[id].status = NodeStatus(state=state, message=message)
+        self.nodes[id] = but(self.nodes[id], status=NodeStatus(state=state, message=message))
 
     async def alive(self) -> set[str]:
         return {record.key for record in (await self.store.listing(ALIVE)).records}

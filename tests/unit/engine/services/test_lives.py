@@ -27,6 +27,7 @@ from husk.engine.services.model import (
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import Create, Forget, Stop
 from husk.engine.services.updates import conclude
+from tests.support.but import but
 
 from .test_planner import DRAINED, ONE, START, make_service, make_task, plan, with_policy
 
@@ -53,17 +54,17 @@ class World:
             match action:
                 case Create(slot, restarts):
                     task = make_task(slot, "pending", created_ns=self.now, restarts=restarts, id=f"t{next(self.ids)}")
-                    task.spec_version, task.status.started_ns = self.service.spec_version, 0
+                    task = but(task, spec_version=self.service.spec_version, status__started_ns=0)
                     if self.service.spec.mode.is_job:
-                        task.job_iteration, task.desired_state = self.service.job_iteration, "complete"
+                        task = but(task, job_iteration=self.service.job_iteration, desired_state="complete")
                     self.tasks.append(task)
                 case Stop(task_id, remove):
-                    self.find(task_id).desired_state = "remove" if remove else "shutdown"
+                    self.put(but(self.find(task_id), desired_state="remove" if remove else "shutdown"))
                 case Forget(task_id):
                     self.tasks.remove(self.find(task_id))
             self.now += 1
         if decided.verdict is not None:
-            self.service.update_status = conclude(self.service, decided.verdict, rfc3339(self.now))
+            self.service = conclude(self.service, decided.verdict, self.now, rfc3339(self.now))
         return bool(decided.actions)
 
     def nodes(self) -> dict[str, NodeFacts]:
@@ -88,7 +89,10 @@ class World:
 
     def move(self, task: Task, state: TaskState) -> None:
         started = self.now if state == "running" else task.status.started_ns
-        task.status = TaskStatus(timestamp="", state=state, since_ns=self.now, started_ns=started)
+        self.put(but(task, status=TaskStatus(timestamp="", state=state, since_ns=self.now, started_ns=started)))
+
+    def put(self, task: Task) -> None:
+        self.tasks = [task if one.id == task.id else one for one in self.tasks]
 
     def often(self, *ends: TaskState) -> Callable[[Task], TaskState | None]:
         """Now and then a task ends in one of these ways."""
@@ -97,10 +101,14 @@ class World:
     def change(self) -> None:
         """The template is another one from now on."""
         service = self.service
-        service.previous_spec, service.previous_spec_version = service.spec, service.spec_version
-        service.spec_versions += 1
-        service.spec_version = service.spec_versions
-        service.update_status = UpdateStatus(state="updating", started_at=rfc3339(self.now))
+        self.service = but(
+            service,
+            previous_spec=service.spec,
+            previous_spec_version=service.spec_version,
+            spec_versions=service.spec_versions + 1,
+            spec_version=service.spec_versions + 1,
+            update_status=UpdateStatus(state="updating", started_at=rfc3339(self.now)),
+        )
 
     def settle(self, seconds: int = 40) -> None:
         for _ in range(seconds):
@@ -139,7 +147,7 @@ def test_whatever_happens_a_service_comes_back_to_its_declared_state(
         world.live()
     world.settle()
     assert sorted(task.slot for task in world.running()) == list(range(1, scaled_to + 1))
-    assert all(task.spec_version == service.spec_version for task in world.running())
+    assert all(task.spec_version == world.service.spec_version for task in world.running())
 
 
 @settings(max_examples=60, deadline=None)
@@ -151,8 +159,8 @@ def test_a_job_completes_as_often_as_declared(seed: int, total: int, concurrent:
     world.fate = world.often("failed", "complete")
     for second in range(200):
         if again and second == 10:
-            service.job_iteration += 1
-            service.spec_version += 1
+            service = but(service, job_iteration=service.job_iteration + 1, spec_version=service.spec_version + 1)
+            world.service = service
         world.act()
         mine = [t for t in world.tasks if t.alive and t.wanted and t.job_iteration == service.job_iteration]
         assert len(mine) <= concurrent
@@ -210,8 +218,8 @@ def test_an_update_that_fails_is_undone(seed: int, replicas: int, order: str, pa
                 world.move(task, "rejected")
         world.live()
     world.settle()
-    assert service.update_status is not None and service.update_status.state == "rollback_completed"
-    assert service.spec_version == 1 and {task.spec_version for task in world.running()} == {1}
+    assert world.service.update_status is not None and world.service.update_status.state == "rollback_completed"
+    assert world.service.spec_version == 1 and {task.spec_version for task in world.running()} == {1}
     assert sorted(task.slot for task in world.running()) == list(range(1, replicas + 1))
     if never:
         touched = 0 if order == "start-first" else parallelism or replicas
@@ -230,8 +238,8 @@ def test_a_share_of_failures_may_be_tolerated(ratio: float):
     for _ in range(60):
         world.act()
         world.live()
-    assert service.update_status is not None
-    assert service.update_status.state == ("paused" if ratio < 0.5 else "completed")
+    assert world.service.update_status is not None
+    assert world.service.update_status.state == ("paused" if ratio < 0.5 else "completed")
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,6 +9,7 @@ from husk.engine.logs.records import Columns, LogQuery
 from husk.engine.services.log_messages import Asked, read_piece
 from husk.engine.services.log_source import LogSource
 from husk.errors import NotFound
+from tests.support.but import but
 
 from .test_planner import make_task
 
@@ -39,7 +40,7 @@ def source(containers: FakeContainers) -> LogSource:
     tasks = {}
     for slot, container in ((1, "one"), (2, "two"), (3, "gone")):
         tasks[container] = make_task(slot)
-        tasks[container].status.container_id = container
+        tasks[container] = but(tasks[container], status__container_id=container)
     return LogSource(cast(Containers, cast(Any, containers)), tasks.get)
 
 

@@ -14,13 +14,14 @@ from husk.config import ClusterStoreConfig
 from husk.engine.services import open_store
 from husk.engine.services.cluster import store_of
 from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.model import ClusterObject, Service, ServiceSpec
+from husk.engine.services.model import ClusterObject, Service, ServiceSpec, Task
 from husk.engine.services.moving import copy, drop, everything
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import Swarm
 from husk.errors import Conflict, DiskFault, SystemFault
 from husk.storage.state.store import Change, StateStore
+from tests.support.but import but
 from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom, task
 
@@ -195,8 +196,8 @@ async def test_writers_wait_for_the_move_and_go_on_in_the_new_store(records: Swa
     old, web = records.store, records.services["web"]
     some = next(iter(records.tasks.values()))
 
-    def change(record: Any) -> None:
-        record.desired_state = "shutdown"
+    def change(record: Task) -> Task:
+        return but(record, desired_state="shutdown")
 
     async with records.still():
         waiting = asyncio.gather(records.amend(some, change), records.save(service("new")))
@@ -205,7 +206,7 @@ async def test_writers_wait_for_the_move_and_go_on_in_the_new_store(records: Swa
         assert len(await contents(target)) == 256
         records.switch(target, await everything(target))
     await waiting
-    assert records.tasks[some.id] is some and some.desired_state == "shutdown"
+    assert records.tasks[some.id].desired_state == "shutdown"
     assert await old.get("service", "new") is None and await target.get("service", "new") is not None
     await records.save(records.services["web"])
     assert records.services["web"].spec == web.spec

@@ -10,7 +10,7 @@ from husk.engine.model.network import Network
 from husk.engine.services.assignment_messages import decoded, encoded
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
-from husk.engine.services.model import NetworkAttachment, TaskSpec
+from husk.engine.services.model import NetworkAttachment, Task, TaskSpec
 from husk.engine.services.network_desk import MOST_OF_TASK, WHILE, Keys, NetworkDesk, Places, Sought
 from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.node import Node
@@ -19,6 +19,7 @@ from husk.engine.services.shared_networks import SharedNetworks
 from husk.errors import Forbidden, InvalidParameter, NotFound, Unavailable
 from husk.network.wireguard.parties import text_of_key
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 
 from .test_planner import make_service, make_task
 
@@ -36,9 +37,13 @@ class Room:
         service.spec.task_template = TaskSpec(networks=[NetworkAttachment(target="lan")])
         self.records.services[service.id] = service
         task = make_task(1, node_id="w")
-        task.service_id, task.status.state = service.id, "preparing"
+        task = but(task, service_id=service.id, status__state="preparing")
         self.task = self.records.tasks[task.id] = task
         self.records.index.note(task)
+
+    def become(self, task: Task) -> None:
+        self.task = task
+        self.records.learn(task)
 
     def _hear(self) -> None:
         self.changed += 1
@@ -182,14 +187,11 @@ async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) 
     assert not changed()
     [key] = await room.take(task=room.task.id)
     assert changed() and not changed()
-    room.task.status.state = "starting"
-    room.records.index.note(room.task)
+    room.become(but(room.task, status__state="starting"))
     assert not changed(), "nobody is led to it yet"
-    room.task.status.state = "running"
-    room.records.index.note(room.task)
+    room.become(but(room.task, status__state="running"))
     assert changed() and not changed()
-    room.task.desired_state = "shutdown"
-    room.records.index.note(room.task)
+    room.become(but(room.task, desired_state="shutdown"))
     assert changed()
     await room.desk.give_back("w", encoded(Keys(keys=[key])))
     assert changed()
@@ -204,7 +206,8 @@ async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) 
     room.now += 1
     await room.desk.seek("x", encoded(Sought(network="lan")))
     assert changed(), "its time was over"
-    next(iter(room.records.services.values())).version += 1
+    service = next(iter(room.records.services.values()))
+    room.records.learn(but(service, version=service.version + 1))
     assert changed() and not changed()
 
 

@@ -21,6 +21,7 @@ from husk.engine.services.network_share import (
 from husk.engine.services.node import Node, NodeStatus
 from husk.errors import Forbidden, InvalidParameter
 from husk.network.wireguard.parties import text_of_key
+from tests.support.but import but
 
 from .test_planner import make_service, make_task
 
@@ -68,19 +69,19 @@ class Room:
 
     def service(self, name: str, on: str, node: str, published: int = 0, alias: str = "") -> Service:
         service = make_service(1)
-        service.id, service.spec.name = f"{name}-id", name
+        service = but(service, id=f"{name}-id", spec__name=name)
         service.spec.labels = {"secret": f"label of {name}"}
         attachment = NetworkAttachment(target=on, aliases=[alias] if alias else [])
         service.spec.task_template = TaskSpec(networks=[attachment])
         number = self.networks[on].vni
-        service.virtual_ips = [VirtualIP(network_id=on, addr=f"10.0.{number}.2/24")]
+        service = but(service, virtual_ips=[VirtualIP(network_id=on, addr=f"10.0.{number}.2/24")])
         if published:
-            service.ports = [PortConfig(published_port=published, target_port=80, publish_mode="ingress")]
+            service = but(service, ports=[PortConfig(published_port=published, target_port=80, publish_mode="ingress")])
             service.virtual_ips.append(VirtualIP(network_id="ingress", addr="10.0.4.9/24"))
         self.services[service.id] = service
         task = make_task(1, node_id=node)
-        task.id, task.service_id, task.service_name = f"{name}-task", service.id, name
-        task.status.state, task.status.container_id = "running", f"container{name}"
+        task = but(task, id=f"{name}-task", service_id=service.id, service_name=name)
+        task = but(task, status__state="running", status__container_id=f"container{name}")
         self.tasks.append(task)
         self.places.append(place(on, f"10.0.{number}.{10 + len(self.tasks)}", node, task=task.id, name=f"tasks.{name}"))
         if published:
@@ -124,7 +125,7 @@ def test_a_node_knows_the_networks_of_its_own_tasks_and_nothing_of_others() -> N
 def test_the_ingress_network_is_everywhere_and_what_is_on_it_while_something_is_published() -> None:
     room = Room()
     assert ingress_of(room.world) == {"ingress"} and ("overlay", "ingress") in share("w", room.world)
-    room.shop.ports = []
+    room.services[room.shop.id] = but(room.shop, ports=[])
     assert ingress_of(room.world) == set()
     known = share("w", room.world)
     assert ("overlay", "ingress") in known, "every node shows it"
@@ -137,10 +138,10 @@ def test_the_ingress_network_is_everywhere_and_what_is_on_it_while_something_is_
 def test_a_network_is_known_until_the_last_task_there_is_gone() -> None:
     room = Room()
     assert networks_of("w", room.world) == {"front"}
-    room.tasks[0].desired_state = "remove"
+    room.tasks[0] = but(room.tasks[0], desired_state="remove")
     del room.services["web-id"]
     assert networks_of("w", room.world) == {"front"}, "its task has an address there"
-    room.tasks[0].status.state = "pending"
+    room.tasks[0] = but(room.tasks[0], status__state="pending")
     assert networks_of("w", room.world) == set()
     # Plain containers are where those may be.
     room.places += [place("open", "10.0.3.5", "w"), place("back", "10.0.2.99", "w")]
@@ -150,13 +151,13 @@ def test_a_network_is_known_until_the_last_task_there_is_gone() -> None:
 def test_only_tasks_that_run_and_are_wanted_lead_somewhere() -> None:
     room = Room()
     other = make_task(2, node_id="m")
-    other.id, other.service_id = "other", "web-id"
+    other = but(other, id="other", service_id="web-id")
     room.tasks.append(other)
     for state, wanted, told in (("starting", "running", False), ("running", "running", True),
                                 ("running", "shutdown", False)):  # fmt: skip
-        other.status.state, other.desired_state = state, wanted  # type: ignore[assignment]
+        room.tasks[-1] = but(other, status__state=state, desired_state=wanted)
         assert (("task", "other") in share("w", room.world)) == told
-    room.tasks[0].status.state = "starting"
+    room.tasks[0] = but(room.tasks[0], status__state="starting")
     assert ("task", "web-task") in share("w", room.world), "its own"
 
 
@@ -241,8 +242,8 @@ def test_a_plain_container_takes_no_name_of_a_task_or_a_container_elsewhere() ->
 
 def test_keys_are_known_of_hosts_on_the_same_encrypted_network():
     room = Room()
-    for number, node in enumerate(room.nodes.values(), 1):
-        node.tunnel_key, node.tunnel_port = f"key of {node.id}", number
+    for number, node in enumerate(list(room.nodes.values()), 1):
+        room.nodes[node.id] = but(node, tunnel_key=f"key of {node.id}", tunnel_port=number)
     room.places += [place("front", "10.0.1.30", "m", "host"), place("open", "10.0.3.30", "x", "host")]
     room.places.append(place("front", "10.0.1.31", "x", "service"))
     known: dict[tuple[str, str], Any] = {**share("w", room.world, sought=["open"])}
@@ -260,7 +261,8 @@ def test_keys_are_known_of_hosts_on_the_same_encrypted_network():
 )
 def test_a_key_is_one_and_no_other_nodes(key, port, error):
     room = Room()
-    taken = room.nodes["m"].tunnel_key = text_of_key(b"2" * 32)
+    taken = text_of_key(b"2" * 32)
+    room.nodes["m"] = but(room.nodes["m"], tunnel_key=taken)
     told = TunnelKey(key=taken if key == "taken" else key, port=port)
     with pytest.raises(error):
         checked_key("w", told, room.nodes)

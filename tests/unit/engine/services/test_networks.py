@@ -10,6 +10,7 @@ from husk.engine.networks.sharing import Place
 from husk.engine.services.networks import SwarmNetworks, ingress_of
 from husk.engine.services.swarm import Membership
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
+from tests.support.but import but
 from tests.unit.engine.records import container
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec
 
@@ -24,7 +25,7 @@ async def test_a_swarm_has_an_ingress_network_which_is_not_made_again(room: Swar
 
 async def test_an_ingress_network_that_could_not_be_made_is_tried_again(room: SwarmRoom) -> None:
     await room.networks.remove("ingress")
-    room.cluster.record.ingress_made = False
+    room.store.learn(but(room.cluster.record, ingress_made=False))
     room.networks.fails = SystemFault("no address is left")
     await room.services.started()
     assert not room.cluster.record.ingress_made

@@ -1,10 +1,11 @@
 from husk.engine.services.node import Node, NodeStatus, manager_at
+from tests.support.but import but
 
 
 def test_where_packets_of_networks_go() -> None:
     node = Node(id="n", version=1, created_at="", updated_at="", status=NodeStatus(addr="192.0.2.1"))
     assert node.data_address == "192.0.2.1"
-    node.data_path = "198.51.100.1"
+    node = but(node, data_path="198.51.100.1")
     assert (node.data_address, node.facts.address) == ("198.51.100.1", "192.0.2.1")
 
 

@@ -1,15 +1,23 @@
 """Nodes as clients look them up, change and remove them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 
 from husk.engine.model.filters import Filters
+from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import Node, NodeDescription, NodeStatus
+from husk.engine.services.nodes import Nodes
+from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import NodeSpec
 from husk.errors import InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 
 
@@ -107,3 +115,39 @@ async def test_what_a_node_is_and_how_it_is_are_written_where_they_are_new(room:
 async def test_there_are_none_without_a_swarm(tmp_path: Path, state: StateStore) -> None:
     with pytest.raises(Unavailable):
         SwarmRoom(tmp_path, state).nodes.listing(Filters())
+
+
+async def test_of_two_managers_that_demote_each_other_one_stays(room: SwarmRoom) -> None:
+    """Each sees two, and nothing yet of what the other does at the same time."""
+    await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
+    other, told = SwarmRecords(room.store.store), list[str]()
+    other.shared = room.store.shared = True
+
+    async def hear(store: SwarmRecords) -> None:
+        async for news in room.store.store.watch():
+            store.take_in(news)
+
+    async def demote(nodes: Nodes, store: SwarmRecords, id: str) -> None:
+        try:
+            await nodes.update(id, NodeSpec(role="worker"), store.nodes[id].version)
+        except InvalidParameter as error:
+            told.append(error.message)
+
+    hearing = [soon(hear(store)) for store in (other, room.store)]
+    await until_async(lambda: len(other.nodes) == len(room.store.nodes), "that both know all")
+    elsewhere = Nodes(other, cast(Cluster, SimpleNamespace(swarm=None, node_id="w1abc")))
+    await asyncio.gather(demote(room.nodes, room.store, "w1abc"), demote(elsewhere, other, room.cluster.node_id))
+    for one in hearing:
+        one.cancel()
+    await asyncio.wait(hearing)
+    assert len(told) == 1 and "last manager" in told[0], told
+    assert len([node for node in other.nodes.values() if node.is_manager]) == 1
+
+
+async def test_a_manager_that_cannot_be_spared_stays_one(room: SwarmRoom) -> None:
+    await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
+    room.nodes.spare = AsyncMock(side_effect=InvalidParameter("would lose their majority"))
+    with pytest.raises(InvalidParameter, match="majority"):
+        await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)
+    assert room.cluster.node.is_manager
+    await room.nodes.update("self", NodeSpec(availability="pause"), room.cluster.node.version)

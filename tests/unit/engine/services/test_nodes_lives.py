@@ -29,6 +29,7 @@ from husk.engine.services.planner import ORPHANED_AFTER, Create, Forget, Orphan,
 from husk.engine.services.scheduler import schedule
 from husk.engine.services.task_index import TaskIndex
 from husk.engine.services.updates import conclude
+from tests.support.but import but
 
 from .test_planner import START, make_service, make_task, plan, with_policy
 
@@ -61,20 +62,21 @@ class Swarm:
             match action:
                 case Create(slot, restarts, node_id):
                     task = make_task(slot, "pending", id=f"t{next(self.ids)}", created_ns=self.now, node_id=node_id)
-                    task.spec_version, task.restarts = self.service.spec_version, restarts
+                    task = but(task, spec_version=self.service.spec_version, restarts=restarts)
                     self.tasks[task.id] = task
                 case Stop(task_id, remove):
-                    self.tasks[task_id].desired_state = "remove" if remove else "shutdown"
+                    self.tasks[task_id] = but(self.tasks[task_id], desired_state="remove" if remove else "shutdown")
                 case Forget(task_id):
                     self.index.drop(self.tasks.pop(task_id))
                 case Orphan(task_id):
                     self.move(self.tasks[task_id], "orphaned")
-        for task in self.tasks.values():
+        for task in list(self.tasks.values()):
             if task.status.state == "pending" and not task.wanted:
                 self.move(task, "shutdown")
-            self.index.note(task)
+            else:
+                self.index.note(task)
         if decided.verdict is not None:
-            self.service.update_status = conclude(self.service, decided.verdict, rfc3339(self.now))
+            self.service = conclude(self.service, decided.verdict, self.now, rfc3339(self.now))
         waiting = [task for task in self.tasks.values() if task.wanted and task.status.state == "pending"]
         choices = schedule(self.service, waiting, self.nodes, self.index.rooms, self.now)
         for task, node_id in choices.placed:
@@ -82,15 +84,13 @@ class Swarm:
             placement = self.service.spec.task_template.placement
             wanted = placement.constraints if placement else []
             assert node.takes_tasks and all(parse_constraint(text).holds(node) for text in wanted)
-            task.node_id = node_id
-            self.move(task, "assigned")
-            self.index.note(task)
+            self.move(but(task, node_id=node_id), "assigned")
         return len(decided.actions) + len(choices.placed)
 
     def live(self) -> None:
         """A second passes on the nodes that are there."""
         self.now += SECOND
-        for task in self.tasks.values():
+        for task in list(self.tasks.values()):
             node = self.nodes.get(task.node_id)
             if not task.alive or task.status.state == "pending" or node is None or node.lost:
                 continue
@@ -98,11 +98,12 @@ class Swarm:
                 self.move(task, "shutdown")
             elif task.status.state == "assigned":
                 self.move(task, "running")
-            self.index.note(task)
 
     def move(self, task: Task, state: TaskState) -> None:
         started = self.now if state == "running" else task.status.started_ns
-        task.status = TaskStatus(timestamp="", state=state, since_ns=self.now, started_ns=started)
+        status = TaskStatus(timestamp="", state=state, since_ns=self.now, started_ns=started)
+        self.tasks[task.id] = but(task, status=status)
+        self.index.note(self.tasks[task.id])
 
     def settle(self, seconds: int = 30) -> None:
         for _ in range(seconds):
@@ -163,14 +164,15 @@ def test_tasks_of_a_lost_node_run_elsewhere_at_once_and_end_there_when_it_return
     swarm = Swarm(replicated(4), "a", "b")
     swarm.settle()
     swarm.change("a", state="down")
-    lost = [task for task in swarm.tasks.values() if task.node_id == "a"]
+    lost = [task.id for task in swarm.tasks.values() if task.node_id == "a"]
     swarm.act()
-    assert {task.desired_state for task in lost} == {"shutdown"} and {task.status.state for task in lost} == {"running"}
+    assert {swarm.tasks[id].desired_state for id in lost} == {"shutdown"}
+    assert {swarm.tasks[id].status.state for id in lost} == {"running"}
     swarm.live()
     assert homes(swarm) == {"b": 4}, "they do not wait for what nobody hears of"
     swarm.change("a", state="ready")
     swarm.settle()
-    assert homes(swarm) == {"b": 4} and {task.status.state for task in lost} == {"shutdown"}
+    assert homes(swarm) == {"b": 4} and {swarm.tasks[id].status.state for id in lost} == {"shutdown"}
 
 
 def test_tasks_of_a_lost_node_are_given_up_after_a_day():
@@ -183,7 +185,7 @@ def test_tasks_of_a_lost_node_are_given_up_after_a_day():
     assert decided.wake_at == swarm.nodes["a"].lost_ns + ORPHANED_AFTER
     swarm.now = decided.wake_at
     swarm.settle()
-    assert lost.status.state == "orphaned" and homes(swarm) == {"b": 2}
+    assert swarm.tasks[lost.id].status.state == "orphaned" and homes(swarm) == {"b": 2}
 
 
 def test_tasks_of_a_node_that_is_removed_are_given_up_at_once():
@@ -192,7 +194,7 @@ def test_tasks_of_a_node_that_is_removed_are_given_up_at_once():
     del swarm.nodes["a"]
     [lost] = [task for task in swarm.tasks.values() if task.node_id == "a"]
     swarm.settle()
-    assert lost.status.state == "orphaned" and homes(swarm) == {"b": 2}
+    assert swarm.tasks[lost.id].status.state == "orphaned" and homes(swarm) == {"b": 2}
 
 
 def test_a_task_that_was_lost_is_replaced_whatever_the_policy_and_what_came_before():
@@ -276,9 +278,15 @@ def test_whatever_becomes_of_nodes_a_service_comes_back_to_its_declared_state(
         if chance.random() < 0.05:
             swarm.nodes[f"new{second}"] = facts(f"new{second}")
         if second == 25:
-            service.previous_spec, service.previous_spec_version = service.spec, service.spec_version
-            service.spec_version = service.spec_versions = 2
-            service.update_status = UpdateStatus(state="updating", started_at=rfc3339(swarm.now))
+            service = but(
+                swarm.service,
+                previous_spec=service.spec,
+                previous_spec_version=service.spec_version,
+                spec_version=2,
+                spec_versions=2,
+                update_status=UpdateStatus(state="updating", started_at=rfc3339(swarm.now)),
+            )
+            swarm.service = service
         if second == 30 and service.spec.mode.replicated is not None:
             replicas = chance.randrange(8)
             service.spec.mode.replicated = Replicated(replicas=replicas)

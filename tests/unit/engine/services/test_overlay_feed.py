@@ -22,6 +22,7 @@ from husk.errors import SystemFault
 from husk.network.endpoint import EndpointOptions
 from husk.network.wireguard.parties import Party, inner_address, text_of_key
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 
 from .test_planner import make_task
 
@@ -132,7 +133,7 @@ async def test_a_host_is_told_who_is_where(room: Room) -> None:
     assert "mine" not in room.live.elsewhere
     assert [place.address for place in room.feed.tasks_elsewhere()["task"]] == ["10.0.9.21"]
     # The names of a node that is down lead nowhere.
-    room.records.nodes["n2"].status.state = "down"
+    room.records.nodes["n2"].status.state = "down"  # type: ignore[misc]  # these are no records
     await room.feed.settle()
     assert room.live.elsewhere == {}
 
@@ -238,7 +239,7 @@ async def test_what_a_worker_does_not_know_any_more_is_given_back_for_it(room: R
     ):
         await room.take("n3", address, who)
     task = make_task(1, node_id="n3")
-    task.id = "there"
+    task = but(task, id="there")
     room.records.tasks["there"] = task
     room.records.index.note(task)
     await room.feed.settle()

@@ -26,6 +26,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import WINDOW, Create, Forget, Plan, Stop, planning
+from tests.support.but import but
 from tests.support.generators import at_once
 
 START = 1_700_000_000 * SECOND
@@ -238,7 +239,7 @@ def test_an_update_waits_its_delay_between_slots():
 @pytest.mark.parametrize(("action", "state"), [("pause", "paused"), ("rollback", "rollback")])
 def test_a_failing_update_is_paused_or_rolled_back(action: str, state: str):
     service = updating(failure_action=action)
-    service.previous_spec = service.spec
+    service = but(service, previous_spec=service.spec)
     failed = make_task(1, "failed", spec_version=2, created_ns=START)
     verdict = plan(service, [failed, make_task(2)], START + SECOND).verdict
     assert verdict is not None and verdict.state == state
@@ -251,3 +252,15 @@ def test_an_update_is_complete_when_all_new_tasks_have_proved_themselves():
     assert plan(service, tasks, START + SECOND).verdict is None
     verdict = plan(service, tasks, START + 6 * SECOND).verdict
     assert verdict is not None and verdict.state == "completed"
+
+
+def test_what_came_last_is_told_by_its_number_and_not_by_a_clock():
+    """The clock was set an hour back between the first and the second."""
+    policy = TaskRestartPolicy(delay=0, max_attempts=1)
+    first = make_task(1, "failed", number=1)
+    second = make_task(1, "failed", number=2, created_ns=START - 3600 * SECOND, restarts=(START,))
+    decided = plan(with_policy(make_service(1), policy), [first, second], START + SECOND)
+    assert not [action for action in decided.actions if isinstance(action, Create)], "it was tried again once"
+    live = make_task(1, number=3, created_ns=START - 7200 * SECOND, spec_version=1)
+    decided = plan(with_policy(make_service(1), policy), [make_task(1, number=2), live], START + SECOND)
+    assert [action.task_id for action in decided.actions if isinstance(action, Stop)] != [live.id], "the older one ends"

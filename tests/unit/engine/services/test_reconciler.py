@@ -1,16 +1,19 @@
 """The reconciler and agents on doubles of containers and networks: services come to what is declared."""
 
+import asyncio
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from husk.cluster.records import News, Record
-from husk.engine.model.clock import now_ns
+from husk.cluster.records import News, Put, Record, Step, StoreUnavailable
 from husk.engine.services import reconciler
+from husk.engine.services.clocks import CLOCK
 from husk.engine.services.model import (
+    SECOND,
     Amount,
     ContainerSpec,
     FileTarget,
@@ -19,11 +22,15 @@ from husk.engine.services.model import (
     SecretReference,
     Service,
     TaskResources,
+    UpdateConfig,
+    UpdateStatus,
 )
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import planning
 from husk.engine.services.unreadable import Unreadable
+from husk.errors import DiskFault, HuskError, InvalidParameter
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 
 from .world import GIB, World
 
@@ -48,7 +55,7 @@ async def test_fewer_are_wanted(world: World) -> None:
     service = world.declare(3)
     await world.until(lambda: len(world.running()) == 3, "three run")
     service.spec.mode = Mode(replicated=Replicated(replicas=1))
-    service.version = 2
+    world.store.services[service.id] = but(service, version=2)
     world.wake()
     await world.until(lambda: [t.slot for t in world.tasks() if t.alive] == [1], "one is left, that of the first slot")
 
@@ -147,7 +154,7 @@ async def test_tasks_of_a_lost_node_run_elsewhere_and_end_first_when_it_returns(
     await three.until(lambda: len(three.running()) == 3, "three run")
     host = three.hosts["a"]
     await host.close()
-    three.change("a", state="down", lost_ns=now_ns())
+    three.change("a", state="down", lost_ns=CLOCK.now())
     await three.until(lambda: homes(three).total() == 3 and "a" not in homes(three), "three run again, elsewhere")
     assert [record.state.running for record in host.containers.records.values()] == [True], "nobody can tell it"
     three.change("a", state="ready")
@@ -170,7 +177,7 @@ async def test_a_changed_service_touches_only_its_own(three: World, monkeypatch:
     monkeypatch.setattr(reconciler, "planning", noted)
     task = three.store.index.on_node("a")[0]
     three.containers.end(task.status.container_id, 1)
-    await three.until(lambda: not task.alive, "its end is seen")
+    await three.until(lambda: not three.store.tasks[task.id].alive, "its end is seen")
     await three.until(lambda: len(three.running(task.service_id)) == 3, "another runs")
     assert set(looked_at) == {task.service_id}
 
@@ -182,6 +189,124 @@ async def test_a_service_that_waits_for_room_gets_it_when_another_task_ends(worl
     world.declare(1, resources=wanted)
     await world.until(lambda: [t for t in world.tasks() if "insufficient" in t.status.err], "the other waits")
     first.spec.mode = Mode(replicated=Replicated(replicas=0))
-    first.version = 2
+    first = but(first, version=2)
     world.reconciler.wake("first")
     await world.until(world.running, "it has room")
+
+
+def refuse(world: World, monkeypatch: pytest.MonkeyPatch, wrong: Callable[[bytes], bool], error: HuskError) -> None:
+    """A store that does not take some records."""
+    commit = world.store.store.commit
+
+    async def choosy(*steps: Step, **options: Any) -> int:
+        if any(isinstance(step, Put) and wrong(step.body) for step in steps):
+            raise error
+        return await commit(*steps, **options)
+
+    monkeypatch.setattr(world.store.store, "commit", choosy)
+
+
+async def test_a_service_that_cannot_be_written_stops_no_other_and_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    large = InvalidParameter("etcd cannot do that: request is too large")
+    refuse(world, monkeypatch, lambda body: b"LARGE=" in body, large)
+    world.declare(3, name="first", container_spec=ContainerSpec(image="busybox", env=["LARGE=x"]))
+    world.declare(2)
+    await world.until(lambda: len(world.running()) == 2, "the one behind it runs")
+    await world.until(lambda: world.tasks("first"), "people are told")
+    (told,) = world.tasks("first")
+    assert (told.status.state, told.status.err) == ("rejected", large.message)
+    for _ in range(3):
+        world.reconciler.wake("first")
+        await world.quiet()
+    assert [task.id for task in world.tasks("first")] == [told.id], "once"
+    assert len([record for record in caplog.records if "first" in record.message]) == 1
+    known = world.store.services["first"]
+    plain = but(known.spec.task_template, container_spec=ContainerSpec(image="busybox"))
+    world.store.services["first"] = but(known, spec__task_template=plain, spec_version=2)
+    world.reconciler.wake("first")
+    await world.until(lambda: len(world.running("first")) == 3, "what can be written runs")
+
+
+async def test_a_fault_of_ours_in_one_service_stops_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def odd(service: Service, *rest: Any, **options: Any) -> Any:
+        if service.id == "first":
+            raise KeyError("nobody has thought of that")
+        return planning(service, *rest, **options)
+
+    monkeypatch.setattr(reconciler, "planning", odd)
+    world.declare(1, name="first")
+    world.declare(1)
+    await world.until(world.running, "the one behind it runs")
+    await world.until(lambda: world.tasks("first"), "people are told")
+    assert "nobody has thought of that" in world.tasks("first")[0].status.err
+
+
+async def test_while_the_store_is_away_nothing_is_said_of_any_service(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = [StoreUnavailable("no member answers")]
+
+    def refused(body: bytes) -> bool:
+        return bool(away)
+
+    refuse(world, monkeypatch, refused, away[0])
+    world.declare(1)
+    world.declare(1, name="other")
+    await asyncio.sleep(0)
+    away.clear()
+    await world.until(lambda: world.running() and world.running("other"), "both run")
+    assert len(world.tasks()) == len(world.tasks("other")) == 1
+
+
+async def test_a_verdict_that_cannot_be_written_is_come_to_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollback that nobody wrote down must not end as a completed update to what was to be rolled back."""
+    service = world.declare(1)
+    await world.until(world.running, "it runs")
+    refused = list[bytes]()
+
+    def verdict(body: bytes) -> bool:
+        found = b"rollback_started" in body and len(refused) < 2
+        refused.extend([body] if found else [])
+        return found
+
+    refuse(world, monkeypatch, verdict, DiskFault("no space left on device"))
+    bad = but(service.spec, task_template__container_spec=ContainerSpec(image="bad"))
+    bad = but(bad, update_config=UpdateConfig(parallelism=1, failure_action="rollback"))
+    updated = but(
+        service,
+        version=0,
+        spec=bad,
+        spec_version=2,
+        spec_versions=2,
+        previous_spec=service.spec,
+        previous_spec_version=1,
+        update_status=UpdateStatus(state="updating", started_at=CLOCK.stamp()),
+        update_began_ns=CLOCK.now(),
+    )
+    await world.store.save(updated)
+    world.reconciler.wake("web")
+    await world.until(lambda: any(task.spec_version == 2 for task in world.running()), "the new one runs")
+    (new,) = world.running()
+    world.containers.end(new.status.container_id, 1)
+    await world.until(lambda: len(refused) == 2, "what it has come to could not be written twice")
+    states = {"updating", "rollback_started", "rollback_completed"}
+    now = world.store.services["web"]
+    assert now.update_status is not None and now.update_status.state in states
+    await world.until(lambda: world.store.services["web"].spec == service.spec, "it is rolled back")
+
+
+async def test_an_hour_back_delays_no_restart(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.declare(1)
+    await world.until(world.running, "it runs")
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() - 3600 * SECOND)
+    for _ in range(2):
+        (first,) = world.running()
+        world.containers.end(first.status.container_id, 1)
+        await world.until(lambda: [task for task in world.running() if task.id != first.id], "another runs")  # noqa: B023
+    numbers = [task.number for task in world.tasks()]
+    assert sorted(numbers) == [1, 2, 3] and world.running()[0].number == 3

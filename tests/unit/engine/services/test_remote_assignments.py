@@ -108,16 +108,17 @@ async def test_values_that_a_new_manager_does_not_tell_are_forgotten(worker: Wor
         worker.assignments.value("secret", "old")
 
 
-async def test_a_task_stays_the_same_object_and_how_far_it_came_is_known_best_here(worker: Worker) -> None:
+async def test_how_far_a_task_came_is_known_best_here(worker: Worker) -> None:
     worker.tell(given())
     task = worker.assignments.task("t")
     assert task is not None
     await worker.assignments.report(task, status("running"))
     worker.tell(given(desired_state="shutdown"))
-    assert worker.assignments.task("t") is task
-    assert (task.status.state, task.desired_state) == ("running", "shutdown")
+    now = worker.assignments.task("t")
+    assert now is not None and (now.status.state, now.desired_state) == ("running", "shutdown")
     worker.tell(given(state="orphaned"))
-    assert task.status.state == "orphaned", "unless the swarm has given it up"
+    now = worker.assignments.task("t")
+    assert now is not None and now.status.state == "orphaned", "unless the swarm has given it up"
 
 
 async def test_what_the_swarm_does_not_know_any_more_is_removed(worker: Worker) -> None:

@@ -142,11 +142,12 @@ async def test_a_network_that_is_sought_is_waited_for(monkeypatch: pytest.Monkey
 
 async def test_a_key_is_said_and_known_here_at_once() -> None:
     room, told = Room(), TunnelKey(key="mine", port=51820)
-    own = room.networks._records.nodes["w"] = Node(id="w", version=1, created_at="", updated_at="")
+    nodes = room.networks._records.nodes
+    nodes["w"] = Node(id="w", version=1, created_at="", updated_at="")
     room.manager.busy = True
     with pytest.raises(TooMany):
         await room.networks.announce(told)
-    assert own.tunnel_key == "", "it has to be said again"
+    assert nodes["w"].tunnel_key == "", "it has to be said again"
     room.manager.busy = False
     await room.networks.announce(told)
-    assert room.manager.keys == [told] and (own.tunnel_key, own.tunnel_port) == ("mine", 51820)
+    assert room.manager.keys == [told] and (nodes["w"].tunnel_key, nodes["w"].tunnel_port) == ("mine", 51820)

@@ -15,24 +15,29 @@ from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.engine.services.swarm import Swarm, SwarmRoot
 from husk.errors import InvalidParameter
 from husk.storage.state.schema import SCHEMA
+from tests.support.but import but
 from tests.unit.engine.services.swarm_room import task
 
 ROOT = SwarmRoot(certificate="c", key=b"k", subject=b"s", public_key=b"p", key_id=b"i")
-SERVICE = Service(id="web", version=9, created_at="", updated_at="", spec=ServiceSpec(name="web"))
-SERVICE.virtual_ips = [VirtualIP(network_id="net", addr="10.0.1.2/24"), VirtualIP(network_id="net", addr="10.0.1.3/24")]
+SERVICE = Service(
+    id="web",
+    version=9,
+    created_at="",
+    updated_at="",
+    spec=ServiceSpec(name="web"),
+    virtual_ips=[VirtualIP(network_id="net", addr="10.0.1.2/24"), VirtualIP(network_id="net", addr="10.0.1.3/24")],
+)
 
 
 def node(id: str, role: Any = "worker", state: Any = "ready", **fields: Any) -> Node:
     made = Node(id=id, version=7, created_at="", updated_at="", spec=NodeSpec(role=role, labels={"disk": id}), **fields)
-    made.status = NodeStatus(state=state, addr=f"addr-{id}")
-    made.manager = manager_at(made.status.addr, 99) if role == "manager" else None
-    return made
+    made = but(made, status=NodeStatus(state=state, addr=f"addr-{id}"))
+    return but(made, manager=manager_at(made.status.addr, 99) if role == "manager" else None)
 
 
 def swarm() -> Swarm:
     made = Swarm(id="s", version=5, created_at="", updated_at="", spec=SwarmSpec(), worker_token="w", manager_token="m")
-    made.store_root = ROOT
-    return made
+    return but(made, store_root=ROOT)
 
 
 def content(*records: tuple[str, str, Any]) -> Content:

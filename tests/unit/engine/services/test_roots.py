@@ -10,6 +10,7 @@ from husk.engine.services.settings import CAConfig, SwarmSpec
 from husk.engine.services.swarm import Swarm, Trust
 from husk.errors import InvalidParameter
 from husk.storage.secrets.sealing import Sealer
+from tests.support.but import but
 
 NOW = time.time()
 
@@ -22,9 +23,8 @@ def sealer(tmp_path: Path) -> Sealer:
 @pytest.fixture
 def swarm(sealer: Sealer) -> Swarm:
     made = Swarm(id="s", version=1, created_at="", updated_at="", spec=SwarmSpec(), worker_token="", manager_token="")
-    made.trust = roots.first(CAConfig(), sealer, NOW)
-    roots.with_tokens(made)
-    return made
+    made = but(made, trust=roots.first(CAConfig(), sealer, NOW))
+    return roots.with_tokens(made)
 
 
 def trust_of(swarm: Swarm) -> Trust:
@@ -59,27 +59,27 @@ def test_settings_that_ask_for_nothing_change_nothing(swarm: Swarm, sealer: Seal
 
 def test_a_root_is_replaced(swarm: Swarm, sealer: Sealer) -> None:
     old, tokens = trust_of(swarm).root, (swarm.worker_token, swarm.manager_token)
-    swarm.trust = roots.replaced(swarm, CAConfig(force_rotate=1), sealer, NOW)
-    assert swarm.trust.root == old and swarm.trust.next is not None and swarm.trust.signing is swarm.trust.next
-    assert swarm.trust.roots == old.certificate + swarm.trust.next.certificate
+    swarm = but(swarm, trust=roots.replaced(swarm, CAConfig(force_rotate=1), sealer, NOW))
+    new = trust_of(swarm).next
+    assert trust_of(swarm).root == old and new is not None and trust_of(swarm).signing is new
+    assert trust_of(swarm).roots == old.certificate + new.certificate
     signer = roots.signer(swarm, sealer)
-    assert signer.root.certificate.decode() == swarm.trust.next.certificate and len(signer.bridges) == 1
+    assert signer.root.certificate.decode() == new.certificate and len(signer.bridges) == 1
     assert (swarm.worker_token, swarm.manager_token) == tokens
-    new = swarm.trust.next
-    roots.finish(swarm)
+    swarm = roots.finish(swarm)
     assert trust_of(swarm) == Trust(root=new)
     assert read_token(swarm.worker_token).fits(new.certificate.encode()) and swarm.worker_token not in tokens
     after = swarm.worker_token
-    roots.finish(swarm)
+    swarm = roots.finish(swarm)
     assert swarm.worker_token == after, "nothing is under way"
 
 
 def test_a_replacement_is_replaced_or_taken_back(swarm: Swarm, sealer: Sealer) -> None:
     config, own = brought()
-    swarm.trust = roots.first(config, sealer, NOW)
-    swarm.trust = roots.replaced(swarm, CAConfig(force_rotate=1), sealer, NOW)
-    first = swarm.trust.next
-    swarm.trust = roots.replaced(swarm, CAConfig(force_rotate=2), sealer, NOW)
-    assert swarm.trust.next not in (None, first) and swarm.trust.root.certificate == own.certificate.decode()
-    swarm.trust = roots.replaced(swarm, config, sealer, NOW)
-    assert swarm.trust.next is None and not swarm.trust.bridge
+    swarm = but(swarm, trust=roots.first(config, sealer, NOW))
+    swarm = but(swarm, trust=roots.replaced(swarm, CAConfig(force_rotate=1), sealer, NOW))
+    first = trust_of(swarm).next
+    swarm = but(swarm, trust=roots.replaced(swarm, CAConfig(force_rotate=2), sealer, NOW))
+    assert trust_of(swarm).next not in (None, first) and trust_of(swarm).root.certificate == own.certificate.decode()
+    swarm = but(swarm, trust=roots.replaced(swarm, config, sealer, NOW))
+    assert trust_of(swarm).next is None and not trust_of(swarm).bridge

@@ -15,6 +15,7 @@ from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.runner import Runner
 from husk.errors import Conflict, NotFound
+from tests.support.but import but
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
 
@@ -55,8 +56,13 @@ class FakeAssignments(AsyncMock):
 
     node = NodeFacts(id="n1", hostname="alpha")
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.there: dict[str, Task] = {}
+        self.task = self.there.get
+
     async def report(self, task: Task, status: TaskStatus) -> None:
-        task.status = status
+        self.there[task.id] = but(task, status=status)
 
 
 def made(containers: Containers) -> tuple[Runner, Service, Task]:
@@ -87,7 +93,7 @@ async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(s
         while runner.busy(task):
             await asyncio.sleep(0)
     assert containers.log == done
-    assert task.status.state == "shutdown"
+    assert runner._now(task).status.state == "shutdown"
     await runner.close()
 
 
@@ -119,7 +125,8 @@ async def test_a_task_without_room_says_so_in_plain_words(caplog: pytest.LogCapt
     failure = OSError(errno.ENOSPC, "No space left on device", "/data/containers/x")
     runner, service, task = made(cast(Containers, Mock(wraps=containers, create=AsyncMock(side_effect=failure))))
     await runner._launch(task, service)
-    assert (task.status.state, task.status.err) == ("rejected", "write /data/containers/x: no space left on device")
+    status = runner._now(task).status
+    assert (status.state, status.err) == ("rejected", "write /data/containers/x: no space left on device")
     assert not caplog.records, "it is nothing to look for in the log"
     await runner.close()
 

@@ -18,6 +18,8 @@ from husk.engine.services.model import (
     VirtualIP,
 )
 from husk.errors import Forbidden, InvalidParameter
+from tests.support.but import but
+from tests.support.clock import FakeClock
 
 from .test_planner import START, make_service, make_task
 
@@ -55,7 +57,7 @@ def test_of_a_service_a_node_is_told_what_a_container_has_of_it():
         ports=[PortConfig(target_port=80)],
         virtual_ips=[VirtualIP(addr="10.0.0.2/24")],
     )
-    service.spec = spec
+    service = but(service, spec=spec)
     found = share.needed_of(service)
     assert (found.spec.name, found.spec.labels, found.ports, found.virtual_ips) == (
         "web", {"a": "b"}, service.ports, service.virtual_ips,
@@ -70,12 +72,12 @@ def status(state: TaskState, **fields: object) -> TaskStatus:
 
 def test_times_are_the_managers_own():
     task = make_task(1, "starting", node_id="a")
-    task.status.started_ns = 0
-    written = share.checked("a", task, status("running", container_id="ab" * 32, pid=3), START + 5)
+    task = but(task, status__started_ns=0)
+    written = share.checked("a", task, status("running", container_id="ab" * 32, pid=3), FakeClock(START + 5))
     assert (written.state, written.container_id, written.pid) == ("running", "ab" * 32, 3)
     assert (written.since_ns, written.started_ns) == (START + 5, START + 5) and written.timestamp != "theirs"
-    task.status = written
-    again = share.checked("a", task, status("running", err="x" * 9999), START + 9)
+    task = but(task, status=written)
+    again = share.checked("a", task, status("running", err="x" * 9999), FakeClock(START + 9))
     assert (again.since_ns, again.started_ns, len(again.err)) == (START + 5, START + 5, 4096)
 
 
@@ -96,13 +98,13 @@ def test_times_are_the_managers_own():
 )
 def test_what_a_node_may_not_say(task: Task | None, reported: TaskState):
     with pytest.raises(Forbidden):
-        share.checked("a", task, status(reported), START)
+        share.checked("a", task, status(reported), FakeClock(START))
 
 
 @pytest.mark.parametrize("wrong", ["../etc", "postgres", "ab" * 16, "AB" * 32, "ab" * 33])
 def test_what_is_no_id_of_a_container(wrong: str):
     with pytest.raises(InvalidParameter):
-        share.checked("a", make_task(1, node_id="a"), status("running", container_id=wrong), START)
+        share.checked("a", make_task(1, node_id="a"), status("running", container_id=wrong), FakeClock(START))
 
 
 def test_only_what_is_to_be_removed_can_be_gone():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from husk.engine.services.model import Amount, Task, TaskResources, TaskSpec
 from husk.engine.services.room import Use, takes_room
 from husk.engine.services.task_index import TaskIndex
+from tests.support.but import but
 
 from .test_planner import START, make_task
 
@@ -36,9 +37,9 @@ def test_the_same_is_found_as_by_looking_at_all(happened: list[tuple[str, str, s
             if id in tasks:
                 index.drop(tasks.pop(id))
             continue
-        task = tasks.setdefault(id, make_task(1, id=id, service_id=service_id))
-        task.node_id, task.status.state, task.desired_state = node_id, state, desired  # type: ignore[assignment]
-        task.spec = TaskSpec(resources=TaskResources(reservations=Amount(memory_bytes=3)))
+        task = tasks.get(id) or make_task(1, id=id, service_id=service_id)
+        task = but(task, node_id=node_id, status__state=state, desired_state=desired)
+        tasks[id] = task = but(task, spec=TaskSpec(resources=TaskResources(reservations=Amount(memory_bytes=3))))
         index.note(task)
     by_service, by_node = defaultdict(set), defaultdict(set)
     rooms: defaultdict[str, Counter[str]] = defaultdict(Counter)

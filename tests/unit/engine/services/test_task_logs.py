@@ -15,6 +15,7 @@ from husk.engine.services.log_progress import Progress
 from husk.engine.services.model import Task
 from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 
 from .swarm_room import FakeBroker, SwarmRoom, spec, task
 from .test_nodes import worker
@@ -72,7 +73,7 @@ async def test_why_they_cannot_be_read_is_told_in_their_place(room: SwarmRoom) -
     assert b"no piece of a log" in await said()
     await room.nodes.mark("w", "down", "")
     assert b"the node is down" in await said() and len(broker.asked) == 2
-    there.node_id = "x"
+    there = but(there, node_id="x")
     assert b"not in the swarm any more" in await said()
 
 

@@ -1,6 +1,7 @@
 """A manager's place in a swarm: what is begun is ended, and what is laid down leaves nothing."""
 
 import asyncio
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -8,11 +9,15 @@ from husk.cluster.endpoints import Endpoint
 from husk.config import ClusterStoreConfig
 from husk.engine.services import tenure
 from husk.engine.services.cluster import store_of
+from husk.engine.services.node import ManagerStatus, Node
+from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import MEMBERSHIP, SELF, Membership
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.waiting import soon
 from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_nodes import worker
 
 
 class FakeShared:
@@ -33,10 +38,11 @@ async def with_member(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> FakeS
     """This manager has a member of etcd, which it does not ask for anything."""
     shared = FakeShared()
 
-    async def nobody_left() -> None:
+    async def nobody_left(*, forced: bool) -> None:
         """The other managers forget it."""
 
     monkeypatch.setattr(room.council, "depart", nobody_left)
+    monkeypatch.setattr(room.council, "spare", AsyncMock())
     await room.cluster.note_store(room.council.where([Endpoint("192.0.2.1", 2379)]), {})
     room.enrolment.tenure.shared = shared  # type: ignore[assignment]
     return shared
@@ -112,3 +118,23 @@ async def test_an_etcd_that_cannot_be_begun_leaves_nothing(
     with pytest.raises(Unavailable, match="not ready"):
         await room.enrolment.tenure.several()
     assert dropped == ["all"] and room.enrolment.tenure.shared is None
+
+
+async def test_the_only_manager_that_is_left_is_one_whatever_it_was_to_be(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most managers were lost while it was being demoted."""
+    await with_member(room, monkeypatch)
+    lost = but(worker("m", "gamma"), spec=NodeSpec(role="manager"), manager=ManagerStatus(addr="192.0.2.7:2377"))
+    await room.store.save(lost)
+    own = room.cluster.node_id
+
+    def demoted(node: Node) -> Node:
+        return but(node, spec__role="worker", manager=None)
+
+    await room.store.amend(room.store.nodes[own], demoted)
+    monkeypatch.setattr(room.council, "start_alone", AsyncMock())
+    await room.enrolment.tenure.start_over()
+    assert {id: node.spec.role for id, node in room.store.nodes.items()} == {own: "manager", "m": "worker"}
+    there = room.store.nodes[own].manager
+    assert there is not None and there.addr == "192.0.2.1:2377"

@@ -5,6 +5,7 @@ from typing import Any
 from husk.engine.model.clock import rfc3339
 from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
 from husk.engine.services.updates import judge, replaceable
+from tests.support.but import but
 from tests.unit.engine.services.test_planner import START, make_service, make_task
 
 NEW: dict[str, Any] = {"spec_version": 2, "created_ns": START + 1}
@@ -14,7 +15,7 @@ def updating(state: str = "updating", **config: object) -> Service:
     status = UpdateStatus(state=state, started_at=rfc3339(START))
     service = make_service(3, spec_version=2, spec_versions=2, previous_spec_version=1, update_status=status)
     service.spec.update_config = UpdateConfig(**{"parallelism": 1, **config})  # type: ignore[arg-type]
-    service.previous_spec = service.spec
+    service = but(service, previous_spec=service.spec)
     return service
 
 
@@ -60,7 +61,7 @@ def test_a_rollback_that_fails_is_paused():
 
 def test_failures_after_the_monitored_time_do_not_count():
     late = make_task(1, "failed", **NEW)
-    late.status.since_ns = START + 60 * SECOND
+    late = but(late, status__since_ns=START + 60 * SECOND)
     verdict, _ = judge(updating(), slots(late, make_task(2, **NEW)), START + 60 * SECOND)
     assert verdict is None or verdict.state == "completed"
 
@@ -75,10 +76,9 @@ def test_it_is_complete_when_all_were_watched_long_enough():
 
 def test_a_rollback_leaves_alone_what_was_never_updated():
     service = updating("rollback_started")
-    service.spec_version = 1
-    untouched = slots(make_task(1), make_task(2))
-    for [task] in untouched.values():
-        task.status.started_ns = START - SECOND
+    service = but(service, spec_version=1)
+    before = START - SECOND
+    untouched = slots(*(but(make_task(slot), status__started_ns=before) for slot in (1, 2)))
     assert replaceable(service, untouched, START)[0] == []
     verdict, _ = judge(service, untouched, START)
     assert verdict is not None and verdict.state == "completed"

@@ -4,7 +4,7 @@ import pytest
 from msgspec import convert
 
 from husk.engine.services.model import ServiceSpec
-from husk.engine.services.validate import check
+from husk.engine.services.validate import MOST_BYTES, check
 from husk.errors import HuskError
 
 FINE = {"Name": "web", "TaskTemplate": {"ContainerSpec": {"Image": "busybox"}}}
@@ -40,6 +40,7 @@ def test_a_constraint_that_was_taken_is_taken_again():
     [
         ({"Name": ""}, "name must be provided"),
         ({"Name": "a b"}, "DNS name component"),
+        (container(Env=["X=" + "x" * MOST_BYTES]), f"{MOST_BYTES} are taken at most"),
         ({"Name": "x" * 64}, "63 characters or fewer"),
         ({"TaskTemplate": {}}, "missing runtime"),
         (container(Image=""), "image reference must be provided"),

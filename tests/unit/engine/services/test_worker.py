@@ -22,6 +22,7 @@ from husk.engine.services.swarm import Membership
 from husk.engine.services.worker import REMOVED, Worker
 from husk.errors import DiskFault, SystemFault
 from husk.storage.secrets.task_files import TaskFiles
+from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import until_async
 
@@ -38,7 +39,7 @@ class Manager:
         self.left: list[str] = []
         self.states: list[str] = []
         self.task = make_task(1, node_id="w")
-        self.task.status.state = "assigned"
+        self.task = but(self.task, status__state="assigned")
 
     async def assignments(self, node: str) -> AsyncGenerator[bytes]:
         yield encoded(Told(all=True, node=NodeFacts(id=node, hostname="beta", address="192.0.2.9")))
@@ -132,7 +133,7 @@ async def test_a_task_that_is_told_in_a_newer_releases_words_keeps_its_container
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newer = make_task(2, id="newer", node_id="w")
-    newer.desired_state = "hibernating"  # type: ignore[assignment]
+    newer = but(newer, desired_state="hibernating")
     told = manager.assignments
 
     async def with_newer(node: str) -> AsyncGenerator[bytes]:

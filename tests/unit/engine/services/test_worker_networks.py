@@ -15,6 +15,7 @@ from husk.engine.services.model import Task
 from husk.engine.services.node import Node, NodeStatus
 from husk.engine.services.remote_networks import AddressCalls
 from husk.engine.services.worker_networks import WorkerNetworks
+from tests.support.but import but
 
 from .test_planner import make_service, make_task
 
@@ -80,13 +81,13 @@ async def test_nothing_is_touched_before_a_manager_has_told_all(room: Room) -> N
 
 async def test_its_own_tasks_are_as_it_knows_them(room: Room) -> None:
     service, task = make_service(1), make_task(1, node_id="w")
-    task.service_id, task.status.state, task.status.container_id = service.id, "running", "c"
+    task = but(task, service_id=service.id, status__state="running", status__container_id="c")
     room.real.hear(NetworkNews(all=True, records=[record("service", service), record("task", task)]))
     await room.real.settle()
     room.containers.find.assert_called_with("c")
     room.containers.find.reset_mock()
     ending = make_task(1, node_id="w")
-    ending.id, ending.desired_state, ending.status.state = task.id, "shutdown", "running"
+    ending = but(ending, id=task.id, desired_state="shutdown", status__state="running")
     room.tasks = [ending]
     await room.real.settle()
     room.containers.find.assert_not_called()

@@ -1,0 +1,21 @@
+"""A clock that stands, and goes on as a test says."""
+
+from husk.engine.model.clock import rfc3339
+from husk.engine.services.clocks import Clock
+
+
+class FakeClock(Clock):
+    """`wall` is the host's, which people may set; `at` goes on only."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = self.wall = at
+
+    def now(self) -> int:
+        return self.at
+
+    def stamp(self) -> str:
+        return rfc3339(self.wall)
+
+    def pass_by(self, nanoseconds: int) -> None:
+        self.at += nanoseconds
+        self.wall += nanoseconds
