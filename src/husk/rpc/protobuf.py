@@ -36,6 +36,9 @@ _SCALARS = {
 }
 _NUMBERS = {"int32": protobuf_core.INT32, "uint32": protobuf_core.UINT32, "uint64": protobuf_core.UINT64}
 
+# A message that somebody sent is read where it arrives if it has no more values than that.
+MOST_VALUES = 10_000
+
 _core = Core()
 _files: dict[type["Message"], str] = {}
 
@@ -46,9 +49,12 @@ class Message(Struct):
     _plan: ClassVar["_Plan | None"] = None
 
     @classmethod
-    def decode(cls, data: bytes) -> Self:
-        """InvalidParameter for what is no such message."""
+    def decode(cls, data: bytes, *, most: int | None = MOST_VALUES) -> Self:
+        """InvalidParameter for what is no such message, or has more values than `most`: each costs much more than the
+        two bytes that it may have been sent in."""
         plan = _plan_of(cls)
+        if most is not None and len(data) > most and _count(plan, data, most) > most:
+            raise InvalidParameter(f"a message of type {cls.__name__} has more than {most} values")
         try:
             wire = plan.wire.FromString(data)
         except DecodeError as error:
@@ -135,17 +141,40 @@ class _Field:
         return write
 
 
+class _Entry:
+    """An entry of a dict: a key, and a value that may be a message."""
+
+    __slots__ = ("within",)
+
+    def __init__(self, within: "dict[int, _Plan | _Entry]") -> None:
+        self.within = within
+
+
 class _Plan:
     """What is known of one message once its descriptor is there."""
 
-    __slots__ = ("_readers", "_writers", "fields", "kind", "wire")
+    __slots__ = ("_readers", "_within", "_writers", "fields", "kind", "wire")
 
     def __init__(self, kind: type[Message], fields: list[_Field]) -> None:
         self.kind = kind
         self.wire: type[WireMessage] = _core.message_class(_name(kind))
         self.fields = fields
         self._readers: dict[str, Callable[[Any], Any]] | None = None
+        self._within: dict[int, _Plan | _Entry] | None = None
         self._writers: list[tuple[str, Callable[[Any], Any]]] | None = None
+
+    @property
+    def within(self) -> "dict[int, _Plan | _Entry]":
+        """What its fields have values in, by their numbers: messages, and entries of dicts."""
+        if self._within is None:
+            self._within = {}
+            for field in self.fields:
+                plan = _plan_of(field.message) if field.message else None
+                if field.key is not None:
+                    self._within[field.number] = _Entry({2: plan} if plan else {})
+                elif plan:
+                    self._within[field.number] = plan
+        return self._within
 
     def read(self, wire: WireMessage) -> Any:
         if self._readers is None:
@@ -162,6 +191,47 @@ class _Plan:
             if value is not None:
                 values[name] = writer(value)
         return self.wire(**values)
+
+
+def _count(plan: _Plan, data: bytes, most: int) -> int:
+    """How many values a message has, those of its messages included; counting ends behind `most`.
+
+    What is no message is not told here: whoever reads it finds that out.
+    """
+    count = 0
+    waiting: list[tuple[_Plan | _Entry, int, int]] = [(plan, 0, len(data))]
+    while waiting and count <= most:
+        where, position, end = waiting.pop()
+        within = where.within
+        while position < end and count <= most:
+            count += 1
+            tag, position = _varint(data, position, end)
+            match tag & 7:
+                case 0:
+                    _, position = _varint(data, position, end)
+                case 1:
+                    position += 8
+                case 2:
+                    length, position = _varint(data, position, end)
+                    inner = within.get(tag >> 3)
+                    if inner is not None and position + length <= end:
+                        waiting.append((inner, position, position + length))
+                    position += length
+                case 5:
+                    position += 4
+    return count
+
+
+def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < end and shift < 70:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    return value, position
 
 
 def _name(kind: type[Message]) -> str:

@@ -32,7 +32,7 @@ def one_file(text: bytes) -> gateway.SolveRequest:
     graph = Graph()
     make = MakeFile(path="/said", mode=0o644, data=text)
     edge = graph.add(Operation(Files([FileAction(action=make, input=NONE, output=0)])), name="write what was said")
-    return gateway.SolveRequest(definition=definition(graph, edge), allow_result_return=True)
+    return gateway.SolveRequest(definition=definition(graph, edge).encode(), allow_result_return=True)
 
 
 async def echo(calls: Calls) -> None:
@@ -76,7 +76,7 @@ async def look_around(calls: Calls) -> None:
     assert base.digest
     graph = Graph()
     edge = graph.add(Operation(Source("docker-image://docker.io/library/busybox:latest"), [], host_platform()))
-    request = gateway.SolveRequest(definition=definition(graph, edge), allow_result_return=True, evaluate=True)
+    request = gateway.SolveRequest(definition=definition(graph, edge).encode(), allow_result_return=True, evaluate=True)
     solved = await calls.call("Solve", request, gateway.SolveResponse)
     ref = solved.result.ref.id  # type: ignore[union-attr]
     found = await calls.call("StatFile", gateway.StatFileRequest(ref, "/bin/sh"), gateway.StatFileResponse)
@@ -91,10 +91,10 @@ async def look_around(calls: Calls) -> None:
     inner = one_file(b"from within").definition
     assert inner is not None
     graph = Graph()
-    make = MakeFile(path="/buildkit.llb.definition", mode=0o644, data=inner.encode())
+    make = MakeFile(path="/buildkit.llb.definition", mode=0o644, data=inner)
     given = graph.add(Operation(Files([FileAction(action=make, input=NONE, output=0)])))
     within = graph.add(Operation(Build(NONE, {"buildkit.llb.definition": 0}), [given]), name="a build within")
-    request = gateway.SolveRequest(definition=definition(graph, within), allow_result_return=True)
+    request = gateway.SolveRequest(definition=definition(graph, within).encode(), allow_result_return=True)
     solved = await calls.call("Solve", request, gateway.SolveResponse)
     made = solved.result.ref.id  # type: ignore[union-attr]
     read = await calls.call("ReadFile", gateway.ReadFileRequest(made, "/said"), gateway.ReadFileResponse)

@@ -6,6 +6,7 @@ import pytest
 
 from husk.api.buildkit.messages import containers, control, gateway, ops
 from husk.errors import InvalidParameter
+from husk.rpc import protobuf
 from husk.rpc.protobuf import Int32, Message, Uint32
 
 
@@ -67,7 +68,41 @@ def test_a_message_that_another_one_began_keeps_its_own_description() -> None:
 
 def test_messages_of_builds_come_back() -> None:
     inner = ops.Definition(definition=[b"op"], metadata={"sha256:x": ops.OpMetadata(caps={"file": True})})
-    solve = control.SolveRequest(ref="r", definition=inner, frontend_inputs={"context": inner})
+    assert ops.Definition.decode(inner.encode()) == inner
+    solve = control.SolveRequest(ref="r", definition=inner.encode(), frontend_inputs={"context": b"x"})
     assert control.SolveRequest.decode(solve.encode()) == solve
     message = containers.ExecMessage(process_id="p", done=gateway.Empty())
     assert containers.ExecMessage.decode(message.encode()) == message
+
+
+def test_a_message_of_many_values_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = gateway.WarnRequest(ranges=[ops.Range() for _ in range(30_000)]).encode()
+    read: list[object] = []
+    monkeypatch.setattr(protobuf._Plan, "read", lambda plan, wire: read.append(wire))
+    with pytest.raises(InvalidParameter, match="more than 10000 values"):
+        gateway.WarnRequest.decode(many)
+    assert read == []
+
+
+@pytest.mark.parametrize(
+    ("message", "count"),
+    [
+        (gateway.WarnRequest(digest="d", short=b"x" * 5000, ranges=[ops.Range(ops.Position(1), ops.Position(2))]), 7),
+        (ops.Definition([b"a", b"b"], {"k": ops.OpMetadata(description={"a": "b", "c": "d"})}), 11),
+        (gateway.SolveRequest(definition=b"\x0a\x00" * 5000, frontend_opt={"a": "b"}), 4),
+    ],
+)
+def test_values_are_counted_in_all_that_a_message_has(message: Message, count: int) -> None:
+    plan = protobuf._plan_of(type(message))
+    data = message.encode()
+    assert protobuf._count(plan, data, 1000) == count
+    assert protobuf._count(plan, data, count - 2) == count - 1, "no further than it takes to know"
+    for cut in range(len(data) if len(data) < 200 else 0):
+        protobuf._count(plan, data[:cut], 1000)
+
+
+def test_what_is_ours_may_have_more() -> None:
+    many = ops.Meta(args=["x"] * 20_000)
+    with pytest.raises(InvalidParameter):
+        ops.Meta.decode(many.encode())
+    assert ops.Meta.decode(many.encode(), most=None) == many

@@ -12,7 +12,7 @@ from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
-from husk.engine.builder.results import Question
+from husk.engine.builder.results import Definition, Question
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.source_rules import Policy
 from husk.engine.model.filters import Filters
@@ -91,6 +91,10 @@ class Backend(Protocol):
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
         """Begin a job of that id, carry it to its end, and say what the exporters tell."""
+        ...
+
+    async def definition(self, data: bytes, /) -> Definition:
+        """Read what a client or a frontend has encoded."""
         ...
 
     def offer_body(self, chunks: AsyncIterator[bytes], /) -> AbstractContextManager[str]:

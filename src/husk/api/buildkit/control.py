@@ -5,13 +5,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from husk.api.buildkit import filters, llb_read, llb_write, policies, progress
+from husk.api.buildkit import filters, llb_write, policies, progress
 from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
 from husk.api.buildkit.errors import failed_build
 from husk.api.buildkit.history import History
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Status, timestamp
-from husk.api.buildkit.messages.ops import Definition
 from husk.api.buildkit.serve import Metadata, answer, tell
 from husk.config import CacheRule
 from husk.engine.builder.prune import Item
@@ -39,7 +38,7 @@ class Control:
         """`history` is one that others write to, as well."""
         self._backend = backend
         # What the frontend of a build may ask for, as it came.
-        self.inputs: dict[str, dict[str, Definition]] = {}
+        self.inputs: dict[str, dict[str, bytes]] = {}
         self.history = history or History(backend.kept_builds)
         self._tasks = Tasks()
         # The last builds of clients for themselves, of which no record is kept.
@@ -61,7 +60,7 @@ class Control:
     # --- builds ------------------------------------------------------------------------------------------------------
 
     async def solve(self, request: control.SolveRequest, metadata: Metadata) -> control.SolveResponse:
-        wanted = build_request(request)
+        wanted = build_request(request, await self._question(request))
         await self.history.load()
         self.inputs[request.ref] = request.frontend_inputs
         try:
@@ -74,6 +73,17 @@ class Control:
             self.inputs.pop(request.ref, None)
             if request.internal and request.ref:
                 self._internal.append(request.ref)
+
+    async def _question(self, request: control.SolveRequest) -> Question | None:
+        if request.definition is None and not request.frontend:
+            return None
+        read = self._backend.definition
+        return Question(
+            definition=await read(request.definition) if request.definition is not None else None,
+            frontend=request.frontend,
+            attributes=request.frontend_attrs,
+            inputs={name: await read(one) for name, one in request.frontend_inputs.items()},
+        )
 
     async def _remembered(self, request: control.SolveRequest, wanted: BuildRequest) -> control.SolveResponse:
         """Build, and keep how it went."""
@@ -170,7 +180,7 @@ class Control:
                 yield usage_record(item)
 
 
-def build_request(request: control.SolveRequest) -> BuildRequest:
+def build_request(request: control.SolveRequest, question: Question | None) -> BuildRequest:
     """A client's question in our words."""
     exporters = [Choice(one.type, one.attrs) for one in request.exporters]
     if not exporters and request.old_exporter:
@@ -179,7 +189,7 @@ def build_request(request: control.SolveRequest) -> BuildRequest:
     return BuildRequest(
         id=request.ref,
         session=request.session,
-        question=_question(request),
+        question=question,
         exporters=exporters,
         cache_exports=[Choice(one.type, one.attrs) for one in cache.exports],
         cache_imports=[Choice(one.type, one.attrs) for one in cache.imports],
@@ -188,17 +198,6 @@ def build_request(request: control.SolveRequest) -> BuildRequest:
         internal=request.internal,
         source_policy=policies.policy(request.source_policy),
         policy_session=request.source_policy_session,
-    )
-
-
-def _question(request: control.SolveRequest) -> Question | None:
-    if request.definition is None and not request.frontend:
-        return None
-    return Question(
-        definition=llb_read.definition(request.definition) if request.definition is not None else None,
-        frontend=request.frontend,
-        attributes=request.frontend_attrs,
-        inputs={name: llb_read.definition(one) for name, one in request.frontend_inputs.items()},
     )
 
 

@@ -4,16 +4,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from husk.api.buildkit import llb_read
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
-from husk.api.buildkit.messages import ops
-from husk.engine.builder.graph import Graph
+from husk.api.buildkit.definitions import Definitions
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.kept_builds import KeptBuilds
-from husk.engine.builder.operations import Edge, Source
+from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.results import Definition
 from husk.engine.builder.service import Builder, Entry
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest
@@ -32,6 +31,7 @@ SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
 class EngineBackend:
     def __init__(self, builder: Builder, engine_id: str) -> None:
         self._builder = builder
+        self._definitions = Definitions(builder.parsers)
         self._engine_id = engine_id
 
     @property
@@ -57,6 +57,9 @@ class EngineBackend:
                 policy_session=request.policy_session,
             )
         )
+
+    async def definition(self, data: bytes, /) -> Definition:
+        return await self._definitions.read(data)
 
     def offer_body(self, chunks: AsyncIterator[bytes], /) -> AbstractContextManager[str]:
         return self._builder.bodies.offer(chunks)
@@ -102,18 +105,13 @@ class EngineBackend:
         ]
 
     def serve_frontends(self, bridge: "Bridge", /) -> None:
-        self._builder.understand(bridge, _definition)
+        self._builder.understand(bridge, self._definitions.read)
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:
         return await self._builder.items(filters)
 
     async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
         return (await self._builder.prune(filters, all=all, keep=keep)).items
-
-
-def _definition(data: bytes) -> tuple[Graph, Edge | None]:
-    read = llb_read.definition(ops.Definition.decode(data))
-    return read.graph, read.edge
 
 
 def _stat(entry: Entry) -> FileStat:

@@ -92,12 +92,11 @@ class Gateway:
 
     async def solve(self, request: gateway.SolveRequest, metadata: Metadata) -> gateway.SolveResponse:
         job = await self._job(metadata)
-        definition = request.definition
         question = Question(
-            definition=llb_read.definition(definition) if definition is not None and definition.definition else None,
+            definition=await self._backend.definition(request.definition) if request.definition else None,
             frontend=request.frontend,
             attributes=request.frontend_opt,
-            inputs={name: llb_read.definition(one) for name, one in request.frontend_inputs.items()},
+            inputs={name: await self._backend.definition(one) for name, one in request.frontend_inputs.items()},
             evaluate=request.evaluate,
             source_policies=[policies.policy(one) for one in request.source_policies],
         )
@@ -122,7 +121,11 @@ class Gateway:
         job = await self._job(metadata)
         if self._own is not None:
             return gateway.InputsResponse(
-                {name: llb_write.definition(one.graph, one.edge) for name, one in job.inputs.items() if one.edge}
+                {
+                    name: llb_write.definition(one.graph, one.edge).encode()
+                    for name, one in job.inputs.items()
+                    if one.edge
+                }
             )
         return gateway.InputsResponse(self._control.inputs.get(job.id, {}))
 
@@ -256,7 +259,7 @@ def _result(job: Job, result: Result) -> gateway.Result:
 def _ref(job: Job, ref: Ref | None) -> gateway.Ref:
     if ref is None or ref.edge is None:
         return gateway.Ref()
-    return gateway.Ref(job.keep(ref), llb_write.definition(ref.graph, ref.edge))
+    return gateway.Ref(job.keep(ref), llb_write.definition(ref.graph, ref.edge).encode())
 
 
 def _given(job: Job, message: gateway.Result) -> Result:

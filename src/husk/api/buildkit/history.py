@@ -76,7 +76,7 @@ class History:
                 return
             for data in await self._kept.load():
                 try:
-                    record = control.BuildHistoryRecord.decode(data)
+                    record = control.BuildHistoryRecord.decode(data, most=None)
                 except InvalidParameter:
                     continue
                 self._builds[record.ref] = _Build(record, done=True)
@@ -296,7 +296,7 @@ def _read_statuses(data: bytes) -> Iterator[control.StatusResponse]:
         (length,) = _LENGTH.unpack_from(data, position)
         position += _LENGTH.size
         try:
-            yield control.StatusResponse.decode(data[position : position + length])
+            yield control.StatusResponse.decode(data[position : position + length], most=None)
         except InvalidParameter:
             return
         position += length

@@ -1,5 +1,7 @@
 """What operations are called where nobody gave them a name."""
 
+from collections.abc import Sequence
+
 from husk.engine.builder.operations import (
     NONE,
     Build,
@@ -18,9 +20,11 @@ from husk.engine.builder.operations import (
 )
 
 CUSTOM_NAME = "llb.customname"
+# Of a name that is made of others: each could be twice as long as those before it.
+LONGEST = 1024
 
 
-def name_of(operation: Operation, inputs: list[str]) -> str:
+def name_of(operation: Operation, inputs: Sequence[str]) -> str:
     """The name of an operation, from those of its inputs."""
     match operation.body:
         case Source(identifier):
@@ -30,7 +34,7 @@ def name_of(operation: Operation, inputs: list[str]) -> str:
         case Files(actions):
             return ", ".join(map(_name_of_action, actions))
         case Merge():
-            return f"merge ({', '.join(inputs)})"
+            return f"merge ({_joined(inputs)})"
         case Diff(lower, upper):
             return f"diff {_side(lower, inputs)} -> {_side(upper, inputs)}"
         case Build():
@@ -51,5 +55,21 @@ def _name_of_action(step: FileAction) -> str:
             return f"rm {path}"
 
 
-def _side(number: int, inputs: list[str]) -> str:
-    return "scratch" if number == NONE else inputs[number]
+def _joined(names: Sequence[str]) -> str:
+    """As many as there is room for, and how many there are besides."""
+    told: list[str] = []
+    left = LONGEST
+    for name in names:
+        left -= len(name)
+        if left < 0:
+            break
+        told.append(name)
+    others = len(names) - len(told)
+    return ", ".join([*told, f"{others} more"] if others else told)
+
+
+def _side(number: int, inputs: Sequence[str]) -> str:
+    if number == NONE:
+        return "scratch"
+    name = inputs[number]
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}..."

@@ -17,6 +17,7 @@ from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 
 _MOST_OPERATIONS = 20_000
+_MOST_INPUTS = 100_000  # of all of them
 
 _NETWORKS: tuple[Literal["sandbox", "host", "none"], ...] = ("sandbox", "host", "none")
 _SHARING: tuple[Literal["shared", "private", "locked"], ...] = ("shared", "private", "locked")
@@ -28,7 +29,9 @@ def definition(message: ops.Definition) -> Definition:
         return Definition(Graph(), None)
     if len(message.definition) > _MOST_OPERATIONS:
         raise InvalidParameter(f"a definition has {_MOST_OPERATIONS} operations at most")
-    found = {digest_of(data): ops.Op.decode(data) for data in message.definition}
+    found = {digest_of(data): ops.Op.decode(data, most=None) for data in message.definition}
+    if sum(len(op.inputs) for op in found.values()) > _MOST_INPUTS:
+        raise InvalidParameter(f"the operations of a definition have {_MOST_INPUTS} inputs at most")
     last = found.pop(digest_of(message.definition[-1]))
     if len(last.inputs) != 1:
         raise InvalidParameter("the last operation of a definition must have one input, the result")
@@ -139,7 +142,7 @@ def _body(op: ops.Op, resources: ops.LinuxResources | None) -> ours.Body:
         lower, upper = op.diff.lower, op.diff.upper
         return ours.Diff(lower.input if lower else ours.NONE, upper.input if upper else ours.NONE)
     if op.build is not None:
-        if op.build.definition is not None and op.build.definition.definition:
+        if op.build.definition:
             raise NotImplementedYet("a build within a build by a definition of its own is not implemented by Husk yet")
         inputs = {name: one.input for name, one in op.build.inputs.items()}
         return ours.Build(op.build.builder, inputs, op.build.attrs)

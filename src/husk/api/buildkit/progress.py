@@ -19,12 +19,25 @@ def responses(told: Iterable[Told]) -> Iterator[control.StatusResponse]:
     for one in told:
         _add(answer, one)
         count += 1
-        size += len(one.data) if isinstance(one, LogTold) else 0
+        size += _size(one)
         if count >= _MOST_TOLD or size >= _MOST_BYTES:
             yield answer
             answer, count, size = control.StatusResponse(), 0, 0
     if count:
         yield answer
+
+
+def _size(told: Told) -> int:
+    """About as many bytes as it takes, where those can be many."""
+    match told:
+        case LogTold(data=data):
+            return len(data)
+        case WarningTold(short=short, detail=detail, source=source):
+            return len(short) + sum(map(len, detail)) + (len(source.content) if source else 0)
+        case VertexTold(vertex=vertex):
+            return len(vertex.name)
+        case _:
+            return 0
 
 
 def _add(answer: control.StatusResponse, told: Told) -> None:

@@ -81,7 +81,8 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     stack.push_async_callback(steps.close)
     execution = Execution(sources.by_scheme, trees, steps, contexts)
     solver = Solver(execution, cache, around.watch)
-    dockerfiles = Dockerfiles(Parsers(around.nursery))
+    parsers = Parsers(around.nursery)
+    dockerfiles = Dockerfiles(parsers)
     late = LateResults(
         around,
         diffs=diffs,
@@ -114,6 +115,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
         platforms=await _platforms(around.host.machine),
         rest=Rest(),
+        parsers=parsers,
         watch=around.watch,
     )
 

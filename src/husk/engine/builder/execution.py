@@ -5,7 +5,7 @@ the parts are put together.
 """
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from husk.engine.builder import stacks
@@ -105,7 +105,17 @@ class FilesOfStacks(Protocol):
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
 
 
-ReadDefinition = Callable[[bytes], tuple[Graph, Edge | None]]
+class Definition(Protocol):
+    """`results.Definition`."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def edge(self) -> Edge | None: ...
+
+
+ReadDefinition = Callable[[bytes], Awaitable[Definition]]
 
 # What a build within a build has among its inputs and attributes, by BuildKit's names.
 DEFINITION = "buildkit.llb.definition"
@@ -172,10 +182,10 @@ class Execution:
         if data is None or len(data) > LARGEST_DEFINITION:
             reason = "is too large" if data else "is not there"
             raise InvalidParameter(f"the definition of a build within a build, {path}, {reason}")
-        graph, edge = self.read_definition(data)
-        if edge is None:
+        read = await self.read_definition(data)
+        if read.edge is None:
             raise InvalidParameter(f"the definition of a build within a build, {path}, makes nothing")
-        return graph, edge
+        return read.graph, read.edge
 
     async def portable_source_keys(self, operation: Operation, watcher: Watcher) -> list[str]:
         assert isinstance(operation.body, Source)

@@ -38,6 +38,8 @@ from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImpl
 # A client may ask for the status of a build that it is about to begin.
 _PATIENCE = 20.0
 _MOST_ENDED = 100
+# What one build is warned of: how often, and with how many bytes (each warning has the file that it is about).
+_MOST_WARNINGS, _MOST_WARNED = 1000, 32 << 20
 
 
 class ImageFrontends(Protocol):
@@ -70,6 +72,7 @@ class Job:
         self.inputs: Mapping[str, Definition] = {}
         self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
         self.started = now_ns()
+        self._warnings = self._warned = 0
         self.depth = 0  # how many frontends that are images have led here
         self._owns_log = log is None
         self._solver = solver
@@ -147,8 +150,9 @@ class Job:
         return next((told.vertex.digest for told in self.log.told if isinstance(told, VertexTold)), "")
 
     def _warn(self, warning: Warning, source: SourceFile) -> None:
-        """A check of the Dockerfile goes with the vertex that brought it, the first of all."""
-        self.warn(
+        """A check of the Dockerfile goes with the vertex that brought it, the first of all. What is too much is not
+        told: a file is built, however many warnings it has."""
+        self._told(
             WarningTold(
                 vertex=self._first,
                 level=1,
@@ -241,7 +245,19 @@ class Job:
         return self._given.done() and not self._given.cancelled() and self._given.exception() is not None
 
     def warn(self, warning: WarningTold) -> None:
+        """InvalidParameter for more than anybody reads: all of it is kept, and told to everybody who follows."""
+        if not self._told(warning):
+            limit = f"{_MOST_WARNINGS} warnings at most, of {_MOST_WARNED >> 20} MiB"
+            raise InvalidParameter(f"a build has {limit}")
+
+    def _told(self, warning: WarningTold) -> bool:
+        size = len(warning.short) + sum(map(len, warning.detail)) + len(warning.url)
+        self._warned += size + (len(warning.source.content) if warning.source else 0)
+        self._warnings += 1
+        if self._warnings > _MOST_WARNINGS or self._warned > _MOST_WARNED:
+            return False
         self.log.warn(warning)
+        return True
 
     async def close(self, keep: Collection[object] = ()) -> None:
         """Let go of all refs but those that somebody else keeps."""

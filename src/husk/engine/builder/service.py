@@ -23,6 +23,7 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Progress as WatchesBuild
 from husk.engine.builder.progress import Status
 from husk.engine.builder.prune import CachePruner, Item, Pruned
+from husk.engine.builder.reading.dockerfiles import Parsers
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.request_bodies import RequestBodies
 from husk.engine.builder.sessions import Sessions
@@ -111,9 +112,12 @@ class Builder:
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
         rest: Rest,
+        parsers: Parsers,
         watch: Watch | None = None,
     ) -> None:
-        """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
+        """`rules` say what of the cache goes after a build, `platforms` what steps can be run for; `parsers` read what
+        is foreign."""
+        self.parsers = parsers
         self.jobs = jobs
         self._execution = execution
         self.kept = kept

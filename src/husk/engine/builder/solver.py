@@ -42,6 +42,8 @@ from husk.watch import Watch
 # Of builds within builds: how deep, and how many there may be in all.
 _DEEPEST = 8
 _MOST_WITHIN = 100
+# So many lookups begin in one go.
+_AT_ONCE = 200
 
 
 class _Nest:
@@ -159,8 +161,10 @@ class Build:
 
     async def solve(self, wanted: Edge) -> None:
         self._wanted = wanted.digest
-        for vertex in self._graph.needed_for(wanted):
+        for number, vertex in enumerate(self._graph.needed_for(wanted), 1):
             self._lookups[vertex.digest] = self._tasks.spawn(self._look_up(vertex), "build lookup", awaited=True)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # others have their turn between those of a large build
         self.record = await self._having(wanted.digest)
         for vertex in self._graph.needed_for(wanted):
             # What was known and not needed.

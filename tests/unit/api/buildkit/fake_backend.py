@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
+from husk.api.buildkit.definitions import Definitions
 from husk.api.buildkit.doors import BuildkitServer
 from husk.config import CacheRule
 from husk.engine.builder.gateway_frontend import Bridge
@@ -17,12 +18,14 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.request_bodies import RequestBodies
+from husk.engine.builder.results import Definition
 from husk.engine.builder.sessions import Sessions
 from husk.engine.model.filters import Filters
 from husk.errors import NotFound
 from husk.registry.manifest import Platform
 from husk.rpc.grpc.connection import Bytes, Connection
 from husk.rpc.protobuf import Message
+from tests.support.parsing import Here
 from tests.unit.engine.builder.test_jobs import Bench
 from tests.unit.rpc.grpc.pairs import pipes
 
@@ -79,6 +82,9 @@ class FakeBackend:
     def kept_builds(self) -> KeptBuilds:
         kept: KeptBuilds = self.kept
         return kept
+
+    async def definition(self, data: bytes, /) -> Definition:
+        return await Definitions(Here()).read(data)
 
     def offer_body(self, chunks: AsyncIterator[bytes], /) -> AbstractContextManager[str]:
         return self.bodies.offer(chunks)

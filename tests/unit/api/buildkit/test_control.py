@@ -11,6 +11,7 @@ from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
 from husk.api.buildkit.messages.ops import Definition
 from husk.api.buildkit.messages.source_policy import Policy, Rule
+from husk.engine.builder.results import Question
 from husk.errors import NotFound
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNKNOWN, GrpcError
 from husk.rpc.protobuf import Message
@@ -20,7 +21,7 @@ from tests.unit.engine.builder.solving import chain
 
 async def test_a_definition_is_built_and_told_about() -> None:
     backend = FakeBackend()
-    request = control.SolveRequest(ref="b", definition=definition(*chain("make")))
+    request = control.SolveRequest(ref="b", definition=definition(*chain("make")).encode())
     async with calling(backend) as client:
         told = asyncio.gather(
             client.many("Status", control.StatusRequest("b"), control.StatusResponse),
@@ -33,7 +34,7 @@ async def test_a_definition_is_built_and_told_about() -> None:
 
 
 async def test_an_internal_build_that_has_ended_before_it_is_asked_for_has_told_nothing() -> None:
-    request = control.SolveRequest(ref="b", internal=True, definition=definition(*chain("make")))
+    request = control.SolveRequest(ref="b", internal=True, definition=definition(*chain("make")).encode())
     async with calling(FakeBackend()) as client:
         await client.control("Solve", request, control.SolveResponse)
         assert await client.many("Status", control.StatusRequest("b"), control.StatusResponse) == []
@@ -88,7 +89,7 @@ async def test_the_cache_is_listed_and_pruned() -> None:
         ("Solve", control.SolveRequest(), UNKNOWN),
         ("Solve", control.SolveRequest(ref="x", source_policy=Policy(rules=[Rule(action=9)])), INVALID_ARGUMENT),
         ("Solve", control.SolveRequest(ref="x", frontend="gopher"), UNKNOWN),
-        ("Solve", control.SolveRequest(ref="x", definition=Definition([b"\xff"])), INVALID_ARGUMENT),
+        ("Solve", control.SolveRequest(ref="x", definition=Definition([b"\xff"]).encode()), INVALID_ARGUMENT),
         ("Status", control.StatusRequest("none"), NOT_FOUND),
         ("UpdateBuildHistory", control.UpdateBuildHistoryRequest("none"), NOT_FOUND),
     ],
@@ -103,10 +104,10 @@ async def test_what_cannot_be_done_is_said(method: str, message: Message, code: 
 def test_old_clients_name_their_exporter_elsewhere() -> None:
     request = control.SolveRequest(ref="b", old_exporter="image", old_exporter_attrs={"name": "x"}, frontend="f")
     request.cache = control.CacheOptions(imports=[control.CacheOptionsEntry("local", {"src": "d"})])
-    read = build_request(request)
+    read = build_request(request, Question(frontend="f"))
     assert [(one.type, dict(one.attributes)) for one in read.exporters] == [("image", {"name": "x"})]
     assert [one.type for one in read.cache_imports] == ["local"]
-    assert read.question is not None and read.question.frontend == "f"
+    assert read.question == Question(frontend="f")
 
 
 async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +122,7 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch
     monkeypatch.setattr(History, "blob", noted)
     asked = control.BuildHistoryRequest(early_exit=True)
     async with calling(backend) as client:
-        request = control.SolveRequest(ref="b", definition=definition(*chain("make")))
+        request = control.SolveRequest(ref="b", definition=definition(*chain("make")).encode())
         await client.control("Solve", request, control.SolveResponse)
         with pytest.raises(GrpcError):
             await client.control("Solve", control.SolveRequest(ref="c", frontend="gopher"), control.SolveResponse)

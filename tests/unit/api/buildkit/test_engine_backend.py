@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from husk.api.buildkit import llb_write
 from husk.api.buildkit.backend import BuildRequest, Choice
 from husk.api.buildkit.engine_backend import EngineBackend
 from husk.engine.builder.git_source import Resolved
@@ -14,8 +15,11 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
 from husk.engine.model.filters import Filters
 from husk.storage.workers.answers import Entry
+from tests.support.parsing import Here
+from tests.unit.engine.builder.solving import chain
 
 REF: Any = "a ref"
+
 JOB: Any = "a job"
 
 
@@ -23,6 +27,7 @@ class Builder:
     def __init__(self) -> None:
         self.sessions = "the sessions"
         self.rules = ("a rule",)
+        self.parsers: Any = Here()
         self.platforms = lambda: ["a platform"]
         self.solved: Any = None
         self.asked: Any = None
@@ -70,6 +75,11 @@ def builder() -> Builder:
 @pytest.fixture
 def backend(builder: Any) -> EngineBackend:
     return EngineBackend(builder, "engine")
+
+
+async def test_a_definition(backend: EngineBackend) -> None:
+    read = await backend.definition(llb_write.definition(*chain("a")).encode())
+    assert [vertex.name for vertex in read.graph] == ["image", "a"]
 
 
 async def test_a_build(backend: EngineBackend, builder: Builder) -> None:

@@ -22,7 +22,7 @@ from tests.unit.engine.builder.solving import chain
 async def building(backend: FakeBackend) -> AsyncIterator[tuple[Caller, "asyncio.Future[control.SolveResponse]"]]:
     """A client in the middle of a build of its own, and the answer to it."""
     async with calling(backend) as client:
-        request = control.SolveRequest(ref="b", frontend_inputs={"in": definition(*chain("given"))})
+        request = control.SolveRequest(ref="b", frontend_inputs={"in": definition(*chain("given")).encode()})
         solving = asyncio.ensure_future(client.control("Solve", request, control.SolveResponse))  # noqa: TID251
         await backend.job("b")
         yield client, solving
@@ -31,7 +31,7 @@ async def building(backend: FakeBackend) -> AsyncIterator[tuple[Caller, "asyncio
 
 
 async def made(client: Caller) -> gateway.Ref:
-    request = gateway.SolveRequest(definition=definition(*chain("make")), allow_result_return=True)
+    request = gateway.SolveRequest(definition=definition(*chain("make")).encode(), allow_result_return=True)
     answer = await client.gateway("Solve", request, gateway.SolveResponse)
     assert answer.result is not None and answer.result.ref is not None
     return answer.result.ref
@@ -42,7 +42,7 @@ async def test_a_frontend_solves_and_gives_its_result() -> None:
         pong = await client.gateway("Ping", gateway.Empty(), gateway.PongResponse)
         assert {"return", "proto.refarray"} <= {cap.id for cap in pong.frontend_caps if cap.enabled}
         ref = await made(client)
-        assert ref.definition is not None and len(ref.definition.definition) == 3
+        assert ref.definition is not None and len(ops.Definition.decode(ref.definition).definition) == 3
         result = gateway.Result(ref=ref, metadata={"k": b"v"})
         await client.gateway("Return", gateway.ReturnRequest(result), gateway.Empty)
         assert (await solving).exporter_response == {"stacks": "make(image())", "k": "v"}
@@ -128,7 +128,7 @@ async def test_inputs_and_warnings() -> None:
     backend = FakeBackend()
     async with building(backend) as (client, _):
         given = await client.gateway("Inputs", gateway.Empty(), gateway.InputsResponse)
-        assert len(given.definitions["in"].definition) == 3
+        assert len(ops.Definition.decode(given.definitions["in"]).definition) == 3
         lines = ops.Range(ops.Position(2), ops.Position(3))
         info = ops.SourceInfo("Dockerfile", b"x", None, "Dockerfile")
         warning = gateway.WarnRequest("d", 1, b"short", [b"long"], "url", info, [lines])
@@ -146,7 +146,7 @@ async def test_inputs_and_warnings() -> None:
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("x")), "b", INVALID_ARGUMENT),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(), "b", INVALID_ARGUMENT),
         ("NewContainer", containers.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
-        ("Solve", gateway.SolveRequest(definition=ops.Definition([b"\xff"])), "b", INVALID_ARGUMENT),
+        ("Solve", gateway.SolveRequest(definition=ops.Definition([b"\xff"]).encode()), "b", INVALID_ARGUMENT),
     ],
 )
 async def test_what_cannot_be_done_is_said(method: str, message: Message, build: str, code: int) -> None:
@@ -161,7 +161,7 @@ async def test_what_a_frontends_own_policy_denies_it_does_not_get() -> None:
     questions = (
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("https://x/y"), source_policies=[denied])),
         ("ResolveImageConfig", gateway.ResolveImageConfigRequest("x", source_policies=[denied])),
-        ("Solve", gateway.SolveRequest(definition(*chain("m")), evaluate=True, source_policies=[denied])),
+        ("Solve", gateway.SolveRequest(definition(*chain("m")).encode(), evaluate=True, source_policies=[denied])),
     )
     async with building(FakeBackend()) as (client, _):
         for method, message in questions:

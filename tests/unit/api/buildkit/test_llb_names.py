@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.api.buildkit.llb_names import name_of
+from husk.api.buildkit.llb_names import LONGEST, name_of
 from husk.engine.builder import operations as ours
 from husk.engine.builder.operations import Body, Edge, Operation
 
@@ -34,3 +34,16 @@ INPUTS = ["a", "b"]
 )
 def test_names(body: Body, name: str) -> None:
     assert name_of(Operation(body, [Edge("x"), Edge("y")]), INPUTS) == name
+
+
+@pytest.mark.parametrize("body", [ours.Merge(), ours.Diff(0, 1)])
+def test_names_that_are_made_of_names_do_not_grow(body: Body) -> None:
+    name = "x"
+    for _ in range(100):
+        name = name_of(Operation(body, [Edge("x"), Edge("x")]), [name, name])
+        assert len(name) < 3 * LONGEST
+
+
+def test_a_name_tells_how_many_others_there_are() -> None:
+    operation = Operation(ours.Merge(), [Edge("x")] * 1000)
+    assert name_of(operation, ["y" * 500] * 1000).endswith("y, 998 more)")

@@ -94,7 +94,7 @@ def test_what_cannot_be_right_is_refused(op: ops.Op) -> None:
     [
         _exec(cdi_devices=[ops.CDIDevice("gpu")]),
         ops.Op(inputs=[ops.Input(FROM)], passthrough=ops.PassthroughOp("x")),
-        ops.Op(inputs=[ops.Input(FROM)], build=ops.BuildOp(-1, {}, defined(SOURCE))),
+        ops.Op(inputs=[ops.Input(FROM)], build=ops.BuildOp(-1, {}, defined(SOURCE).encode())),
     ],
 )
 def test_what_is_not_built_yet_is_said(op: ops.Op) -> None:
@@ -114,3 +114,22 @@ def test_a_result_that_is_not_there_is_refused() -> None:
 def test_bytes_that_are_no_operations_are_refused(data: list[bytes]) -> None:
     with suppress(HuskError):
         llb_read.definition(ops.Definition(definition=data))
+
+
+def test_what_doubles_with_each_operation_stays_small() -> None:
+    """Each merges the one before with itself: 30 of them once had names of gigabytes."""
+    several = [SOURCE]
+    for _ in range(60):
+        before = ops.Input(digest_of(several[-1].encode()))
+        merge = ops.MergeOp([ops.InputIndex(0), ops.InputIndex(1)])
+        several.append(ops.Op(inputs=[before, before], merge=merge))
+    read = llb_read.definition(defined(*several))
+    assert len(read.graph) == 61
+    assert sum(len(vertex.name) for vertex in read.graph) < 200_000
+
+
+def test_there_are_not_too_many_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llb_read, "_MOST_INPUTS", 2)
+    merge = ops.MergeOp([ops.InputIndex(number) for number in range(3)])
+    with pytest.raises(InvalidParameter, match="2 inputs at most"):
+        llb_read.definition(defined(SOURCE, ops.Op(inputs=[ops.Input(FROM)] * 3, merge=merge)))

@@ -22,6 +22,7 @@ from husk.engine.builder.operations import (
     Process,
     Source,
 )
+from husk.engine.builder.results import Definition
 from husk.errors import InvalidParameter, NotImplementedYet
 
 
@@ -134,7 +135,11 @@ async def test_a_build_within_a_build_is_given_by_a_file():
     execution = Execution({}, Trees(), Steps(), FilesOfStacks())
     graph = Graph()
     edge = graph.add(Operation(Source("x://y")))
-    execution.read_definition = lambda data: (graph, edge if data == b"definition" else None)
+
+    async def read(data):
+        return Definition(graph, edge if data == b"definition" else None)
+
+    execution.read_definition = read
     inputs = {"buildkit.llb.definition": 0}
     assert await execution.definition(Build(NONE, inputs), ["diff:a"]) == (graph, edge)
     for wrong, message in (

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from husk.engine.builder import jobs
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.jobs import Jobs
@@ -185,3 +186,20 @@ async def test_a_step_that_failed_can_be_looked_into(bench, job):
     (image,) = [one for one in result.ref.graph if one.name == "image"]
     assert job.failed_step(BuildFailed("bad", vertex=image.digest)) is None
     assert job.failed_step(NotFound("other")) is None
+
+
+async def test_warnings_have_an_end(bench, job, monkeypatch):
+    monkeypatch.setattr(jobs, "_MOST_WARNINGS", 2)
+    for _ in range(2):
+        job.warn(WarningTold(vertex="", level=1, short=b"x"))
+    with pytest.raises(InvalidParameter, match="2 warnings at most"):
+        job.warn(WarningTold(vertex="", level=1, short=b"x"))
+    assert len(job.log.told) == 2
+    bench.files.files["Dockerfile"] = b"FROM busybox\nMAINTAINER x\nCMD x"
+    assert (await job.solve(Question(frontend="dockerfile.v0"))).ref is not None, "its own are left out"
+
+
+async def test_and_they_have_an_end_in_bytes(bench, job, monkeypatch):
+    monkeypatch.setattr(jobs, "_MOST_WARNED", 10)
+    with pytest.raises(InvalidParameter, match="at most"):
+        job.warn(WarningTold(vertex="", level=1, short=b"x" * 11))

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from husk.api.buildkit.messages.common import Status, Timestamp
-from husk.api.buildkit.messages.ops import Definition, Platform, ProgressGroup, Range, SourceInfo
+from husk.api.buildkit.messages.ops import Platform, ProgressGroup, Range, SourceInfo
 from husk.api.buildkit.messages.source_policy import Policy
 from husk.rpc.protobuf import Enum, Int32, Message
 
@@ -66,7 +66,7 @@ class Exporter(Message):
 
 class SolveRequest(Message):
     ref: Annotated[str, 1] = ""
-    definition: Annotated[Definition | None, 2] = None
+    definition: Annotated[bytes | None, 2] = None  # an encoded `Definition`: what it costs to read is not spent here
     old_exporter: Annotated[str, 3] = ""
     old_exporter_attrs: Annotated[dict[str, str], 4] = {}
     session: Annotated[str, 5] = ""
@@ -74,7 +74,7 @@ class SolveRequest(Message):
     frontend_attrs: Annotated[dict[str, str], 7] = {}
     cache: Annotated[CacheOptions | None, 8] = None
     entitlements: Annotated[list[str], 9] = []
-    frontend_inputs: Annotated[dict[str, Definition], 10] = {}
+    frontend_inputs: Annotated[dict[str, bytes], 10] = {}
     internal: Annotated[bool, 11] = False
     source_policy: Annotated[Policy | None, 12] = None
     exporters: Annotated[list[Exporter], 13] = []

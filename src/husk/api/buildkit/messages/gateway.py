@@ -5,14 +5,14 @@ from typing import Annotated
 from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.api.buildkit.messages.control import CacheOptionsEntry, WorkerRecord
 from husk.api.buildkit.messages.files import Stat
-from husk.api.buildkit.messages.ops import Definition, Platform, Range, SourceInfo, SourceOp
+from husk.api.buildkit.messages.ops import Platform, Range, SourceInfo, SourceOp
 from husk.api.buildkit.messages.source_policy import Policy
 from husk.rpc.protobuf import Enum, Int32, Message
 
 
 class Ref(Message):
     id: Annotated[str, 1] = ""
-    definition: Annotated[Definition | None, 2] = None
+    definition: Annotated[bytes | None, 2] = None  # an encoded `Definition`
 
 
 class RefMap(Message):
@@ -57,7 +57,7 @@ class Empty(Message):
 
 
 class InputsResponse(Message):
-    definitions: Annotated[dict[str, Definition], 1] = {}
+    definitions: Annotated[dict[str, bytes], 1] = {}  # encoded
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class ResolveSourceMetaResponse(Message):
 
 
 class SolveRequest(Message):
-    definition: Annotated[Definition | None, 1] = None
+    definition: Annotated[bytes | None, 1] = None  # an encoded `Definition`: what it costs to read is not spent here
     frontend: Annotated[str, 2] = ""
     frontend_opt: Annotated[dict[str, str], 3] = {}
     allow_result_return: Annotated[bool, 5] = False
@@ -130,7 +130,7 @@ class SolveRequest(Message):
     final: Annotated[bool, 10] = False
     exporter_attr: Annotated[bytes, 11] = b""
     cache_imports: Annotated[list[CacheOptionsEntry], 12] = []
-    frontend_inputs: Annotated[dict[str, Definition], 13] = {}
+    frontend_inputs: Annotated[dict[str, bytes], 13] = {}
     evaluate: Annotated[bool, 14] = False
     source_policies: Annotated[list[Policy], 15] = []
 

@@ -213,7 +213,7 @@ class InputIndex(Message):
 class BuildOp(Message):
     builder: Annotated[int, 1] = 0
     inputs: Annotated[dict[str, InputIndex], 2] = {}
-    definition: Annotated["Definition | None", 3] = None
+    definition: Annotated[bytes | None, 3] = None  # an encoded `Definition`
     attrs: Annotated[dict[str, str], 4] = {}
 
 
@@ -302,7 +302,7 @@ class Locations(Message):
 class SourceInfo(Message):
     filename: Annotated[str, 1] = ""
     data: Annotated[bytes, 2] = b""
-    definition: Annotated["Definition | None", 3] = None
+    definition: Annotated[bytes | None, 3] = None  # an encoded `Definition`
     language: Annotated[str, 4] = ""
 
 

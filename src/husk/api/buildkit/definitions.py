@@ -1,0 +1,39 @@
+"""Definitions that clients and frontends send: a worker reads them (`llb_answerer`), with limits of time and memory."""
+
+from contextlib import aclosing
+
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import Edge
+from husk.engine.builder.reading import graphs
+from husk.engine.builder.reading.dockerfiles import Parsers
+from husk.engine.builder.results import Definition
+from husk.errors import InvalidParameter, NotImplementedYet
+
+MODULE = "husk.api.buildkit.llb_answerer"
+
+
+class Definitions:
+    def __init__(self, parsers: Parsers) -> None:
+        self._parsers = parsers
+
+    async def read(self, data: bytes) -> Definition:
+        """The graph of an encoded definition, and the edge that is wanted; InvalidParameter for what is none."""
+        if not data:
+            return Definition(Graph(), None)
+        graph = Graph()
+        edge: Edge | None = None
+        async with self._parsers.begin(MODULE) as parser, aclosing(parser.ask(data)) as pieces:
+            head = await anext(pieces)
+            edge = self._begin(head, graph)
+            async for piece in pieces:
+                graphs.add(graph, piece)
+        return Definition(graph, edge)
+
+    def _begin(self, data: bytes, graph: Graph) -> Edge | None:
+        from husk.api.buildkit.llb_answerer import decode_head
+
+        head = decode_head(data)
+        if head.wrong:
+            raise NotImplementedYet(head.wrong) if head.not_yet else InvalidParameter(head.wrong)
+        graph.files = head.files
+        return head.edge
