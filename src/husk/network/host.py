@@ -13,6 +13,7 @@ from ipaddress import (
     IPv6Address,
     IPv6Interface,
     IPv6Network,
+    collapse_addresses,
     ip_interface,
 )
 from pathlib import Path
@@ -29,6 +30,8 @@ from husk.network import hardening, ipam
 log = logging.getLogger(__name__)
 
 _DEFAULT_MTU = 1500
+# Of the subnets of a host that others are told.
+_MOST_USED = 128
 _FORWARDING = "net/ipv4/ip_forward"
 _FORWARDING_6 = "net/ipv6/conf/all/forwarding"
 _SETTINGS_6 = Path("/proc/sys/net/ipv6/conf")
@@ -166,6 +169,19 @@ class Host:
             taken6=[network for network in taken if isinstance(network, IPv6Network)],
         )
 
+    def used(self, without: Collection[str]) -> tuple[str, ...]:
+        """As the function of that name."""
+        own = {self.by_name[name].index for name in without if name in self.by_name}
+        found = [one.destination for one in self._routes if one.index not in own]
+        found += [one.interface.network for one in self._addresses if one.index not in own]
+        found += self._resolvers
+        kept = [
+            one for one in found if one.prefixlen and not (one.is_loopback or one.is_link_local or one.is_multicast)
+        ]
+        four = collapse_addresses(one for one in kept if isinstance(one, IPv4Network))
+        six = collapse_addresses(one for one in kept if isinstance(one, IPv6Network))
+        return tuple(str(one) for one in (*four, *six))[:_MOST_USED]
+
     @property
     def mtu(self) -> int:
         uplinks = [route.index for route in self._routes if not route.destination.prefixlen]
@@ -193,6 +209,12 @@ def looking() -> Iterator[Host]:
     """The host, while nobody else chooses subnets: two daemons that start at once must not choose the same. Blocks."""
     with namespaces.exclusive(), NetlinkSocket() as netlink:
         yield Host(netlink)
+
+
+def used(without: Collection[str]) -> tuple[str, ...]:
+    """The subnets that this host reaches, but by these interfaces; of very many the first. Blocks."""
+    with NetlinkSocket() as netlink:
+        return Host(netlink).used(without)
 
 
 def ensure(plan: BridgePlan, host: Host) -> BridgeState:

@@ -11,7 +11,7 @@ from husk.errors import Forbidden, InvalidParameter
 from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
-from husk.network import sandbox
+from husk.network import host, sandbox
 from husk.network.bridge import BridgeDriver
 from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
@@ -217,3 +217,21 @@ async def test_packets_leave_without_a_gateway_where_there_is_none(settings):
     assert lead(direct, direct) == ["default dev eth0 scope", "default dev eth0 metric"]
     assert lead(NO_ROUTE, NO_ROUTE) == []
     driver.release(lease)
+
+
+def test_what_a_host_uses_is_told_without_what_is_left_out() -> None:
+    for command in (
+        "link add one type bridge",
+        "link add two type bridge",
+        "address add 198.51.100.65/26 dev one",
+        "address add 10.9.0.1/24 dev two",
+        "link set one up",
+        "link set two up",
+        "route add 203.0.113.0/25 via 198.51.100.66",
+        "route add 203.0.113.128/25 via 198.51.100.66",
+        "route add default via 198.51.100.66",
+    ):
+        subprocess.run(["ip", *command.split()], check=True)
+    mine = set(host.used({"two", "absent"})) - {f"{server}/32" for server in host.name_servers()}
+    assert mine == {"198.51.100.64/26", "203.0.113.0/24"}, "neighbouring ones are one; no loopback, no default route"
+    assert "10.9.0.0/24" in host.used(())

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
 import msgspec
 
@@ -18,6 +18,7 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks import options, templates
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, encrypted
+from husk.errors import Conflict, Unavailable
 from husk.network import host, ipam
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
@@ -126,6 +127,7 @@ class Presence:
 
     async def _open(self, live: LiveNetwork) -> None:
         network = live.record
+        await asyncio.to_thread(refuse_clash, network)
         settings = options.settings(network, self._base)
         driver = await BridgeDriver.open(settings, network.subnet, (), self._firewall, self._mended)
         try:
@@ -166,8 +168,10 @@ class Presence:
         defaults: Mapping[str, Mapping[str, str]],
         pools: tuple[AddressPool, ...],
         known: Collection[Network],
+        used: Collection[str] = (),
     ) -> Network:
-        """A network that hosts share, as its record will be; nothing is made yet."""
+        """A network that hosts share, as its record will be; nothing is made yet. `used` are subnets that other hosts
+        reach by other ways, which it would cut off there."""
         others = {network.id: network for network in (*(live.record for live in self._roster.by_name.values()), *known)}
         request = options.with_defaults(request, defaults)
         templates.check(request)
@@ -176,20 +180,42 @@ class Presence:
         network = options.record(request, new_id, rfc3339(now_ns()))
         numbers = {other.vni for other in others.values()}
         network.vni = next(n for n in range(FIRST_NUMBER, 1 << 24) if n not in numbers)
-        await asyncio.to_thread(self._choose, network, pools or self._base.pools, list(others.values()))
+        await asyncio.to_thread(self._choose, network, pools or self._base.pools, list(others.values()), used)
         return network
 
-    def _choose(self, network: Network, pools: tuple[AddressPool, ...], others: Collection[Network]) -> None:
-        """Subnets that no other network has, nor this host. Blocks."""
+    def _choose(
+        self, network: Network, pools: tuple[AddressPool, ...], others: Collection[Network], used: Collection[str]
+    ) -> None:
+        """Subnets that no other network has, nor this host, nor any other where that can be. Blocks."""
         with host.looking() as looked:
             around = looked.around(network.bridge_name)
         if not network.subnet:
-            subnet = ipam.choose_subnet(pools, [*around.taken, *_subnets(other.subnet for other in others)])
+            here = [*around.taken, *_subnets(other.subnet for other in others)]
+            try:
+                subnet = ipam.choose_subnet(pools, [*here, *_subnets(used)])
+            except Unavailable:
+                # A host may say that it uses everything. It refuses what it cannot have.
+                subnet = ipam.choose_subnet(pools, here)
+                log.warning("subnet %s of network %s is in use on a node, which refuses it", subnet, network.name)
             network.subnet, network.gateway = str(subnet), str(ipam.first_host(subnet).ip)
         if network.enable_ipv6 and not network.subnet6:
             taken = [*around.taken6, *(IPv6Network(other.subnet6) for other in others if other.subnet6)]
             subnet6 = ipam.choose_subnet_6(IPv6Network(self._base.pool6), taken, pools)
             network.subnet6, network.gateway6 = str(subnet6), str(ipam.first_host_6(subnet6).ip)
+
+
+def refuse_clash(network: Network) -> None:
+    """Raise where the network would take from this host what it reaches another way. Blocks."""
+    with host.looking() as looked:
+        around = looked.around(network.bridge_name)
+    for text, taken in ((network.subnet, around.taken), (network.subnet6, around.taken6)):
+        clash = next((one for one in taken if text and ipam.overlaps(ip_network(text), [one])), None)
+        if clash is not None:
+            raise Conflict(
+                f"network {network.name} cannot be on this host: its subnet {text} overlaps {clash}, which the host "
+                "reaches another way. Make the network anew with another --subnet, or the swarm with another "
+                "--default-addr-pool"
+            )
 
 
 def _subnets(texts: Iterable[str]) -> list[IPv4Network]:

@@ -155,10 +155,24 @@ class Networks:
         await self.seeker(reference)
 
     async def plan(
-        self, request: NetworkRequest, pools: tuple[AddressPool, ...], known: Collection[Network]
+        self,
+        request: NetworkRequest,
+        pools: tuple[AddressPool, ...],
+        known: Collection[Network],
+        used: Collection[str] = (),
     ) -> Network:
-        """A network that hosts share, as its record will be; nothing is made yet. `known` are those there are."""
-        return await self.presence.plan(request, self._new_id(), self._config.default_network_opts, pools, known)
+        """A network that hosts share, as its record will be; nothing is made yet. `known` are those there are, `used`
+        the subnets that other hosts use."""
+        options = self._config.default_network_opts
+        return await self.presence.plan(request, self._new_id(), options, pools, known, used)
+
+    async def subnets(self) -> tuple[str, ...]:
+        """What this host reaches by other ways than networks of a swarm."""
+        from husk.network import host
+
+        lives = self._roster.by_name.values()
+        ours = {live.record.bridge_name for live in lives if live.record.scope == "swarm"}
+        return await asyncio.to_thread(host.used, ours)
 
     @classmethod
     async def open(
@@ -216,6 +230,11 @@ class Networks:
             options.check(request, self.listing())
             network = options.record(request, self._new_id(), rfc3339(now_ns()))
             driver = None
+            if network.scope == "swarm":
+                from husk.engine.networks.presence import refuse_clash
+
+                # One that is chosen here clashes with nothing.
+                await asyncio.to_thread(refuse_clash, network)
             if not network.config_only:
                 settings = options.settings(network, base)
                 driver = await BridgeDriver.open(settings, None, (), self._firewall, self._mended)

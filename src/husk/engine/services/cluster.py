@@ -8,7 +8,7 @@ a secret or a config.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -45,7 +45,11 @@ class Cluster:
         sealer: Sealer,
         engine_labels: dict[str, str],
         machine: Machine,
+        subnets: Callable[[], Awaitable[Sequence[str]]] | None = None,
     ) -> None:
+        """`subnets` asks the host what it reaches by other ways than the swarm's networks."""
+        self._ask_subnets = subnets
+        self._subnets: Sequence[str] = ()
         self._state = state
         self._store = store
         self._sealer = sealer
@@ -69,6 +73,7 @@ class Cluster:
 
     async def open(self) -> None:
         """Bring old records into their present form, and tell the swarm what this host is now."""
+        await self.look_around()
         if self._store.shared:
             await asyncio.to_thread(self._autolock.settle, self._store.swarm)
         elif self._store.swarm is not None and KEY not in self._store.swarms:
@@ -85,6 +90,7 @@ class Cluster:
 
     async def describe_self(self) -> None:
         """Tell the swarm what this host is now, where that is news."""
+        await self.look_around()
         if self.active and (own := self._store.nodes.get(self.node_id)) is not None:
             described = self.description()
             if own.description != described:
@@ -174,7 +180,12 @@ class Cluster:
 
     def description(self, *, overlays: bool = True) -> NodeDescription:
         """What this host is, for the swarm."""
-        return describe(self._machine, self._engine_labels, overlays=overlays)
+        return describe(self._machine, self._engine_labels, overlays=overlays, subnets=self._subnets)
+
+    async def look_around(self) -> None:
+        """Know which subnets this host uses now, for its next description."""
+        if self._ask_subnets is not None:
+            self._subnets = await self._ask_subnets()
 
     @property
     def pools(self) -> tuple[AddressPool, ...]:
@@ -235,6 +246,7 @@ class Cluster:
     ) -> str:
         """Make this engine a swarm of one; the node's id."""
         now = rfc3339(now_ns())
+        await self.look_around()
         node = first_node(Home(advertise, advertise_port, data_path), availability, self.description(), now)
         swarm = new_swarm(spec, pools, subnet_size, data_path_port, now)
         async with self._changing:

@@ -119,6 +119,7 @@ class Enrolment:
             # News may be on their way.
             await self._store.refresh("swarm", KEY)
             self._cluster.check_token(wish.token)
+        await self._cluster.look_around()
         joined = await joining.join(wish, self._cluster.description())
         if joined.holder.role == "manager":
             await self._join_as_manager(wish, joined)

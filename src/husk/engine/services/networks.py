@@ -74,7 +74,8 @@ class SwarmNetworks:
             return await self._networks.create(request, self._cluster.pools)
 
         async def attempt() -> Network:
-            network = await self._networks.plan(request, self._cluster.pools, list(shared.networks.values()))
+            used = [subnet for node in self._store.nodes.values() for subnet in node.description.subnets]
+            network = await self._networks.plan(request, self._cluster.pools, list(shared.networks.values()), used)
             await shared.add(network)
             return network
 

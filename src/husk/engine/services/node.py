@@ -4,6 +4,7 @@ Who writes which part: clients the `spec`; the node itself, through a manager, i
 and `manager`. Each writes on the version it has seen (`SwarmRecords.amend` tries again when another was faster).
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -33,6 +34,8 @@ class NodeDescription(Struct, kw_only=True, frozen=True):
     engine_labels: dict[str, str] = {}
     # (type, name)
     plugins: list[tuple[str, str]] = []
+    # What it reaches by other ways than the swarm's networks, as subnets: none of these may be one of them.
+    subnets: list[str] = []
     # Its version of the cluster protocol; 0 where its release had none yet.
     protocol: int = 0
 
@@ -106,7 +109,9 @@ class Node(Struct, kw_only=True, frozen=True):
         )
 
 
-def describe(machine: Machine, engine_labels: dict[str, str], *, overlays: bool = True) -> NodeDescription:
+def describe(
+    machine: Machine, engine_labels: dict[str, str], *, overlays: bool = True, subnets: Sequence[str] = ()
+) -> NodeDescription:
     """This host, as its node tells it to the swarm; without `overlays` it cannot be on the swarm's networks."""
     plugins = [("Log", name) for name in sorted(DRIVERS) if name != "none"]
     plugins += [("Network", name) for name in NETWORK_DRIVERS if overlays or name != "overlay"] + [("Volume", "local")]
@@ -118,6 +123,7 @@ def describe(machine: Machine, engine_labels: dict[str, str], *, overlays: bool 
         engine_version=machine.version,
         engine_labels=engine_labels,
         plugins=plugins,
+        subnets=list(subnets),
         protocol=CLUSTER_PROTOCOL,
     )
 

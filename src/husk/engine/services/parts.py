@@ -218,6 +218,7 @@ def _build(
                 raise SystemFault(
                     "this node's certificate is gone: leave the swarm (docker swarm leave), and join again"
                 )
+            await cluster.look_around()
             return Worker(
                 membership,
                 identity,
@@ -242,7 +243,7 @@ def _build(
 
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
-    cluster = Cluster(state, store, sealer, labels, machine)
+    cluster = Cluster(state, store, sealer, labels, machine, networks.subnets)
     files, values = TaskFiles(config.exec_root / TASK_FILES), SealedValues(store, sealer)
     deliveries = Deliveries(files, values)
     credentials = PullCredentials(sealer)

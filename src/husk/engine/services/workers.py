@@ -132,6 +132,6 @@ def check(description: NodeDescription) -> None:
     words = [description.hostname, description.os, description.architecture, description.engine_version]
     words += [word for pair in description.engine_labels.items() for word in pair]
     words += [word for pair in description.plugins for word in pair]
-    words += description.generic
+    words += [*description.generic, *description.subnets]
     if len(words) > _MOST or any(len(word) > _LONGEST for word in words):
         raise InvalidParameter("this node says too much of itself")

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
+from ipaddress import IPv4Network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +15,7 @@ from husk.engine.model.network import IpamConfig, IpamRequest, Network, NetworkR
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.presence import Presence
 from husk.errors import Conflict, Unavailable
+from husk.network import host
 from husk.network.bridge import BridgeDriver
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import StateStore
@@ -67,9 +70,9 @@ class Room:
 
         return SimpleNamespace(interface=settings.interface, close=close)
 
-    async def plan(self, name: str, known: Sequence[Network] = (), **fields: Any) -> Network:
+    async def plan(self, name: str, known: Sequence[Network] = (), used: Sequence[str] = (), **fields: Any) -> Network:
         request = NetworkRequest(name=name, driver="overlay", **fields)
-        return await self.presence.plan(request, f"id-of-{name}", {}, POOLS, known)
+        return await self.presence.plan(request, f"id-of-{name}", {}, POOLS, known, used)
 
 
 @pytest.fixture
@@ -91,6 +94,31 @@ async def test_networks_get_numbers_and_subnets_of_their_own(room: Room) -> None
     with pytest.raises(Conflict):
         await room.plan("first", [first])
     assert (await room.plan("secret", options={"encrypted": ""})).vni == 4097
+
+
+async def test_subnets_that_other_hosts_use_are_avoided_where_that_can_be(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    used = ["10.66.0.0/23", "10.66.2.128/25", "fd00::/8", "what"]
+    assert (await room.plan("first", used=used)).subnet == "10.66.3.0/24"
+    assert not caplog.text
+    everything = await room.plan("second", used=["10.0.0.0/8"])
+    assert everything.subnet == "10.66.0.0/24" and "which refuses it" in caplog.text
+
+
+async def test_a_network_that_would_cut_the_host_off_is_refused(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await room.plan("lan")
+    await room.presence.know({network.id: network})
+    taken = [IPv4Network("0.0.0.0/0"), IPv4Network("10.66.0.64/26")]
+    around = SimpleNamespace(around=lambda _: SimpleNamespace(taken=taken, taken6=[]))
+    monkeypatch.setattr(host, "looking", lambda: nullcontext(around))
+    live = room.roster.find("lan")
+    with pytest.raises(Conflict, match=r"its subnet 10\.66\.0\.0/24 overlaps 10\.66\.0\.64/26"):
+        await room.presence.bring(live)
+    assert not live.bridged and room.done == [] and not room.state.records(KIND, Network)
+    taken.pop()
+    await room.presence.bring(live)
+    assert live.bridged
 
 
 async def test_a_network_is_here_while_somebody_needs_it(room: Room) -> None:

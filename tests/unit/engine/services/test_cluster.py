@@ -47,6 +47,21 @@ async def test_a_host_that_has_another_name_says_so_at_the_next_start(tmp_path: 
     assert again.nodes.find("beta").id == room.cluster.node_id
 
 
+async def test_a_host_says_which_subnets_it_uses(tmp_path: Path, state: StateStore) -> None:
+    room = SwarmRoom(tmp_path, state)
+    used = ["192.0.2.0/24"]
+
+    async def look() -> list[str]:
+        return list(used)
+
+    room.cluster._ask_subnets = look
+    await room.init()
+    assert room.cluster.node.description.subnets == used
+    used.append("198.51.100.0/24")
+    await room.cluster.describe_self()
+    assert room.cluster.node.description.subnets == used
+
+
 async def test_a_swarm_that_cannot_be_written_leaves_nothing(
     tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from contextlib import AsyncExitStack
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -68,7 +68,8 @@ async def test_a_worker_with_a_damaged_certificate_starts_and_says_so(
     config = Config(data_root=tmp_path, exec_root=tmp_path)
     async with AsyncExitStack() as stack:
         containers = Mock(listing=Mock(return_value=[]))
-        services = await open_services(stack, config, state, Machine(), containers, Mock(), Mock(), Mock())
+        networks = Mock(subnets=AsyncMock(return_value=()))
+        services = await open_services(stack, config, state, Machine(), containers, Mock(), networks, Mock())
         standing = services.enrolment.standing()
         assert standing is not None and standing.managers == (("", "192.0.2.1:2377"),)
         assert "this node's certificate" in standing.trouble
