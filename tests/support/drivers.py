@@ -131,6 +131,7 @@ class FakeAssembly:
         self._roots: dict[str, FakeRoot] = {}
         self.configs: dict[str, dict[str, object]] = {}
         self.out_of_memory: set[str] = set()
+        self.thawed: list[str] = []
 
     def root(self, container_id: str) -> FakeRoot:
         return self._roots.setdefault(container_id, FakeRoot(self._held, self.paths.directory(container_id)))
@@ -169,6 +170,9 @@ class FakeAssembly:
 
     def oom_killed(self, path: str) -> bool:
         return path in self.out_of_memory
+
+    def thaw(self, path: str) -> None:
+        self.thawed.append(path)
 
     def clear_cgroup(self, path: str, *, named: bool) -> None:
         self._held.discard(f"cgroup {Path(path).name}")

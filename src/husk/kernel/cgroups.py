@@ -133,12 +133,35 @@ def processes(path: str) -> set[int]:
     return pids
 
 
+def thaw(path: str) -> None:
+    """Let the processes in the cgroup and below it run, whoever has frozen them. Nothing happens where there is none.
+
+    A frozen v1 cgroup keeps even SIGKILL waiting."""
+    for directory in _directories(path):
+        for name, word in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
+            if not (directory / name).exists():
+                continue
+            with contextlib.suppress(OSError), _opened(directory) as top:
+                _tell(top, name, word)
+                # Those below may be frozen by themselves. Each is thawed after those below it, for the kernel thaws it
+                # only with all that are above.
+                for above, below in _nested(top):
+                    _tell(above, f"{below}/{name}", word)
+
+
+def _tell(directory: int, name: str, word: str) -> None:
+    with contextlib.suppress(OSError):
+        file = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            os.write(file, word.encode())
+        finally:
+            os.close(file)
+
+
 def kill_all(path: str, timeout: float = 10.0) -> None:
     """Kill every process in the cgroup; returns when it is empty. SystemFault when something survives `timeout`."""
+    thaw(path)
     for directory in _directories(path):
-        # A frozen v1 cgroup keeps even SIGKILL waiting.
-        if (state := directory / "freezer.state").exists():
-            _write(state, "THAWED")
         if (kill := directory / "cgroup.kill").exists():
             _write(kill, "1")
     deadline = time.monotonic() + timeout

@@ -265,6 +265,20 @@ async def _finish(child: Child, name: str, timeout: float) -> int:
         raise
 
 
+def left_inside(pid: int) -> bool:
+    """Has the process children, and do all of them see other mounts, as those inside a container do?"""
+    try:
+        mounts = os.readlink(f"/proc/{pid}/ns/mnt")
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return False
+    seen = []
+    for child in children:
+        with suppress(OSError):
+            seen.append(os.readlink(f"/proc/{child}/ns/mnt"))
+    return bool(seen) and mounts not in seen
+
+
 def _children(pid: int) -> list[int]:
     """Descriptors of a process's children, for the caller to close."""
     found = []

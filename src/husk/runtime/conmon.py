@@ -22,7 +22,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -100,6 +100,12 @@ class SyncReport(msgspec.Struct):
     message: str = ""
 
 
+DIED = "did not finish: it died"
+# A runtime is looked for so often, in seconds, and missed as many times before it counts as dead: on a busy host its
+# monitor may be about to tell of its end.
+_LOOK, _LOOKS = 1.0, 5
+
+
 class GaveUp(SystemFault):
     """The monitor ended although nothing is wrong: the same may work at once."""
 
@@ -164,15 +170,12 @@ class Monitor:
                 start()
             os.close(writer)
             writer = -1
-            async with asyncio.timeout(timeout):
-                report = await read_report(reader)
+            report = await self._report(reader, children, runtime, timeout)
             [child] = children
-        except BaseException as error:
+        except BaseException:
             for child in children:
                 # A runtime that is still at work would make things again that the caller removes.
                 await asyncio.shield(process.end_family(child))
-            if isinstance(error, TimeoutError):
-                raise SystemFault(f"{runtime.name} create did not finish within {timeout:g} seconds") from None
             raise
         else:
             if report is None or report.data <= 0:
@@ -196,6 +199,16 @@ class Monitor:
             if brought and self._lean is not None:
                 # The container has them as its own now, or there is none.
                 self._lean.forget(brought)
+
+    async def _report(
+        self, reader: int, children: Sequence[process.Child], runtime: oci.OCIRuntime, timeout: float
+    ) -> "SyncReport | None":
+        try:
+            async with asyncio.timeout(timeout) as limit, watched(children[0].pid, limit) as lost:
+                return await read_report(reader)
+        except TimeoutError:
+            late = f"did not finish within {timeout:g} seconds"
+            raise SystemFault(f"{runtime.name} create {DIED if lost else late}") from None
 
     async def started_apart(self, start: Callable[[], None], apart: Apart) -> Sequence[Bring]:
         """What was brought to where it was started; nothing when it was not, and must be started as usual."""
@@ -302,6 +315,34 @@ class Monitor:
             pass  # it has read nothing for long: it is stuck, not gone
         except OSError as error:
             raise SystemFault(f"the monitor of container {bundle.container_id} is gone: {error.strerror}") from error
+
+
+@contextlib.asynccontextmanager
+async def watched(monitor: int, limit: asyncio.Timeout) -> AsyncIterator[list[bool]]:
+    """Meanwhile it is looked now and then whether the runtime that a monitor has started has died without a word. Then
+    the limit is reached at once, and the list has something in it.
+
+    conmon waits for the end of the runtime's messages first, and a process that the runtime has made holds them open:
+    that one is all that is left."""
+    loop = asyncio.get_running_loop()
+    lost: list[bool] = []
+    gone = 0
+    timer: asyncio.TimerHandle
+
+    def look() -> None:
+        nonlocal gone, timer
+        gone = gone + 1 if process.left_inside(monitor) else 0
+        if gone == _LOOKS:
+            lost.append(True)
+            limit.reschedule(loop.time())
+        else:
+            timer = loop.call_later(_LOOK, look)
+
+    timer = loop.call_later(_LOOK, look)
+    try:
+        yield lost
+    finally:
+        timer.cancel()
 
 
 def _tell(bundle: Bundle, line: str) -> None:

@@ -31,7 +31,7 @@ from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.trees import discard_tree
 from husk.runtime import oci
-from husk.runtime.conmon import Bundle, Monitor, content, read_report, socket_directory
+from husk.runtime.conmon import DIED, Bundle, Monitor, content, read_report, socket_directory, watched
 from husk.runtime.console import Console
 
 START_TIMEOUT = 60.0
@@ -81,6 +81,7 @@ class ExecMonitor(Monitor):
             ours.callback(os.close, complaints)
             child: process.Child | None = None
             console: Console | None = None
+            lost: list[bool] = []
             try:
                 child = process.spawn(
                     self._exec_argv(bundle, runtime, held),
@@ -90,7 +91,7 @@ class ExecMonitor(Monitor):
                     cwd=str(bundle.directory),
                 )
                 talk.spawned()
-                async with asyncio.timeout(START_TIMEOUT):
+                async with asyncio.timeout(START_TIMEOUT) as limit, watched(child.pid, limit) as lost:
                     if held and await read_report(talk.attach) is not None:
                         if attached:
                             console = await self.attach(bundle, accepts=bundle.terminal)
@@ -105,8 +106,8 @@ class ExecMonitor(Monitor):
                     process.send_signal(child.pidfd, signal.SIGKILL)
                     process.reap_later(child)
                 if isinstance(error, TimeoutError):
-                    late = f"{runtime.name} exec did not finish within {START_TIMEOUT:g} seconds"
-                    raise SystemFault(late) from None
+                    late = f"did not finish within {START_TIMEOUT:g} seconds"
+                    raise SystemFault(f"{runtime.name} exec {DIED if lost else late}") from None
                 raise
             if report is not None and report.data > 0:
                 child.close()

@@ -12,7 +12,7 @@ import signal as signals
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from husk.engine.containers import health
+from husk.engine.containers import health, pause
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.drivers import Drivers, Process, bundle_of
 from husk.engine.containers.index import Companion, Exit, Index, Instance, Publish
@@ -203,6 +203,7 @@ class Lifecycle:
             code = 255
             if instance.process is not None:
                 code = 137
+                await pause.thaw(self._assembly, record)
                 instance.process.signal(signals.SIGKILL)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(KILL_PATIENCE):

@@ -56,8 +56,8 @@ class Parts:
         stager = Stager(assembly, drivers.layers, drivers.volumes)
         self.roots = Roots(index, assembly, drivers.layers, stager)
         self.releaser = Releaser(assembly, runtimes, drivers.networks, stager, tasks)
-        self.pauser = Pauser(index, runtimes, publish, self.companions)
-        self.stopper = Stopper(index, self.pauser, publish)
+        self.pauser = Pauser(index, assembly, runtimes, publish, self.companions)
+        self.stopper = Stopper(index, assembly, self.pauser, publish)
         self.remover = Remover(
             index=index,
             assembly=assembly,

@@ -3,19 +3,28 @@
 Ahead, because a frozen container that its record calls running could never be thawed after a crash.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
-from husk.engine.containers.drivers import Runtimes
+from husk.engine.containers.drivers import Assembly, Runtimes
 from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.model.container import Container
 from husk.errors import Conflict
 
 
 class Pauser:
-    def __init__(self, index: Index, runtimes: Runtimes, publish: Publish, companions: Sequence[Companion]) -> None:
+    def __init__(
+        self,
+        index: Index,
+        assembly: Assembly,
+        runtimes: Runtimes,
+        publish: Publish,
+        companions: Sequence[Companion],
+    ) -> None:
         self._index = index
+        self._assembly = assembly
         self._runtimes = runtimes
         self._publish = publish
         self._companions = companions
@@ -42,6 +51,8 @@ class Pauser:
             with instance.conflict_if_ended():
                 await self._runtimes.of(record.host_config.runtime).pause(record.id)
         except BaseException:
+            # A runtime that dies in it has frozen it already, or is about to.
+            await asyncio.shield(thaw(self._assembly, record))
             record.paused_for_commit = False
             await self._index.settle(instance)
             raise
@@ -62,6 +73,11 @@ class Pauser:
             companion.running(instance)
         await self._index.settle(instance)
         self._publish(record, "unpause")
+
+
+async def thaw(assembly: Assembly, record: Container) -> None:
+    """Let its processes run, whoever has frozen them."""
+    await asyncio.to_thread(assembly.thaw, assembly.paths.cgroup(record.id, record.host_config.cgroup_parent))
 
 
 def _require_running(instance: Instance) -> Container:

@@ -8,6 +8,8 @@ import contextlib
 import logging
 import signal as signals
 
+from husk.engine.containers import pause
+from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.pause import Pauser
 from husk.engine.model.signals import parse_signal, stop_signal
@@ -20,8 +22,9 @@ KILL_PATIENCE = 10.0
 
 
 class Stopper:
-    def __init__(self, index: Index, pauser: Pauser, publish: Publish) -> None:
+    def __init__(self, index: Index, assembly: Assembly, pauser: Pauser, publish: Publish) -> None:
         self._index = index
+        self._assembly = assembly
         self._pauser = pauser
         self._publish = publish
 
@@ -93,10 +96,14 @@ class Stopper:
         async with instance.lock:
             if instance.process is None:
                 return
+            if number == signals.SIGKILL:
+                # Whatever the record says: it may have been frozen by others, or by a runtime that died in it.
+                await pause.thaw(self._assembly, record)
             instance.process.signal(number)
             self._publish(record, "kill", signal=str(number))
             if thaw and record.state.status == "paused":
-                with contextlib.suppress(Conflict):  # where a frozen process can be killed, it is gone
+                # Where a frozen process can be killed, it is gone.
+                with contextlib.suppress(Conflict, *([SystemFault] if number == signals.SIGKILL else [])):
                     await self._pauser.resume(instance)
 
 

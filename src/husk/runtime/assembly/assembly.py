@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from husk.kernel import cgroups
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, staging
 from husk.runtime.assembly.foreign_paths import ForeignPaths
@@ -94,6 +95,9 @@ class Assembly:
     def oom_killed(self, path: str) -> bool:
         """Has the kernel killed a process of this control group for lack of memory?"""
         return cgroup.oom_killed(path)
+
+    def thaw(self, path: str) -> None:
+        cgroups.thaw(path)
 
     def clear_cgroup(self, path: str, *, named: bool) -> None:
         cgroup.clear(path, named=named)

@@ -32,6 +32,7 @@ async def test_a_pause_that_fails_is_not_left_in_the_record(room: Room, monkeypa
     monkeypatch.setattr(FakeRuntime, "pause", refuses)
     with pytest.raises(SystemFault):
         await room.pauser.pause(instance, for_commit=True)
+    assert room.host.assembly.thawed == [room.host.paths.cgroup(instance.id, "")]  # it may have died half-way
     stored = room.stored(instance)
     assert stored is not None and (stored.state.status, stored.paused_for_commit) == ("running", False)
 

@@ -114,3 +114,21 @@ async def test_a_stop_between_two_runs_gives_the_next_one_up(room: Room) -> None
     assert waiting.cancelled() and instance.record.state.status == "exited"
     stored = room.stored(instance)
     assert stored is not None and stored.state.status == "exited"
+
+
+@pytest.mark.parametrize("number", [9, 15])
+async def test_sigkill_thaws_first_whatever_the_record_says(room: Room, number: int) -> None:
+    instance = await room.started(container())
+    process = room.host.processes.running[instance.record.state.pid]
+    seen: list[list[str]] = []
+    signal_it = process.signal
+
+    def signal_then(sent: int) -> bool:
+        seen.append(list(room.host.assembly.thawed))
+        Tasks().spawn(room.ended(instance, 128 + sent), "end")
+        return signal_it(sent)
+
+    process.signal = signal_then  # type: ignore[assignment, method-assign]
+    await room.stopper.kill(instance, str(number))
+    cgroup = room.host.paths.cgroup(instance.id, "")
+    assert seen == [[cgroup] if number == 9 else []]
