@@ -145,7 +145,7 @@ def _dict_shape(info: inspect.DictType) -> _Shape:
     inner, zero = _shape(info.value_type), _zero(info.value_type)
 
     def shape(value: object) -> object:
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or (inner is _same and None not in value.values()):
             return value
         return {key: zero() if item is None else inner(item) for key, item in value.items()}
 
@@ -156,7 +156,7 @@ def _list_shape(info: inspect.ListType) -> _Shape:
     inner, zero = _shape(info.item_type), _zero(info.item_type)
 
     def shape(value: object) -> object:
-        if not isinstance(value, list):
+        if not isinstance(value, list) or (inner is _same and None not in value):
             return value
         return [zero() if item is None else inner(item) for item in value]
 

@@ -13,9 +13,11 @@ which know sockets and no TLS. With a Unix socket behind it everything else is a
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -30,8 +32,9 @@ log = logging.getLogger(__name__)
 # Seconds that a client may take for the handshake, and after we said our last word.
 HANDSHAKE_TIMEOUT = 10.0
 LINGER = 5.0
-# Clients that have not shown who they are cost a descriptor each: no more of them than this at once.
-MOST_STRANGERS = 128
+# Clients that have not shown who they are cost a descriptor each: no more of them than this at once, in all and from
+# one address.
+MOST_STRANGERS, MOST_OF_ADDRESS = 128, 64
 _PIECE = 1 << 16
 _SHORT_NAMES = {
     "commonName": "CN",
@@ -87,6 +90,17 @@ def subject(certificate: Mapping[str, Any]) -> str:
     return ", ".join(f"{_SHORT_NAMES.get(name, name)}={value}" for name, value in parts)
 
 
+def place_of(address: str) -> str:
+    """What an address counts as: of IPv6 its network of 64 bits, in which its owner has as many as he likes."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(found.ipv4_mapped or ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
+    return str(found)
+
+
 class Tunnels:
     """All connections of one TLS listener. `serve` is the protocol that gets the Unix socket of each."""
 
@@ -95,7 +109,7 @@ class Tunnels:
         self._serve = serve
         self._crowd = crowd  # counts clients by their address, which their Unix sockets do not tell
         self._open: set[Tunnel] = set()
-        self._strangers = 0
+        self._strangers: dict[Tunnel, str] = {}  # where they come from, the oldest first
         self.tasks = Tasks()
 
     def __call__(self) -> "Tunnel":
@@ -103,20 +117,33 @@ class Tunnels:
         return Tunnel(self, self._context.wrap_bio(incoming, outgoing, server_side=True), incoming, outgoing)
 
     def begun(self, tunnel: "Tunnel", peer: str) -> bool:
-        """Whether there is room for one more."""
-        if self._strangers >= MOST_STRANGERS:
-            log.warning("a TLS client was turned away: %d others have not finished their handshake", MOST_STRANGERS)
-            return False
+        """Whether there is room for one more. For strangers there always is: the oldest of the address that most come
+        from goes. Clients show who they are at once: who has been silent for the longest is the least of a loss."""
         if not self._crowd.welcome(peer):
             self._crowd.complain(peer)
             return False
-        self._strangers += 1
+        place = place_of(peer)
+        if (leaving := self._too_many(place)) is not None:
+            log.warning(
+                "a TLS client at %s was turned away: it has not finished its handshake", self._strangers[leaving]
+            )
+            self.known(leaving)
+            leaving.abort()
+        self._strangers[tunnel] = place
         self._open.add(tunnel)
         return True
 
-    def known(self) -> None:
-        """The handshake of one of them is over, well or not."""
-        self._strangers -= 1
+    def _too_many(self, place: str) -> "Tunnel | None":
+        counts = Counter(self._strangers.values())
+        if counts[place] < MOST_OF_ADDRESS:
+            if len(self._strangers) < MOST_STRANGERS:
+                return None
+            place = max(counts, key=lambda each: counts[each])
+        return next(tunnel for tunnel, of in self._strangers.items() if of == place)
+
+    def known(self, tunnel: "Tunnel") -> None:
+        """The handshake of one of them is over, well or not. Safe to call twice."""
+        self._strangers.pop(tunnel, None)
 
     def ended(self, tunnel: "Tunnel", peer: str) -> None:
         if tunnel in self._open:
@@ -282,7 +309,7 @@ class Tunnel(asyncio.Protocol):
     def _known(self) -> None:
         if self._stranger:
             self._stranger = False
-            self._owner.known()
+            self._owner.known(self)
 
     # what the edge does
 

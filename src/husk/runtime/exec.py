@@ -21,7 +21,6 @@ outlives the daemon, with one way to treat its terminal and streams. `bench.exec
 
 import asyncio
 import os
-import signal
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -103,8 +102,8 @@ class ExecMonitor(Monitor):
                 if console is not None:
                     console.close()
                 if child is not None:
-                    process.send_signal(child.pidfd, signal.SIGKILL)
-                    process.reap_later(child)
+                    # With what a runtime that died has left it.
+                    await asyncio.shield(process.end_family(child))
                 if isinstance(error, TimeoutError):
                     late = f"did not finish within {START_TIMEOUT:g} seconds"
                     raise SystemFault(f"{runtime.name} exec {DIED if lost else late}") from None

@@ -11,6 +11,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from husk.api import tls
+from husk.api.http.crowd import Crowd
+from husk.api.http.limits import Limits
 from husk.api.server import Edge, serve
 from husk.api.tls import server_context
 from husk.config import TlsConfig
@@ -147,23 +149,62 @@ async def test_without_verification_nobody_needs_one(engine: FakeEngine, server:
         peer.writer.close()
 
 
-async def test_strangers_are_few_and_do_not_stay(
+async def test_strangers_do_not_stay(
     engine: FakeEngine, server: Pair, client: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls, "MOST_STRANGERS", 3)
     monkeypatch.setattr(tls, "HANDSHAKE_TIMEOUT", 0.2)
     async with serving(engine, server) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_strangers_are_few_and_shut_nobody_out(
+    engine: FakeEngine, server: Pair, client: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls, "MOST_STRANGERS", 8)
+    monkeypatch.setattr(tls, "MOST_OF_ADDRESS", 3)
+    monkeypatch.setattr(tls, "HANDSHAKE_TIMEOUT", 1000.0)
+    async with serving(engine, server) as port:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-        # Two are turned away at once, three when their time is over: then there is room again.
-        for reader, writer in silent:
-            with contextlib.suppress(ConnectionResetError):
-                assert await reader.read() == b""
-            writer.close()
+        # From the same address, and served: the oldest of it go.
         peer = Peer(client, server.ca)
         await peer.connect(port)
         peer.write(b"GET /_ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert b"200 OK" in await peer.read()
         peer.writer.close()
+        for reader, _ in silent[:3]:
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        for reader, writer in silent:
+            assert writer is silent[-1][1] or writer is silent[-2][1] or reader.at_eof() or reader.exception()
+            writer.close()
+
+
+def test_the_greediest_address_makes_room(server: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stranger:
+        aborted = False
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    def come(peer: str) -> Stranger:
+        stranger = Stranger()
+        assert tunnels.begun(cast(tls.Tunnel, stranger), peer)
+        return stranger
+
+    tunnels = tls.Tunnels(cast(ssl.SSLContext, None), asyncio.Protocol, Crowd(Limits()))
+    others = [come(f"192.0.2.{number}") for number in range(tls.MOST_STRANGERS - tls.MOST_OF_ADDRESS)]
+    greedy = [come(f"2001:db8::{number:x}") for number in range(tls.MOST_OF_ADDRESS)]  # one network, one owner
+    later = come("198.51.100.1")
+    assert greedy[0].aborted and not greedy[1].aborted and not later.aborted
+    assert not any(one.aborted for one in others)
+    again = come("2001:db8::ffff")
+    assert not again.aborted and greedy[1].aborted and not greedy[2].aborted and not later.aborted
+    tunnels.known(cast(tls.Tunnel, later))
+    tunnels.known(cast(tls.Tunnel, later))
+    assert tls.place_of("::ffff:192.0.2.1") == "192.0.2.1" and tls.place_of("fe80::1%eth0") == "fe80::/64"
 
 
 def test_files_that_cannot_be_used_are_named(server: Pair, authority: Authority, tmp_path: Path) -> None:

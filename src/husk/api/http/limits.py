@@ -14,8 +14,9 @@ class Limits(msgspec.Struct, frozen=True):
     # The head of a request: all of it, and how many lines it has. Credentials for many registries come in one line.
     head_size: int = 256 << 10
     head_lines: int = 256
-    # A body that is one document, which is read as a whole.
-    document_size: int = 16 << 20
+    # A body that is one document, which is read as a whole, and meanwhile nothing else is done. The largest that
+    # somebody needs is a config of a service, of 1,000 KiB.
+    document_size: int = 4 << 20
     # From the first byte of a head, or the beginning of a connection, to the head's end.
     head_time: float = 60.0
     # Between an answer and the next request.

@@ -9,6 +9,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.networks.port_requests import Ports, PortSet, exposed
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
+from husk.re2 import Finder
 
 FILTERS = (
     "ancestor", "before", "expose", "exited", "health", "id", "isolation", "is-task", "label", "name", "network",
@@ -51,8 +52,8 @@ def _tests(
         chosen = {match for v in values if (match := _only_id(ids, v))}
         tests.append(lambda c: c.id in chosen)
     if values := filters.get("name"):
-        patterns = [_pattern(v) for v in values]
-        tests.append(lambda c: any(p.search(c.name) or p.search("/" + c.name) for p in patterns))
+        names = Finder(values)
+        tests.append(lambda c: names.finds(c.name) or names.finds("/" + c.name))
     if statuses := filters.get("status"):
         _known("status", "state", statuses, STATUSES)
         tests.append(lambda c: c.state.status in statuses)
@@ -91,13 +92,6 @@ def _tests(
 
 def _is_on(endpoint: Endpoint, networks: tuple[str, ...]) -> bool:
     return endpoint.network_name in networks or endpoint.network_id.startswith(networks)
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error:
-        return re.compile(re.escape(text))
 
 
 def _only_id(ids: Iterable[str], prefix: str) -> str | None:

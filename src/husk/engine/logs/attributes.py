@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote_plus
 
+from husk import re2
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
@@ -22,9 +23,9 @@ def check(options: Mapping[str, str]) -> None:
         if name not in options:
             continue
         try:
-            re.compile(options[name])
-        except re.error as error:
-            raise InvalidParameter(f"error parsing regexp: {error.msg}: `{options[name]}`") from None
+            re2.parse(options[name])
+        except re2.BadExpression as error:
+            raise InvalidParameter(f"error parsing regexp: {error}") from None
     if not (template := options.get("tag", "")):
         return
     for action in _ACTION.findall(template):
@@ -62,8 +63,17 @@ def extra(container: Container) -> dict[str, str]:
     ):
         found |= {name: source[name] for name in names.split(",") if name in source}
         if chosen:
-            found |= {name: value for name, value in source.items() if re.search(chosen, name)}
+            found |= _chosen(source, chosen)
     return found
+
+
+def _chosen(source: Mapping[str, str], expression: str) -> dict[str, str]:
+    """Those whose names an expression is found in; none where that is too much work."""
+    names = re2.Finder([expression])
+    try:
+        return {name: value for name, value in source.items() if names.finds(name)}
+    except re2.TooMuch:
+        return {}
 
 
 def details(container: Container) -> str:

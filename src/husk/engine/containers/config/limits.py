@@ -140,19 +140,23 @@ def _check_cpuset(what: str, text: str, there: str, kind: str) -> None:
     """`there` is the file that tells which there are; nobody reads it for a container that asks for none."""
     if not text:
         return
-    if _CPUSET.fullmatch(text) is None or not all(_expand(part) for part in text.split(",")):
-        raise InvalidParameter(f"Invalid value {text} for {what}: invalid format: {text}")
+    asked = _ranges(text)
+    if asked is None:
+        raise InvalidParameter(f"Invalid value {text[:200]} for {what}: invalid format: {text[:200]}")
     available = online(there)
-    if not _expand(text) <= _expand(available):
-        raise InvalidParameter(f"Requested {kind} are not available - requested {text}, available: {available}")
+    held = {number for first, last in _ranges(available) or () for number in range(first, last + 1)}
+    # A set, for a range may be asked for thousands of times, and each is as long as the host is large at most.
+    if not all(last in held and held.issuperset(range(first, last + 1)) for first, last in asked):
+        raise InvalidParameter(f"Requested {kind} are not available - requested {text[:200]}, available: {available}")
 
 
-def _expand(text: str) -> set[int]:
-    numbers: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return numbers
+def _ranges(text: str) -> set[tuple[int, int]] | None:
+    """Each once; None for what is no list of ranges."""
+    if _CPUSET.fullmatch(text) is None:
+        return None
+    pairs = (part.partition("-") for part in set(text.split(",")))
+    found = {(int(first), int(last or first)) for first, _, last in pairs}
+    return found if all(first <= last for first, last in found) else None
 
 
 def check_sysctls(host: HostConfig) -> None:

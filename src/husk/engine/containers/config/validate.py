@@ -5,6 +5,7 @@ What Docker can do and Husk cannot yet is refused here with 501, never accepted 
 
 import ipaddress
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -18,6 +19,7 @@ from husk.errors import InvalidParameter, NotImplementedYet
 from husk.patterns import pattern
 from husk.runtime.assembly.procfs import check_name
 
+MOST_LABELS = 1 << 19
 RESTART_POLICIES = ("", "no", "always", "unless-stopped", "on-failure")
 _PORT = pattern(r"\d{1,5}(-\d{1,5})?(/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
 # Docker takes any name; the kernel takes 64 bytes, and a space or a '#' would end the name in /etc/hosts.
@@ -33,6 +35,7 @@ _FIXED = (
 
 def check(config: ContainerConfig, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
     """Raise for the first thing that is wrong."""
+    check_labels(config.labels)
     check_text(config)
     check_text(host)
     for request in endpoints.values():
@@ -72,9 +75,16 @@ def check_text(value: msgspec.Struct) -> None:
             found += one
 
 
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Every event and every list has them, so they have a limit, which no tool's labels come near to."""
+    if sum(map(len, labels)) + sum(map(len, labels.values())) > MOST_LABELS:
+        raise InvalidParameter(f"labels take more than {MOST_LABELS} characters")
+
+
 def check_image(config: ContainerConfig) -> None:
     """As `check`, for what a container has from its image."""
     check_text(config)
+    check_labels(config.labels)
     check_length(config.working_dir)
     for path in config.volumes or {}:
         check_length(path)

@@ -1,10 +1,12 @@
 """What may not become a container, and why, in Docker's words."""
 
 import os
+from functools import partial
 
 import pytest
 
-from husk.engine.containers.config.validate import check
+from husk.engine.containers.config import limits
+from husk.engine.containers.config.validate import MOST_LABELS, check, check_image
 from husk.engine.model.container_config import (
     ContainerConfig,
     EndpointRequest,
@@ -224,3 +226,28 @@ def test_what_husk_cannot_do_yet_is_not_ignored() -> None:
 
 def test_an_endpoint_without_wishes_is_fine() -> None:
     check(ContainerConfig(), HostConfig(), {"default": EndpointRequest()})
+
+
+def test_labels_have_a_limit_whoever_brings_them():
+    labels = {f"key{number:06}": "v" * 40 for number in range(MOST_LABELS // 49 + 1)}
+    for refuses in (partial(check, host=HostConfig(), endpoints={}), check_image):
+        with pytest.raises(InvalidParameter, match=f"labels take more than {MOST_LABELS} characters"):
+            refuses(ContainerConfig(labels=labels))
+    check_image(ContainerConfig(labels=dict(list(labels.items())[1:])))
+
+
+def test_many_ranges_of_processors_are_no_more_work_than_their_text(monkeypatch: pytest.MonkeyPatch):
+    counted = 0
+
+    def counting(*arguments: int) -> range:
+        nonlocal counted
+        counted += len(found := range(*arguments))
+        return found
+
+    monkeypatch.setattr(limits, "range", counting, raising=False)
+    with pytest.raises(InvalidParameter, match=r"Requested CPUs are not available - requested 0-9999,0-9999"):
+        check(ContainerConfig(), HostConfig(cpuset_cpus=",".join(["0-9999"] * 30_000)), {})
+    check(ContainerConfig(), HostConfig(cpuset_cpus=",".join([f"0-{CPUS - 1}"] * 30_000)), {})
+    assert counted <= 4 * CPUS
+    with pytest.raises(InvalidParameter, match="invalid format: 0,1-0,0"):
+        check(ContainerConfig(), HostConfig(cpuset_cpus=",".join(["0", "1-0"] * 15_000)), {})
