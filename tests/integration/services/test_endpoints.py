@@ -122,6 +122,24 @@ def test_round_robin_by_name(swarm: Swarm, network: str) -> None:
     assert lookup(swarm, client, "web") == addresses(swarm, "web", network)
 
 
+def test_a_name_leads_to_healthy_tasks_alone(swarm: Swarm, network: str) -> None:
+    daemon = swarm.daemon
+    health = ("--health-cmd", "test -e /well", "--health-interval", "50ms", "--health-start-period", "10m")
+    swarm.create("web", "--network", network, "--endpoint-mode", "dnsrr", "--replicas", "2", *health)
+    client = daemon.docker("run", "-d", "--network", network, "busybox", "sleep", "600").stdout.strip()
+    first, second = until(lambda: [c for c in [swarm.containers("web")] if len(c) == 2], "two tasks that start")[0]
+    until(lambda: len([one for one in addresses(swarm, "web", network) if one]) == 2, "which have addresses")
+    name = daemon.http("GET", f"/containers/{first}/json").json()["Name"].removeprefix("/")
+    for asked in ("web", "tasks.web", name):
+        assert lookup(swarm, client, asked) == []
+    daemon.docker("exec", first, "touch", "/well")
+    [address] = until(lambda: lookup(swarm, client, "web"), "the one that is healthy")
+    shown = daemon.http("GET", f"/containers/{first}/json").json()["NetworkSettings"]["Networks"]
+    assert address == shown[network]["IPAddress"] and lookup(swarm, client, name) == [address]
+    daemon.docker("exec", second, "touch", "/well")
+    until(lambda: lookup(swarm, client, "tasks.web") == addresses(swarm, "web", network), "both")
+
+
 def test_virtual_addresses_are_kept_and_given_back(fresh_swarm: Swarm) -> None:
     swarm, daemon = fresh_swarm, fresh_swarm.daemon
     daemon.docker("network", "create", "-d", "overlay", "--attachable", "mesh")

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 
 from msgspec import Struct
@@ -55,6 +55,10 @@ class Balancing:
         self.leads_elsewhere = any(elsewhere.intersection(port.targets) for port in held)
         await asyncio.to_thread(self.balancer.change, Balance(addresses, tuple(held), tuple(sources)))
         return not self._refused
+
+    def lead_to(self, reached: Callable[[str], bool]) -> None:
+        """From now on names lead to the tasks of which this says so, by their ids."""
+        self._roster.reached = reached
 
     async def remove(self) -> None:
         """Nothing of it stays on the host."""

@@ -1,5 +1,6 @@
 """A network while the daemon runs: its record, its driver, and the running containers on it."""
 
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.model.container import Container
@@ -54,11 +55,18 @@ class LiveNetwork:
         self.elsewhere = {}
 
 
+def _any(_: str) -> bool:
+    """Where nobody has told what is known of tasks."""
+    return True
+
+
 class Roster:
     """The networks that exist, by name."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, LiveNetwork] = {}
+        # Whether names lead to a task of a service, by its id: one that runs, is healthy, and is to go on.
+        self.reached: Callable[[str], bool] = _any
 
     @property
     def bridge(self) -> LiveNetwork | None:

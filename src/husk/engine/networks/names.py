@@ -5,9 +5,10 @@ behind it, and under the aliases of its own links. An alias that several have ge
 """
 
 import os
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import TASK_LABEL, Container, Endpoint
 from husk.engine.networks.endpoints import dns_names, leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns
@@ -61,7 +62,7 @@ class NameService:
             except dns.Malformed:
                 # A container's name may be longer than DNS allows.
                 return dns.failure(query, dns.NO_SUCH_NAME)
-        addresses = addresses_of(record, networks, query.name)
+        addresses = addresses_of(record, networks, query.name, self._roster.reached)
         if addresses is None:
             return None
         addresses.sort(key=lambda _: os.urandom(4))
@@ -73,14 +74,17 @@ class NameService:
         return [live for live in lives if live is not None and live.record.resolves_names]
 
 
-def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> list[Address] | None:
-    """The addresses of a name as one container sees it; None when no network of its knows the name."""
+def addresses_of(
+    record: Container, networks: list[LiveNetwork], name: str, reached: Callable[[str], bool] = lambda _: True
+) -> list[Address] | None:
+    """The addresses of a name as one container sees it; None when no network of its knows the name. Of services' tasks
+    those that are `reached` are told, as with Docker."""
     for live in networks:
         links = parse_links(record.endpoints[live.record.name].request.links)
         aliases = {alias.lower(): target for alias, target in links.items()}
         suffix = "." + live.record.name.lower()
         for candidate in (name, name.removesuffix(suffix)) if name.endswith(suffix) else (name,):
-            found = list(live.services.get(candidate, ())) or _members(live, candidate)
+            found = list(live.services.get(candidate, ())) or _members(live, candidate, reached)
             found = found if candidate in live.services else [*found, *live.elsewhere.get(candidate, ())]
             if candidate in aliases:
                 found = _linked(live, aliases[candidate])
@@ -108,12 +112,13 @@ def servers(record: Container) -> list[str]:
     return name_servers() or list(_FALLBACK)
 
 
-def _members(live: LiveNetwork, name: str) -> list[Address]:
+def _members(live: LiveNetwork, name: str, reached: Callable[[str], bool]) -> list[Address]:
     network = live.record.name
     return [
         address
         for member in live.members.values()
         if (endpoint := member.endpoints.get(network)) is not None
+        and (not (task := member.config.labels.get(TASK_LABEL)) or reached(task))
         and name in (known.lower() for known in dns_names(member, endpoint))
         for address in _addresses(endpoint)
     ]

@@ -13,7 +13,7 @@ from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.endpoints import gateway_endpoint
 from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
-from husk.engine.services.model import Service, VirtualIP, any_ingress
+from husk.engine.services.model import Service, VirtualIP, any_ingress, is_reached
 from husk.engine.services.network_services import Elsewhere, OnNetworks, ServiceOnNetwork, services_on
 from husk.engine.services.networks import ingress_of
 from husk.engine.services.records import SwarmRecords
@@ -83,6 +83,7 @@ class Endpoints:
 
     async def settle(self) -> bool:
         """Make networks and ports of the host lead to the tasks that run now; whether all do."""
+        self._networks.balancing.lead_to(self._is_reached)
         settled = await self.feed.settle() if self.feed is not None else True
         if self._store.leadership.leading:
             await self._assign_all()
@@ -96,6 +97,11 @@ class Endpoints:
             self.feed.sources() if self.feed is not None else (),
         )
         return led and settled
+
+    def _is_reached(self, task_id: str) -> bool:
+        """Do names lead to a task? To one that is not known they do: a worker may have been told of nothing yet."""
+        task = self._store.tasks.get(task_id)
+        return task is None or is_reached(task)
 
     async def _assign_all(self) -> None:
         for service in list(self._store.services.values()):
@@ -112,7 +118,7 @@ class Endpoints:
         running: dict[str, list[OnNetworks]] = {}
         elsewhere = self.feed.tasks_elsewhere() if self.feed is not None else {}
         for task in self._store.tasks.values():
-            if task.wanted and task.status.state == "running":
+            if is_reached(task):
                 if task.id in elsewhere:
                     found = self._elsewhere(task.name, elsewhere[task.id])
                     running.setdefault(task.service_id, []).append(found)

@@ -391,3 +391,8 @@ class ClusterObject(Struct, kw_only=True, frozen=True):
     @property
     def context(self) -> str:
         return f"{self.kind} {self.id}"
+
+
+def is_reached(task: Task) -> bool:
+    """Are others led to it? It runs, and is healthy where that is looked at; and it is to go on."""
+    return task.wanted and task.status.state == "running"

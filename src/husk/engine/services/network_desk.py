@@ -11,7 +11,7 @@ from husk.engine.networks.sharing import Occupant, Place
 from husk.engine.services import network_share
 from husk.engine.services.assignment_messages import decoded, encoded
 from husk.engine.services.here import Here
-from husk.engine.services.model import Task
+from husk.engine.services.model import is_reached
 from husk.engine.services.network_share import TunnelKey, Wish
 from husk.engine.services.network_views import NOTHING, NetworkShare, Views
 from husk.engine.services.records import SwarmRecords
@@ -71,7 +71,7 @@ class NetworkDesk:
         self._seeking = 0
         self._taking = Locks()
         # Tasks that others are led to, and how often that has changed.
-        self._reached = {task.id for task in store.tasks.values() if _is_reached(task)}
+        self._reached = {task.id for task in store.tasks.values() if is_reached(task)}
         self._task_changes = 0
         self._views = Views()
         # By generation: the ingress network, where there are ports.
@@ -87,7 +87,7 @@ class NetworkDesk:
 
     def _noticed(self, task_id: str) -> None:
         task = self._store.tasks.get(task_id)
-        if (task is not None and _is_reached(task)) != (task_id in self._reached):
+        if (task is not None and is_reached(task)) != (task_id in self._reached):
             self._reached ^= {task_id}
             self._task_changes += 1
 
@@ -181,10 +181,6 @@ class NetworkDesk:
             raise Forbidden("this address is not the node's")
         await shared.give_back(found)
         self._changed()
-
-
-def _is_reached(task: Task) -> bool:
-    return task.wanted and task.status.state == "running"
 
 
 def _at(shared: SharedNetworks, key: str) -> Place | None:

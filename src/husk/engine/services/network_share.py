@@ -29,6 +29,7 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
     any_ingress,
+    is_reached,
 )
 from husk.engine.services.node import Node, NodeStatus
 from husk.errors import Forbidden, InvalidParameter, NotFound
@@ -104,7 +105,7 @@ def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[N
         if (reduced := _service(service, named, ingress)) is not None:
             known[SERVICE, service.id] = reduced
             for task in world.tasks_of(service.id):
-                if task.alive and task.wanted and task.status.state == "running":
+                if is_reached(task):
                     known[TASK, task.id] = _task(task, reduced.spec.name, False)
     for id in nodes:
         if (node := world.nodes.get(id)) is not None:

@@ -16,7 +16,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.engine.services import network_share
 from husk.engine.services.here import Here
-from husk.engine.services.model import any_ingress
+from husk.engine.services.model import any_ingress, is_reached
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import HuskError
@@ -64,7 +64,7 @@ class OverlayFeed:
         done = bool(await _tried(self._give_back(), troubles)) and not troubles
         ways = {live.record.id: self._way(live) for live in presence.here if self._own(live)}
         for live in presence.here:
-            live.elsewhere = _names(place for place in self._others(live) if self._lives(place.node))
+            live.elsewhere = _names(place for place in self._others(live) if self._is_told(place))
             own = [place.address for place in self._own(live)]
             virtual = [place.address for place in self._shared.of(live.record) if place.kind == "service"]
             await presence.note(live, [*own, *virtual])
@@ -182,6 +182,11 @@ class OverlayFeed:
     def _others(self, live: LiveNetwork) -> list[Place]:
         mine = self._cluster.node_id
         return [place for place in self._shared.of(live.record) if place.kind != "service" and place.node != mine]
+
+    def _is_told(self, place: Place) -> bool:
+        """Do names lead there: is it on a host that lives, and if it is a task's, is that one healthy?"""
+        task = self._store.tasks.get(place.task)
+        return self._lives(place.node) and (not place.task or (task is not None and is_reached(task)))
 
     def _lives(self, node: str) -> bool:
         known = self._store.nodes.get(node)

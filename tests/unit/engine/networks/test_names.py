@@ -2,7 +2,7 @@
 
 from ipaddress import IPv4Address
 
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import TASK_LABEL, Container, Endpoint
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.endpoints import dns_names, gateway_endpoint, in_order, parse_links
@@ -104,3 +104,16 @@ def test_endpoints_on_other_hosts_are_known_by_their_names() -> None:
     assert addresses_of(WEB, [home], "svc") == [IPv4Address("10.0.0.2"), IPv4Address("10.0.0.9")]
     home.services = {"svc": [IPv4Address("10.0.0.100")]}
     assert addresses_of(WEB, [home], "svc") == [IPv4Address("10.0.0.100")]
+
+
+def test_a_task_that_others_are_not_led_to_has_no_name() -> None:
+    task = container("web.1.x", {"home": "10.0.0.5"}, aliases=["tasks.web"])
+    task.config.labels[TASK_LABEL] = "x"
+    other = container("web.2.y", {"home": "10.0.0.6"}, aliases=["tasks.web"])
+    other.config.labels[TASK_LABEL] = "y"
+    home = network("home", WEB, task, other)
+    both = [IPv4Address("10.0.0.5"), IPv4Address("10.0.0.6")]
+    assert addresses_of(WEB, [home], "tasks.web") == both
+    assert addresses_of(WEB, [home], "tasks.web", {"y"}.__contains__) == both[1:]
+    assert addresses_of(WEB, [home], "web.1.x", {"y"}.__contains__) is None
+    assert addresses_of(SHOP, [home], "web", {"y"}.__contains__) == [IPv4Address("10.0.0.2")], "no task of a service"

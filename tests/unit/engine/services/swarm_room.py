@@ -72,6 +72,9 @@ class FakeBalancing:
         self.services, self.ports = services, ports
         return True
 
+    def lead_to(self, reached: Callable[[str], bool]) -> None:
+        self.reached = reached
+
 
 class FakeServiceAddresses:
     def __init__(self, find: Callable[[str], Network]) -> None:

@@ -71,6 +71,8 @@ async def test_names_and_ports_lead_to_the_tasks_that_run(room: SwarmRoom) -> No
     elsewhere = await room.run(service, 6, lan="10.1.0.7")
     room.store.learn(but(elsewhere, node_id="a worker that names a container of ours"))
     assert await room.endpoints.settle()
+    reached = room.networks.balancing.reached
+    assert not reached(ended.id) and not reached(unwanted.id) and reached("one that nobody has told of")
     on_lan, _ = room.networks.balancing.services
     assert (on_lan.names, on_lan.address, on_lan.targets) == (("web", "www"), "10.1.0.100", ("10.1.0.2", "10.1.0.3"))
     (balanced,) = room.networks.balancing.ports

@@ -129,7 +129,12 @@ async def test_a_host_is_told_who_is_where(room: Room) -> None:
     assert (way.vni, way.own, way.own6) == (4097, "10.0.9.10", "")
     assert [(peer.address, peer.host) for peer in way.peers] == [("10.0.9.20", "192.0.2.2"), ("10.0.9.21", "192.0.2.2")]
     assert room.feed.sources() == [("10.0.9.21", "10.0.9.10")]
-    assert [str(address) for address in room.live.elsewhere["web.1"]] == ["10.0.9.21"]
+    assert room.live.elsewhere == {}, "nobody has told that the task is healthy"
+    task = but(make_task(1, node_id="n2"), id="task")
+    for state, told in (("starting", []), ("running", ["10.0.9.21"])):
+        room.records.tasks["task"] = but(task, status__state=state)
+        await room.feed.settle()
+        assert [str(address) for address in room.live.elsewhere.get("web.1", ())] == told
     assert "mine" not in room.live.elsewhere
     assert [place.address for place in room.feed.tasks_elsewhere()["task"]] == ["10.0.9.21"]
     # The names of a node that is down lead nowhere.
