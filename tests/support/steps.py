@@ -6,7 +6,7 @@ import functools
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +69,10 @@ class StacksOnDisk:
 
     def lower(self, stack: str) -> list[str]:
         return [str(self.root / element.partition(":")[2]) for element in reversed(elements(stack))]
+
+    async def remove(self, elements: Iterable[str]) -> None:
+        for element in elements:
+            shutil.rmtree(self.path(element))
 
     @asynccontextmanager
     async def held(self, *stacks: str) -> AsyncIterator[None]:

@@ -182,9 +182,9 @@ class DiffStore:
         """A place to write that has the files of a diff, which is none any more. Only for one that is `alone`."""
         diff = self._diff(_parsed(element)[1])
         self.directories.hold(diff.directory)
-        await self.remove([element])
         space = Workspace(self, [], diff.directory)
         try:
+            await self.remove([element])
             yield space
         finally:
             self._leave(space)
@@ -238,7 +238,12 @@ class DiffStore:
             size = await threads.trees(tree_size, space.upper)
         packings = {_key(None): Packing(packed.digest, packed.size)} if packed is not None else {}
         diff = Diff(id=secrets.token_hex(8), directory=space.directory, size=size, packings=packings)
-        await self._tasks.to_its_end(self._add(space, diff), "keep a diff")
+        try:
+            await self._tasks.to_its_end(self._add(space, diff), "keep a diff")
+        except asyncio.CancelledError:
+            if space.kept:  # and nobody will ever know by which name
+                await self.remove([_DIFF + diff.id])
+            raise
         return _DIFF + diff.id
 
     async def remove(self, elements: Iterable[str]) -> None:

@@ -67,16 +67,16 @@ class Trees:
         made: list[str] = []
         try:
             for run in _runs(actions, len(inputs)):
-                stack, diff = await self._run(run, results, len(inputs), layered, ahead)
-                made += [diff] if diff else []
+                stack = await self._run(run, results, len(inputs), layered, ahead, made)
                 # Nobody asks for what was in between.
                 results += [""] * (len(run.actions) - 1) + [stack]
                 if run.actions[-1].output != NONE:
                     outputs[run.actions[-1].output] = stack
+            named = {element for stack in outputs.values() for element in stack.split()}
+            await self._diffs.remove(diff for diff in made if diff not in named)
         except BaseException:
             await self._diffs.remove(made)
             raise
-        await self._diffs.remove(diff for diff in made if not any(diff in stack.split() for stack in outputs.values()))
         return [outputs.get(number, "") for number in range(max(outputs, default=-1) + 1)]
 
     def ahead(self, action: FileAction, below: Below) -> AheadTar:
@@ -145,9 +145,15 @@ class Trees:
                 return (await asyncio.to_thread(Path(blob_file).read_bytes))[: -2 * BLOCK]
 
     async def _run(
-        self, run: "_Run", results: list[str], count: int, layered: bool, ahead: AheadTar | None
-    ) -> tuple[str, str]:
-        """Carry out what needs one diff only: the new stack, and that diff."""
+        self,
+        run: "_Run",
+        results: list[str],
+        count: int,
+        layered: bool,
+        ahead: AheadTar | None,
+        made: list[str],
+    ) -> str:
+        """Carry out what needs one diff only: the new stack. `made` gets that diff as soon as it is kept."""
         first = run.actions[0].input
         below = "" if first == NONE else results[first]
         numbering = _Numbering(results, range(count + run.start, count + run.start + len(run.actions)))
@@ -171,7 +177,8 @@ class Trees:
                 if blob is not None:
                     self._diffs.adopt(file, blob)
                 diff = await space.keep(done.size, blob)
-        return " ".join(filter(None, [below, diff])), diff
+                made += [diff] if diff else []
+        return " ".join(filter(None, [below, diff]))
 
     async def _work(self, job: Job, data: bytes = b"") -> Answer | None:
         """Have a worker do a job."""

@@ -19,6 +19,7 @@ from husk.storage.state.store import Change
 from husk.storage.workspaces import Workspace
 from tests.support.layers import Store, directory, make_tar, member
 from tests.support.trees import deepen
+from tests.support.waiting import soon
 
 
 @pytest.fixture
@@ -359,3 +360,48 @@ async def test_diffs_that_go_leave_the_blob_of_a_layer_that_comes_meanwhile(
     monkeypatch.setattr(store.blobs, "remove", slow)
     await store.diffs.remove([*others, elements[1]])
     assert store.blobs.has(made[0].blob)
+
+
+async def test_what_is_kept_for_somebody_who_has_gone_meanwhile_is_removed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is told to nobody: it would stay until the next start."""
+    writing, goes_on = asyncio.Event(), asyncio.Event()
+    commit = store.state.commit
+
+    async def slow(*changes: Change, lazy: bool = False) -> None:
+        writing.set()
+        await goes_on.wait()
+        await commit(*changes, lazy=lazy)
+
+    monkeypatch.setattr(store.state, "commit", slow)
+    keeping = soon(write(store, "", a=b"a"))
+    await writing.wait()
+    keeping.cancel()
+    goes_on.set()
+    await asyncio.wait([keeping])
+    assert keeping.cancelled()
+    assert store.diffs.all() == []
+    await store.emptied()
+    assert os.listdir(store.root / "layers/l") == []
+
+
+async def test_a_diff_that_is_given_up_while_it_is_reopened_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    element = await write(store, "", a=b"a")
+    removing = asyncio.Event()
+
+    async def remove(names: object) -> None:
+        removing.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.diffs, "remove", remove)
+        reopening = soon(store.diffs.reopened(element).__aenter__())
+        await removing.wait()
+        reopening.cancel()
+        await asyncio.wait([reopening])
+    await store.diffs.remove([element])
+    await store.emptied()
+    assert os.listdir(store.root / "layers/l") == []

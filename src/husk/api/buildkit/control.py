@@ -16,7 +16,7 @@ from husk.config import CacheRule
 from husk.engine.builder.prune import Item
 from husk.engine.builder.results import Question
 from husk.engine.builder.status import StatusLog
-from husk.errors import HuskError, NotFound
+from husk.errors import Conflict, HuskError, NotFound
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.status import CANCELLED, UNKNOWN
 from husk.tasks import Tasks
@@ -62,7 +62,10 @@ class Control:
     async def solve(self, request: control.SolveRequest, metadata: Metadata) -> control.SolveResponse:
         wanted = build_request(request, await self._question(request))
         await self.history.load()
-        self.inputs[request.ref] = request.frontend_inputs
+        if request.ref in self.inputs:
+            raise Conflict(f"job ID {request.ref} exists")
+        if request.ref:
+            self.inputs[request.ref] = request.frontend_inputs
         try:
             if request.internal or not request.ref or not self.history.begin(request):
                 return control.SolveResponse(dict(await self._backend.build(wanted)))

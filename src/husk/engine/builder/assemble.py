@@ -73,7 +73,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         contexts=contexts,
         sessions=sessions,
         images=images,
-        local=LocalSource(mirrors, sessions, cache.give_up),
+        local=LocalSource(mirrors, sessions, cache.give_up, cache.release_unnamed),
     )
     caches = await _open_cache_mounts(around, stack)
     remains = Remains(cache.forget)

@@ -24,6 +24,7 @@ from husk.engine.images.store import Pins
 from husk.engine.model.build import RECORD
 from husk.engine.model.clock import now_ns
 from husk.storage.state.store import Change, StateStore
+from husk.tasks import Tasks
 
 # What clients upload has another address each time, though it be the same: the first keys of a record, and the latest.
 _FIRST_KEYS, _MOST_KEYS = 8, 100
@@ -69,6 +70,7 @@ class StoredResult(Struct, kw_only=True):
 class BuildCache:
     def __init__(self, state: StateStore, diffs: Diffs, pins: Pins, layers: Layers) -> None:
         self._state = state
+        self._tasks = Tasks()
         self._diffs = diffs
         self._pins = pins
         self._layers = layers
@@ -147,6 +149,10 @@ class BuildCache:
         self._held += Counter()
         self._pins.drop(_layers_of(record))
 
+    async def release_unnamed(self, elements: Collection[str]) -> None:
+        """Let go of what was made and is in no record: nobody is left who could make one of it."""
+        await self._tasks.to_its_end(self._remove_nobodys(elements), "remove what no build wants any more")
+
     # --- what there is -----------------------------------------------------------------------------------------------
 
     def in_use(self, kept: StoredResult) -> bool:
@@ -221,7 +227,11 @@ class BuildCache:
         kept = self._records.get(self._makers.get(diff, ""))
         if kept is None or kept.record.made != [diff] or self._held[kept.id] or not self.is_leaf(kept):
             return False
-        await self._forget(kept)
+        try:
+            await self._forget(kept)
+        except BaseException:
+            await self._diffs.remove([diff])  # whoever asked for it does not hear that it is theirs
+            raise
         return True
 
     def save_uses(self, records: Iterable[Record]) -> None:

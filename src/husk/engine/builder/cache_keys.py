@@ -9,7 +9,19 @@ import hashlib
 
 import msgspec
 
-from husk.engine.builder.operations import NONE, CacheMount, Copy, Exec, Files, Limits, Operation, SecretMount, SshMount
+from husk.engine.builder.operations import (
+    NONE,
+    CacheMount,
+    Copy,
+    Exec,
+    Files,
+    Limits,
+    Operation,
+    SecretMount,
+    Source,
+    SshMount,
+)
+from husk.engine.builder.schemes import PROOF
 from husk.storage.file_actions import Selection as Selection
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -33,6 +45,8 @@ def _key(kind: str, operation: Operation, inputs: list[str]) -> str:
 def _what_matters(operation: Operation) -> object:
     """An operation without what changes nothing about its result."""
     body = operation.body
+    if isinstance(body, Source) and PROOF in body.attributes:
+        return msgspec.structs.replace(body, attributes=_without_proof(body))
     if not isinstance(body, Exec):
         return body
     process = msgspec.structs.replace(body.process, proxy={}, limits=Limits())
@@ -44,6 +58,10 @@ def _what_matters(operation: Operation) -> object:
         for mount in body.mounts
     ]
     return msgspec.structs.replace(body, process=process, mounts=mounts)
+
+
+def _without_proof(source: Source) -> dict[str, str]:
+    return {name: value for name, value in source.attributes.items() if name != PROOF}
 
 
 def selections(operation: Operation) -> dict[int, list[Selection]]:

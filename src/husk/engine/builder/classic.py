@@ -3,13 +3,14 @@
 context → Dockerfile → graph (`reading`) → solver → image (`export`)
 """
 
+import contextlib
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
 
-from husk.engine.builder import entitlements, given
+from husk.engine.builder import entitlements, given, stacks
 from husk.engine.builder.classic_progress import ClassicProgress
 from husk.engine.builder.dockerfile.converted import Converted
 from husk.engine.builder.dockerfile.errors import DockerfileError
@@ -22,7 +23,7 @@ from husk.engine.builder.image_source import CredentialsFor, ImageSource
 from husk.engine.builder.operations import NONE, FileAction, Remove
 from husk.engine.builder.progress import Both
 from husk.engine.builder.progress import Progress as WatchesBuild
-from husk.engine.builder.reading.dockerfiles import Dockerfiles, OpenDockerfile
+from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.reading.messages import Context
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.plan import StepFailed
@@ -30,6 +31,7 @@ from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
+from husk.tasks import Tasks
 
 DOCKERFILE = "Dockerfile"
 IGNORE_FILE = ".dockerignore"
@@ -74,6 +76,7 @@ class ClassicBuilder:
         """`dockerfiles` has them read elsewhere."""
         self._dockerfiles = dockerfiles
         self._solver = solver
+        self._tasks = Tasks()
         self._contexts = contexts
         self._images = images
         self._exporter = exporter
@@ -93,16 +96,18 @@ class ClassicBuilder:
         text = await self._text(context, path, found)
         epoch = epoch_of(request.options.build_args)
         options = structs.replace(request.options, epoch=None if epoch is None else epoch * 10**9)
-        try:
-            async with self._dockerfiles.open(text, patterns or b"") as file:
-                context = await self._without_ignored(context, path, file)
-                sources = _Sources(self._images, request, credentials, report)
-                whole = Context(given.source_of(context))
-                result = await file.convert(options, whole, sources, SourceFile(path, text))
-        except DockerfileError as error:
-            raise InvalidParameter(str(error)) from error
-        known = await sources.cached_images()
-        return await self._make(result, request, epoch, report, known, watcher)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with self._dockerfiles.open(text, patterns or b"") as file:
+                    going = await file.leaves_out([IGNORE_FILE, path])
+                    context = await stack.enter_async_context(self._without(context, going))
+                    sources = _Sources(self._images, request, credentials, report)
+                    whole = Context(given.source_of(context))
+                    result = await file.convert(options, whole, sources, SourceFile(path, text))
+            except DockerfileError as error:
+                raise InvalidParameter(str(error)) from error
+            known = await sources.cached_images()
+            return await self._make(result, request, epoch, report, known, watcher)
 
     async def _make(
         self,
@@ -157,13 +162,18 @@ class ClassicBuilder:
             raise InvalidParameter(f"the Dockerfile ({path}) cannot be empty")
         return data
 
-    async def _without_ignored(self, context: str, path: str, file: OpenDockerfile) -> str:
+    @contextlib.asynccontextmanager
+    async def _without(self, context: str, going: Sequence[str]) -> AsyncIterator[str]:
         """The client leaves out what is ignored, but for what we need to read: that is left out here."""
-        going = await file.leaves_out([IGNORE_FILE, path])
-        if going:
-            actions = _removals(going)
-            (context,) = await self._trees.apply(actions, [context])
-        return context
+        if not going:
+            yield context
+            return
+        (left,) = await self._trees.apply(_removals(going), [context])
+        try:
+            yield left
+        finally:
+            forgetting = self._solver.cache.forget(stacks.above(context, left) or "")
+            await self._tasks.to_its_end(forgetting, "forget a context without what is ignored")
 
 
 def _granted(request: ClassicRequest) -> list[str]:

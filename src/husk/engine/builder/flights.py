@@ -17,6 +17,8 @@ class Flight:
         self.granted = granted
         self.task: asyncio.Task[Record] | None = None
         self.waiting = 0
+        # Has the cache been told of what it has made?
+        self.remembered = False
         self._watchers: list[tuple[Client, Vertex]] = []
 
     @property

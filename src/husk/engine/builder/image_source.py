@@ -5,6 +5,7 @@ build begins, its layers are fetched when a step needs them, and they stay as lo
 The classic door pulls images instead, as dockerd's does.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -100,13 +101,17 @@ class ImageSource:
             return FetchedImage(stacks.of_layers(found.chain_ids), f"pulled from {name}")
         chain = chain_ids([one.diff_id for one in found.layers])
         auth = login_at(found.reference, watcher.session)
-        async with self._store.pins.hold(chain):
-            registry, reference = self._registry, found.reference
-            await self._images.fetcher.fetch(
-                found.layers, lambda one, again: registry.blob(reference, one, auth, again), Told(watcher).report
-            )
-            assert self._store.held is not None
-            await self._store.held.add(chain)
+        try:
+            async with self._store.pins.hold(chain):
+                registry, reference = self._registry, found.reference
+                await self._images.fetcher.fetch(
+                    found.layers, lambda one, again: registry.blob(reference, one, auth, again), Told(watcher).report
+                )
+                assert self._store.held is not None
+                await self._store.held.add(chain)
+        except BaseException:
+            await asyncio.shield(self._store.release(chain))
+            raise
         stack = stacks.of_layers(chain)
         return FetchedImage(stack, f"pulled from {name}", stacks.elements(stack))
 

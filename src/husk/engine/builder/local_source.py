@@ -5,7 +5,7 @@ directory contains is only known when it is here, so its key is that of the sess
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 import msgspec
@@ -47,9 +47,16 @@ class FetchedDirectory(Struct, frozen=True):
 
 
 class LocalSource:
-    """`take` asks the cache for a diff that it may no longer need."""
+    """`take` asks the cache for a diff that it may no longer need; it is to `release` those that nobody gets."""
 
-    def __init__(self, mirrors: Mirrors, sessions: Sessions, take: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(
+        self,
+        mirrors: Mirrors,
+        sessions: Sessions,
+        take: Callable[[str], Awaitable[bool]],
+        release: Callable[[Collection[str]], Awaitable[None]],
+    ) -> None:
+        self._release = release
         self._mirrors = mirrors
         self._sessions = sessions
         self._take = take
@@ -68,11 +75,17 @@ class LocalSource:
             raise NotImplementedYet(f"the metadata of {name} alone cannot be transferred by Husk yet")
         session = await self._session(source, watcher)
         told = _Transfer(name, watcher)
-        async with session.sync(directory) as channel:
-            # Then nothing is compared with what was sent before.
-            anew = source.attributes.get("local.differ") == "none"
-            key = mirror_key(source, session)
-            element = await self._mirrors.sync(key, channel, self._take, told.progress, ahead, anew)
+        element = ""
+        try:
+            async with session.sync(directory) as channel:
+                # Then nothing is compared with what was sent before.
+                anew = source.attributes.get("local.differ") == "none"
+                key = mirror_key(source, session)
+                element = await self._mirrors.sync(key, channel, self._take, told.progress, ahead, anew)
+        except BaseException:
+            if element:  # all has come, and nobody waits for it any more
+                await self._release([element])
+            raise
         told.end()
         return FetchedDirectory(element, [element], f"local source for {name}")
 

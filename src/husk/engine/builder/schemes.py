@@ -3,6 +3,7 @@
 IMAGE = "docker-image"
 LOCAL = "local"
 GIVEN = "stack"
+PROOF = "stack.proof"  # an attribute of these (`given`), which is no part of what the source is
 GIT = "git"
 LAYOUT = "oci-layout"
 WEB = ("http", "https")

@@ -15,13 +15,14 @@ that was found by the content of its inputs leads to the same later results as t
 """
 
 import asyncio
+import contextlib
 import itertools
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 
 from msgspec import structs
 
-from husk.engine.builder import cache_keys, entitlements
+from husk.engine.builder import cache_keys, entitlements, schemes
 from husk.engine.builder.flights import Flight
 from husk.engine.builder.graph import Graph, Vertex
 from husk.engine.builder.interfaces import Cache, Client, Elsewhere, Executor
@@ -29,7 +30,7 @@ from husk.engine.builder.interfaces import Record as Record
 from husk.engine.builder.interfaces import Watcher as Watcher
 from husk.engine.builder.layered import layered
 from husk.engine.builder.operations import Build as Within
-from husk.engine.builder.operations import Edge
+from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.progress import Progress, Status, public_name
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.source_policy import FREE, SourcePolicy, admitted
@@ -106,8 +107,10 @@ class Solver:
             raise
         return build
 
-    async def run_once(self, key: str, vertex: Vertex, inputs: Sequence[str], client: Client) -> Record:
-        """Run an operation, or wait for somebody who does."""
+    @contextlib.asynccontextmanager
+    async def run_once(self, key: str, vertex: Vertex, inputs: Sequence[str], client: Client) -> AsyncIterator[Record]:
+        """Run an operation, or wait for somebody who does. What it has made stays for the block, in which the cache is
+        told of it; after the last of those who wait, what is in no record goes."""
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = Flight(client.granted)
@@ -117,15 +120,30 @@ class Solver:
         flight.waiting += 1
         flight.watch(client, vertex)
         try:
-            return await asyncio.shield(flight.task)
+            try:
+                record = await asyncio.shield(flight.task)
+            finally:
+                flight.leave(client, vertex)
+            yield record
+            flight.remembered = True
         finally:
-            flight.leave(client, vertex)
             flight.waiting -= 1
-            if not flight.waiting and not flight.task.done():
-                # Who comes from now on needs a run of their own.
-                self._flights.pop(key, None)
-                flight.task.cancel()
-                await asyncio.wait([flight.task])
+            if not flight.waiting and not flight.remembered:
+                ending = self._land(key, flight, vertex)
+                await self._tasks.to_its_end(ending, "end a step that nobody waits for")
+
+    async def _land(self, key: str, flight: Flight, vertex: Vertex) -> None:
+        assert flight.task
+        if not flight.task.done():
+            # Who comes from now on needs a run of their own.
+            self._flights.pop(key, None)
+            flight.task.cancel()
+            await asyncio.wait([flight.task])
+        body = vertex.operation.body
+        if isinstance(body, Source) and body.identifier.startswith(f"{schemes.GIVEN}://"):
+            return  # it was there before, and belongs to whoever has given it
+        if not flight.task.cancelled() and flight.task.exception() is None:
+            await self.cache.release_unnamed(flight.task.result().made)
 
     async def _fly(self, key: str, flight: Flight, vertex: Vertex, inputs: Sequence[str]) -> Record:
         try:
@@ -264,21 +282,23 @@ class Build:
         inputs = [record.outputs[edge.output] for record, edge in zip(records, edges, strict=True)]
         self.started(vertex)
         flight = f"{key} {self._number}" if vertex.ignore_cache else key
-        with self._solver.watch.action("build-step", step=public_name(vertex)):
-            if isinstance(vertex.operation.body, Within):
-                record = await self._solve_within(vertex.operation.body, vertex, inputs)
-            else:
-                layered, ahead = vertex.digest in self.layered, self._waiting.ahead(vertex, self.layered)
-                followed = vertex.digest != self._wanted
-                to_run = structs.replace(vertex, layered=layered, ahead=ahead, followed=followed)
-                record = await self._solver.run_once(flight, to_run, inputs, self._client)
-        if id:
-            record = structs.replace(record, id=id)
-        self._hold(record)
-        keys = [key]
-        if content := await self._keys.by_content(vertex, records):
-            keys.append(content)
-        await self._solver.cache.remember(keys, record)
+        async with contextlib.AsyncExitStack() as stack:
+            with self._solver.watch.action("build-step", step=public_name(vertex)):
+                if isinstance(vertex.operation.body, Within):
+                    record = await self._solve_within(vertex.operation.body, vertex, inputs)
+                else:
+                    layered, ahead = vertex.digest in self.layered, self._waiting.ahead(vertex, self.layered)
+                    followed = vertex.digest != self._wanted
+                    to_run = structs.replace(vertex, layered=layered, ahead=ahead, followed=followed)
+                    running = self._solver.run_once(flight, to_run, inputs, self._client)
+                    record = await stack.enter_async_context(running)
+            if id:
+                record = structs.replace(record, id=id)
+            self._hold(record)
+            keys = [key]
+            if content := await self._keys.by_content(vertex, records):
+                keys.append(content)
+            await self._solver.cache.remember(keys, record)
         self.ended(vertex)
         return record
 

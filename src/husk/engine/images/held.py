@@ -31,9 +31,9 @@ class HeldLayers:
     async def add(self, chain_ids: Iterable[str]) -> None:
         new = [chain_id for chain_id in dict.fromkeys(chain_ids) if chain_id not in self._chain_ids]
         if new:
-            self._chain_ids.update(new)
             changes = (Change(KIND, chain_id, msgspec.json.encode(Held(chain_id))) for chain_id in new)
             await self._state.commit(*changes, lazy=True)
+            self._chain_ids.update(new)
 
     async def drop(self, chain_ids: Iterable[str]) -> list[str]:
         """Those of them that were held; whoever calls has the store release them."""

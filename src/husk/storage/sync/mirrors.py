@@ -134,7 +134,12 @@ class Mirrors:
     async def _place(self, name: str, take: Take) -> AsyncIterator[tuple[Workspace, str]]:
         """Where to write, and the table of what is there."""
         for element in list(self._elements.get(name, ())):
-            if self._diffs.alone(element) and await take(element) and self._diffs.alone(element):
+            if not self._diffs.alone(element) or not await take(element):
+                continue
+            if not self._diffs.alone(element):
+                # Somebody reads it meanwhile. Nobody's record names it any more: it goes when they have done so.
+                await self._diffs.remove([element])
+            else:
                 # From here on the table is ours: it does not go with the diff.
                 table = self._forget(element)
                 try:

@@ -302,7 +302,7 @@ class Receiver:
     def _data(self, number: int, data: memoryview) -> None:
         self._came += len(data)
         if self._limit and self._came > self._limit:
-            raise SyncError("the directory is larger than what the disk has room for")
+            raise SyncError("the directory is larger than what the disk has room for: no space left on device")
         try:
             length = self._tree.data(number, data)
         except KeyError:

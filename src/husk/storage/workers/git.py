@@ -55,7 +55,7 @@ def _free() -> int:
 
 def _too_large(job: GitJob) -> Invalid:
     shown = without_password(job.access.remote, job.access.remote)
-    return Invalid(f"{shown} is larger than what the disk has room for")
+    return Invalid(f"{shown} is larger than what the disk has room for: no space left on device")
 
 
 def missing_program(remote: str, path: str = PATH) -> str:

@@ -109,7 +109,7 @@ class Placer(Extractor):
         # An entry without data takes room as well.
         self._brought += max(entry.size, BLOCK)
         if self._limit and self._brought > self._limit:
-            raise TarError(f"the {self.called} is larger than what the disk has room for")
+            raise TarError(f"the {self.called} is larger than what the disk has room for: no space left on device")
         if self._owner is not None:
             entry.uid, entry.gid = self._owner
         if not path:

@@ -82,6 +82,22 @@ async def test_a_mirror_that_is_still_needed_stays_as_it_is(builds):
             assert file.read() == content
 
 
+async def test_a_mirror_that_its_owner_gives_up_while_somebody_reads_it_goes_afterwards(builds):
+    first = await builds.sync()
+    store = builds.store
+
+    async def take(element):
+        await reading.__aenter__()
+        return True
+
+    reading = store.diffs.held(first)
+    second = await builds.sync(take=take)
+    assert store.diffs.all() == [second], "nobody's record names the first"
+    await reading.__aexit__(None, None, None)
+    await store.emptied()
+    assert len(os.listdir(store.root / "layers/l")) == 1
+
+
 async def test_other_directories_have_other_mirrors(builds):
     (builds.context / "file").write_bytes(b"one")
     first = await builds.sync()

@@ -8,7 +8,7 @@ from husk.api.buildkit.control import Control, build_request
 from husk.api.buildkit.history import History
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control
-from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
+from husk.api.buildkit.messages.gateway import Empty, InputsResponse, ReturnRequest
 from husk.api.buildkit.messages.ops import Definition
 from husk.api.buildkit.messages.source_policy import Policy, Rule
 from husk.engine.builder.results import Question
@@ -168,3 +168,17 @@ async def test_a_build_of_others_is_followed_and_remembered() -> None:
     assert record.error is not None and record.error.message == "no such file"
     again = [one async for one in served.status(control.StatusRequest("b"), {})]
     assert [one.name for answer in again for one in answer.vertexes] == ["make"]
+
+
+@pytest.mark.parametrize("internal", [False, True])
+async def test_a_second_build_of_the_same_name_is_refused_and_takes_nothing(internal: bool) -> None:
+    backend = FakeBackend()
+    wanted = {"base": definition(*chain("make")).encode()}
+    async with calling(backend) as client:
+        stream = await client.connection.call("/moby.buildkit.v1.Control/Solve")
+        await stream.send(control.SolveRequest(ref="b", frontend_inputs=wanted, internal=internal).encode())
+        await backend.job("b")
+        with pytest.raises(GrpcError, match="job ID b exists"):
+            await client.control("Solve", control.SolveRequest(ref="b", internal=internal), control.SolveResponse)
+        inputs = await client.gateway("Inputs", Empty(), InputsResponse)
+        assert list(inputs.definitions) == ["base"]

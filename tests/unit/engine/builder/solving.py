@@ -13,6 +13,8 @@ class Memory:
     def __init__(self):
         self.records = {}
         self.held = []
+        self.unnamed = []
+        self.forgotten = []
 
     async def find(self, key):
         return self.records.get(key)
@@ -26,6 +28,13 @@ class Memory:
     async def remember(self, keys, record):
         for key in keys:
             self.records[key] = record
+
+    async def release_unnamed(self, elements):
+        named = {element for record in self.records.values() for element in record.made}
+        self.unnamed += [element for element in elements if element not in named]
+
+    async def forget(self, stack):
+        self.forgotten.append(stack)
 
     def hold(self, record):
         self.held.append(record)

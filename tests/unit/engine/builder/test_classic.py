@@ -79,6 +79,13 @@ class Worker:
 class Memory:
     def __init__(self):
         self.held = 0
+        self.forgotten = []
+
+    async def forget(self, stack):
+        self.forgotten.append(stack)
+
+    async def release_unnamed(self, elements):
+        raise AssertionError("all is remembered")
 
     async def find(self, key):
         return None
@@ -167,6 +174,7 @@ async def test_what_is_ignored_and_was_sent_for_us_is_left_out(bench):
     tree = Tree(Dockerfile="FROM busybox\nCOPY . .", __dockerignore="Dockerfile\n.dockerignore\n")
     await bench.build(tree)
     assert tree.removed == ["/.dockerignore", "/Dockerfile"]
+    assert bench.memory.forgotten == ["diff:without"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Processes that have failed, found by the errors about them."""
 
+from husk.engine.builder import given
 from husk.engine.builder.failed_steps import find
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.graph import Graph
@@ -22,7 +23,7 @@ def test_what_it_was_given_and_what_it_has_left():
     assert second is None
     assert first is not None
     graph, edge = first
-    assert graph[edge.digest].operation.body == Source("stack://diff:a")
+    assert graph[edge.digest].operation.body == given.source_of("diff:a")
 
 
 def test_errors_about_something_else():

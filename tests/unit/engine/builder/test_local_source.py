@@ -1,5 +1,6 @@
 """Directories of clients as sources, with doubles of the client and of what keeps its files."""
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -52,6 +53,10 @@ async def yes(element):
     return True
 
 
+async def keep(elements):
+    raise AssertionError("nothing is let go of")
+
+
 def local(**attributes):
     return Source("local://context", {f"local.{name}": value for name, value in attributes.items()})
 
@@ -59,7 +64,7 @@ def local(**attributes):
 async def fetch(source, session, sessions=None):
     mirrors = Mirrors()
     watcher = Watcher(session)
-    kind = LocalSource(mirrors, sessions or Sessions(), yes)
+    kind = LocalSource(mirrors, sessions or Sessions(), yes, keep)
     return await kind.fetch(source, None, watcher), mirrors, watcher
 
 
@@ -113,7 +118,7 @@ async def test_metadata_alone_is_not_built():
 
 
 async def test_the_key_is_that_of_a_session_and_of_what_is_wanted():
-    kind = LocalSource(Mirrors(), Sessions(), yes)
+    kind = LocalSource(Mirrors(), Sessions(), yes, keep)
     one, other = Watcher(Client("one")), Watcher(Client("other"))
     key = await kind.key(local(), None, one)
     assert key.startswith("session:context:")
@@ -136,6 +141,24 @@ def test_patterns_that_are_none():
 async def test_what_is_packed_while_files_come_is_told_to_whoever_keeps_them():
     mirrors: Any = Mirrors()
     ahead: Any = object()
-    kind = LocalSource(mirrors, Sessions(), yes)
+    kind = LocalSource(mirrors, Sessions(), yes, keep)
     await kind.fetch_ahead(local(), Watcher(Client("one")), ahead)
     assert mirrors.ahead is ahead
+
+
+async def test_what_has_come_for_a_build_that_went_meanwhile_is_let_go_of():
+    class Leaving(Client):
+        @contextlib.asynccontextmanager
+        async def sync(self, directory):
+            yield self
+            raise asyncio.CancelledError
+
+    released = []
+
+    async def release(elements):
+        released.extend(elements)
+
+    kind = LocalSource(Mirrors(), Sessions(), yes, release)
+    with pytest.raises(asyncio.CancelledError):
+        await kind.fetch(local(), None, Watcher(Leaving("one")))
+    assert released == ["diff:1"]

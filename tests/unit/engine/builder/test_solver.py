@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from husk.engine.builder import solver as module
 from husk.engine.builder.graph import Graph
@@ -445,3 +446,34 @@ async def test_the_last_operation_of_a_build_knows_that_none_follows():
     build = await Solver(Noting(), Memory()).solve(graph, edge, Watch())
     await build.close()
     assert followed == {"image": True, "a": True, "b": False}
+
+
+async def test_what_was_made_for_a_build_that_went_meanwhile_is_let_go_of(solver, worker, memory, monkeypatch):
+    """It was made, and the cache had not heard of it: nobody else could find it."""
+    made = worker.run
+
+    async def run(vertex, inputs, watcher):
+        record = await made(vertex, inputs, watcher)
+        return structs.replace(record, made=[f"diff:{vertex.name}"])
+
+    told, hangs = asyncio.Event(), asyncio.Event()
+
+    async def remember(keys, record):
+        told.set()
+        await hangs.wait()
+
+    monkeypatch.setattr(worker, "run", run)
+    monkeypatch.setattr(memory, "remember", remember)
+    builds = [begin(solve(solver, *chain("a"))) for _ in range(2)]
+    await told.wait()
+    builds[0].cancel()
+    await asyncio.wait([builds[0]])
+    assert memory.unnamed == [], "the other one still has it"
+    builds[1].cancel()
+    await asyncio.wait([builds[1]])
+    assert memory.unnamed == ["diff:image"]
+
+
+async def test_what_the_cache_has_heard_of_stays(solver, memory):
+    await solve(solver, *chain("a"))
+    assert memory.unnamed == []

@@ -1,5 +1,7 @@
 """Layers that stay for builds."""
 
+import pytest
+
 from husk.engine.images.held import HeldLayers, LayerHolder
 
 
@@ -26,3 +28,14 @@ async def test_what_is_let_go_of_is_released(state):
     await holder.release(["b", "of an image"])
     assert released == ["b"]
     assert holder.all == {"a"}
+
+
+async def test_what_could_not_be_written_is_not_held(state, monkeypatch):
+    async def full(*changes, lazy=False):
+        raise OSError("no space left on device")
+
+    held = HeldLayers(state)
+    monkeypatch.setattr(state, "commit", full)
+    with pytest.raises(OSError):
+        await held.add(["a"])
+    assert "a" not in held

@@ -28,8 +28,9 @@ from husk.engine.builder.operations import (
     SshMount,
     TmpfsMount,
 )
+from husk.engine.builder.schemes import PROOF
 
-_OF_SESSION = ("local.session", "local.unique", "oci.session")
+_OF_SESSION = ("local.session", "local.unique", "oci.session", PROOF)
 
 
 class StepNames(Struct, frozen=True):

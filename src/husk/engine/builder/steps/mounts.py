@@ -5,7 +5,7 @@ root. A stack that a step may write to has a workspace: what is written there is
 one and ends well, and thrown away otherwise.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -57,6 +57,8 @@ class Diffs(Protocol):
 
     def lower(self, stack: str) -> Sequence[str]: ...
 
+    async def remove(self, elements: Iterable[str]) -> None: ...
+
     def held(self, *stacks: str) -> AbstractAsyncContextManager[None]:
         """Their files stay where they are while the block lasts."""
         ...
@@ -72,12 +74,18 @@ class Prepared(Struct, kw_only=True):
     """The ids of the SSH agents behind the mounts that are sockets, in their order."""
     kept: dict[int, tuple[str, Workspace | None]]
     """By the numbers of outputs: the stack that is mounted, and where changes of it are."""
+    made: list[str] = []
+    """The diffs that were made of changes."""
 
     async def outputs(self, *, layered: bool = False) -> list[str]:
         found = []
         for number in sorted(self.kept):
             stack, workspace = self.kept[number]
-            found.append(stacks.joined(stack, await workspace.keep(layered=layered)) if workspace else stack)
+            if workspace is not None:
+                diff = await workspace.keep(layered=layered)
+                self.made += [diff] if diff else []
+                stack = stacks.joined(stack, diff)
+            found.append(stack)
         return found
 
 
@@ -85,6 +93,10 @@ class Mounts:
     def __init__(self, diffs: Diffs, caches: CacheMounts) -> None:
         self._diffs = diffs
         self._caches = caches
+
+    async def drop(self, diffs: Collection[str]) -> None:
+        """Forget what was made of changes and nobody gets."""
+        await self._diffs.remove(diffs)
 
     @asynccontextmanager
     async def prepared(self, body: Exec, inputs: Sequence[str], session: Session | None) -> AsyncIterator[Prepared]:

@@ -116,7 +116,28 @@ class Steps:
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
         record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
+        made: list[str] = []
+        try:
+            return await self._run_prepared(record, body, inputs, watcher, layered, followed, made)
+        except BaseException:
+            # Whoever is cancelled hears of no outputs, also when they are there already.
+            if made:
+                await self._mounts.drop(made)
+            raise
+
+    async def _run_prepared(
+        self,
+        record: Container,
+        body: Exec,
+        inputs: Sequence[str],
+        watcher: Customer,
+        layered: bool,
+        followed: bool,
+        made: list[str],
+    ) -> list[str]:
+        """`made` gets the diffs that are kept of it."""
         async with self._mounts.prepared(body, inputs, watcher.session) as prepared:
+            prepared.made = made
             begun = self._begun(record)
 
             async def run(config: bytes) -> Ended:

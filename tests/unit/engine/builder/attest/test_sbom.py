@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from husk.engine.builder import given
 from husk.engine.builder.attest.sbom import PREDICATE, Scanner, definition
 from husk.engine.builder.attest.wanted import Sbom
 from husk.engine.builder.dockerfile.options import BaseImage
-from husk.engine.builder.operations import NONE, Exec, Source
+from husk.engine.builder.operations import NONE, Exec
 from husk.engine.builder.results import Definition, Predicate
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
@@ -92,7 +93,7 @@ def test_the_step_is_beside_what_it_looks_at():
     assert made.edge is not None
     vertex = made.graph[made.edge.digest]
     assert vertex.name == "[linux/amd64] generating sbom using docker.io/team/scan:1"
-    assert made.graph[vertex.operation.inputs[1].digest].operation.body == Source("stack://diff:a")
+    assert made.graph[vertex.operation.inputs[1].digest].operation.body == given.source_of("diff:a")
     body = vertex.operation.body
     assert isinstance(body, Exec)
     assert body.process.args == ["/scan", "-v"]
@@ -119,7 +120,7 @@ def test_stages_and_the_context_lie_beside_it():
         ("/run/src/extras/sbom-context", NONE),
         ("/run/src/extras/sbom-two", 3),
     ]
-    assert made.graph[operation.inputs[3].digest].operation.body == Source("stack://diff:c")
+    assert made.graph[operation.inputs[3].digest].operation.body == given.source_of("diff:c")
 
 
 def test_nothing_to_look_at_is_an_empty_directory():

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,9 @@ class World:
         self.hangs.set()
         self.removes = threading.Event()
         self.removes.set()
+        self.leaves = asyncio.Event()
+        self.leaves.set()
+        self.dropped: list[str] = []
         self.config: dict[str, object] = {}
         self.sockets: Sequence[socket.socket] = ()
         self._directory = directory
@@ -61,7 +64,11 @@ class World:
         try:
             yield Prepared(root=Layered(()), mounts=[], env=["S=t"], agents=[], kept={0: ("a", self)})  # type: ignore[dict-item]
         finally:
+            await self.leaves.wait()
             self.happened.append("done")
+
+    async def drop(self, diffs: Iterable[str]) -> None:
+        self.dropped += diffs
 
     async def keep(self, *, layered: bool = False) -> str:
         self.happens("keep")
@@ -293,3 +300,17 @@ async def test_a_step_that_is_cancelled(steps: Steps, world: World) -> None:
         await task
     assert {"unmount", "disconnect", "done"} <= set(world.happened)
     assert "keep" not in world.happened
+
+
+async def test_what_is_kept_of_a_step_that_nobody_waits_for_any_more_is_dropped(steps: Steps, world: World) -> None:
+    """Though it is cancelled while what it had is given back, and all is kept already."""
+    world.leaves.clear()
+    running = Tasks().spawn(steps.run(BODY, ["a"], Listener()), "a step", awaited=True)
+    async with asyncio.timeout(30):
+        while "keep" not in world.happened:
+            await asyncio.sleep(0.005)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    assert world.dropped == ["diff:new"]
+    await steps.close()
