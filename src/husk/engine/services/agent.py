@@ -15,7 +15,7 @@ from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.events import Event, Events, matches
 from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments, is_assigned
-from husk.engine.services.clocks import CLOCK
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.looking import RETRY_NS, keep_looking
 from husk.engine.services.model import Task
 from husk.engine.services.runner import Runner, container_of, is_healthy, is_unhealthy
@@ -40,6 +40,7 @@ class Agent:
         runner: Runner,
         reachable: Callable[[], Awaitable[bool]],
         events: Events,
+        clock: Clock = CLOCK,
     ) -> None:
         """`reachable` makes names, addresses and ports lead to the tasks that run now: whether all do."""
         self._assignments = assignments
@@ -47,6 +48,7 @@ class Agent:
         self._runner = runner
         self._reachable = reachable
         self._events = events
+        self._clock = clock
         self._tasks = Tasks()
         self._woken = asyncio.Event()
         self._all = True
@@ -54,7 +56,7 @@ class Agent:
 
     def start(self) -> None:
         self._events.observe(self._noticed)
-        self._tasks.spawn(keep_looking(self._woken, self._look, self._failed), "services: run tasks")
+        self._tasks.spawn(keep_looking(self._woken, self._look, self._failed, self._clock), "services: run tasks")
         self.wake_all()
 
     async def close(self) -> None:
@@ -113,10 +115,10 @@ class Agent:
 
     async def _lead_there(self) -> int | None:
         try:
-            return None if await self._reachable() else CLOCK.now() + PORT_RETRY_NS
+            return None if await self._reachable() else self._clock.now() + PORT_RETRY_NS
         except (HuskError, OSError) as error:
             log.warning("services are not reachable as they should be: %s", error)
-            return CLOCK.now() + RETRY_NS
+            return self._clock.now() + RETRY_NS
 
     async def _tend(self, task: Task) -> None:
         """Bring a task up to what its container is, and go on with what was cut off."""

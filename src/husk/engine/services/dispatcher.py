@@ -16,6 +16,7 @@ from husk.engine.services import share
 from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Known, NetworkNews, Report, Told
 from husk.engine.services.assignments import LOCKED, is_assigned
 from husk.engine.services.batches import batches
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Values
 from husk.engine.services.model import Task, TaskStatus
@@ -44,9 +45,11 @@ class Dispatcher:
         changed: Callable[[Task], None],
         networks: Callable[[str], NetworkShare] = lambda node: NOTHING,
         generation: Callable[[], object] = object,
+        clock: Clock = CLOCK,
     ) -> None:
         """`changed` hears of a task that has another state, or is gone; `networks` tells what a node may know there."""
         self._networks = networks
+        self._clock = clock
         # Another value whenever something of networks may be another: to find out what takes long where there is much.
         self._generation = generation
         self._looked_at: object = None
@@ -139,7 +142,7 @@ class Dispatcher:
                 await self._store.delete(share.check_gone(node_id, task))
                 self._changed(task)
             return
-        status = share.checked(node_id, task, report.status)
+        status = share.checked(node_id, task, report.status, self._clock)
         assert task is not None
 
         def change(record: Task) -> Task:
@@ -150,7 +153,7 @@ class Dispatcher:
 
     def _newer(self, node_id: str, record: Task, status: TaskStatus) -> TaskStatus:
         """Looked at once more, for another manager may have written it meanwhile."""
-        return share.checked(node_id, record, status)
+        return share.checked(node_id, record, status, self._clock)
 
     # --- sessions
 

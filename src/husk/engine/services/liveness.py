@@ -310,8 +310,15 @@ class Marking:
 class Liveness:
     """Both, for a manager that is not alone."""
 
-    def __init__(self, store: ClusterStore, marking: Marking, period: Period = usual) -> None:
+    def __init__(
+        self,
+        store: ClusterStore,
+        marking: Marking,
+        period: Period = usual,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._store = store
+        self._clock = clock
         self._period = period
         self._marking = marking
         self._hearing: Hearing | None = None
@@ -319,7 +326,9 @@ class Liveness:
     def start(self, node_id: str) -> None:
         """Nothing is done where it is started."""
         if self._hearing is None:
-            self._hearing = Hearing(self._store, node_id, period=self._period, told=self._marking.heard_by)
+            self._hearing = Hearing(
+                self._store, node_id, clock=self._clock, period=self._period, told=self._marking.heard_by
+            )
             self._hearing.start()
             self._marking.start()
 

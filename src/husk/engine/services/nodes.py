@@ -7,7 +7,7 @@ import msgspec
 
 from husk.engine.model.filters import Filters
 from husk.engine.services import settings
-from husk.engine.services.clocks import CLOCK
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import Node, NodeDescription, NodeState, NodeStatus, manager_at
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
@@ -29,8 +29,9 @@ class Changed(NamedTuple):
 class Nodes:
     """For clients: raises where there is no swarm, or it is locked."""
 
-    def __init__(self, store: SwarmRecords, cluster: Cluster) -> None:
+    def __init__(self, store: SwarmRecords, cluster: Cluster, clock: Clock = CLOCK) -> None:
         self._store = store
+        self._clock = clock
         self._cluster = cluster
         # Raises where the swarm cannot do without a manager now.
         self.spare: Callable[[Node], Awaitable[None]] = _nobody_asks
@@ -122,7 +123,7 @@ class Nodes:
         """How a node is; nothing is written where that is known."""
 
         def change(node: Node) -> Node:
-            status = NodeStatus(state=state, addr=node.status.addr, message=message, since_ns=CLOCK.now())
+            status = NodeStatus(state=state, addr=node.status.addr, message=message, since_ns=self._clock.now())
             return msgspec.structs.replace(node, status=status)
 
         node = self._store.nodes.get(id)

@@ -14,7 +14,7 @@ from husk.engine.images.service import Images
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments
-from husk.engine.services.clocks import CLOCK
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.containers import container_config
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of
@@ -38,6 +38,7 @@ class Runner:
         images: Images,
         deliveries: Deliveries,
         wake: Callable[[Task], None],
+        clock: Clock = CLOCK,
     ) -> None:
         """`wake` hears of a task that something has become of."""
         self._assignments = assignments
@@ -45,6 +46,7 @@ class Runner:
         self._containers = containers
         self._images = images
         self._wake = wake
+        self._clock = clock
         self._tasks = Tasks()
         # What is done with containers: half a container is none that anybody could stop or remove.
         self._steps = Tasks()
@@ -254,10 +256,10 @@ class Runner:
         started: bool = False,
     ) -> None:
         """Write down where a task is."""
-        now = CLOCK.now()
+        now = self._clock.now()
         old = self._now(task).status
         status = TaskStatus(
-            timestamp=CLOCK.stamp(),
+            timestamp=self._clock.stamp(),
             state=state,
             message=message,
             err=err,
