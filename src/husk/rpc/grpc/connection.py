@@ -339,12 +339,13 @@ class Connection:
             stream.finish()
         task = self._tasks.spawn(self._serve(stream, seconds(said.get(b"grpc-timeout", b""))), f"gRPC {path}")
         self._handling[event.stream] = task
-        task.add_done_callback(lambda _: self._handled(event.stream))
+        task.add_done_callback(lambda _: self._handled(event.stream, stream))
 
-    def _handled(self, number: int) -> None:
+    def _handled(self, number: int, stream: Stream) -> None:
         self._handling.pop(number, None)
         self._streams.pop(number, None)
         self._let_go(number)
+        stream.discard()
 
     def _refuse(self, number: int, headers: Headers) -> None:
         self.http.send_headers(number, headers)

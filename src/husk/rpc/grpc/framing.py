@@ -32,6 +32,11 @@ class MessageReader:
         """How many bytes of an unfinished message are kept."""
         return self._size
 
+    def drop(self) -> None:
+        """Forget the unfinished message, and the place in it: nothing can be read any more."""
+        self._pieces.clear()
+        self._size = 0
+
     def feed(self, data: bytes) -> list[bytes]:
         """GrpcError for a message that is too large, or compressed."""
         self._size += len(data)

@@ -175,7 +175,16 @@ class Stream:
         self._closed = True
         self._link.http.reset(self._number, code)
         self._link.flush()
+        self.discard()
         self.fail(GrpcError(CANCELLED, "the call was cancelled"))
+
+    def discard(self) -> None:
+        """Forget what came and nobody reads any more: a stream with an error that was raised is kept by its traceback,
+        until circles are looked for."""
+        self._reader.drop()
+        self._messages.clear()
+        self._raw.clear()
+        self._raw_size = 0
 
     def _begin_answer(self) -> None:
         """What a server says before its first message."""
@@ -251,8 +260,6 @@ class ServerStream(Stream):
         try:
             self._link.hold(self._number, self._cut_size + self._raw_size)
         except GrpcError as error:
-            self._raw.clear()
-            self._raw_size = 0
             self._error = error
             self.cancel()
 

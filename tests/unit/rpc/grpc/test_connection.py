@@ -1,11 +1,14 @@
 """Calls on one connection: side by side, to their end, and gone with it."""
 
 import asyncio
+import contextlib
+import gc
+import tracemalloc
 
 import pytest
 
 from husk.rpc.grpc.connection import Connection
-from husk.rpc.grpc.framing import framed
+from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2 import frames
@@ -196,6 +199,37 @@ async def test_what_comes_for_calls_that_nobody_reads_counts_as_well() -> None:
         with pytest.raises(GrpcError):
             await second.recv()
         assert not first.over
+
+
+@pytest.mark.parametrize("end", ["too much", "reset"])
+async def test_of_a_call_that_is_over_no_bytes_are_kept(end: str) -> None:
+    """Also before circles are looked for, which may take long: bytes alone make nobody look."""
+    one, other = pipes()
+    streams: list[ServerStream] = []
+
+    async def read(stream: ServerStream) -> None:
+        streams.append(stream)
+        await stream.recv()
+
+    piece = b"x" * 10_000
+    gc.disable()
+    tracemalloc.start()
+    try:
+        async with Connection(one, client=True) as client, Connection(other, handler=read, most=1_000_000):
+            call = await client.call("/x")
+            with contextlib.suppress(GrpcError):
+                await call.send_raw(framed(bytes(LARGEST))[:900_000])
+                await client.ping()
+                if end == "reset":
+                    call.cancel()
+                while end == "too much":
+                    await call.send_raw(piece)
+            await client.ping()
+            assert tracemalloc.get_traced_memory()[0] < 500_000
+            assert len(streams) == 1
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 async def test_small_pieces_of_what_is_not_read_are_put_together() -> None:
