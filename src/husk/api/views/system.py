@@ -213,7 +213,7 @@ def event_message(event: Event, version: Version) -> EventMessage:
     message = EventMessage(
         type=event.type,
         action=event.action,
-        actor=EventActor(id=event.actor_id, attributes=event.attributes),
+        actor=EventActor(id=event.actor_id, attributes=dict(event.attributes)),
         scope=event.scope,
         time=event.time_ns // 10**9,
         time_nano=event.time_ns,

@@ -101,8 +101,9 @@ class ImageExporter:
         if known is not None:
             # The same image may have had another manifest, over layers in another form.
             await self._store.release([], known.content)
+        self._store.tell("create", image)
         for name in names:
-            self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
+            self._store.tell("tag", image, name.familiar)
         return image
 
 

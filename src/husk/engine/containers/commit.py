@@ -87,9 +87,9 @@ class Committer:
             except BaseException:
                 await asyncio.shield(self._store.release(added, content))
                 raise
-        self._store.events.publish("image", "create", image.id, {"name": name.familiar if name else image.id})
+        self._store.tell("create", image)
         if name is not None:
-            self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
+            self._store.tell("tag", image, name.familiar)
         return image.id
 
     async def _changes(self, instance: Instance) -> Unpacked | None:

@@ -132,8 +132,8 @@ class Publish(Protocol):
 
 def publish_container(events: Events, record: Container, action: str, **attributes: str) -> None:
     """An event of a container, with what clients may choose it by."""
-    common = {**record.config.labels, "image": record.config.image, "name": record.name}
-    events.publish("container", action, record.id, {**common, **attributes})
+    own = {"image": record.config.image, "name": record.name, **attributes}
+    events.publish("container", action, record.id, own, record.config.labels)
 
 
 def _register(futures: set[asyncio.Future[Exit]]) -> asyncio.Future[Exit]:

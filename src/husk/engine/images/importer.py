@@ -79,7 +79,9 @@ class Importer:
             await asyncio.shield(self._store.release(chain, []))
             raise
         report(Progress(status=image.id))
-        self._store.events.publish("image", "import", image.id, {"name": name.familiar if name else image.id})
+        if name is not None:
+            self._store.tell("tag", image, name.familiar)
+        self._store.tell("import", image)
         return image.id
 
     def _check(self, options: ImportOptions) -> None:

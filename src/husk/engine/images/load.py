@@ -96,7 +96,7 @@ class Loader:
             report(Progress(stream=f"Loaded image: {name.familiar}\n"))
         if not names:
             report(Progress(stream=f"Loaded image ID: {shown.id}\n"))
-        self._store.events.publish("image", "load", shown.id, {"name": shown.id})
+        self._store.tell("load", shown)
         return images
 
     async def _link(self, parents: Mapping[str, str]) -> None:

@@ -70,7 +70,7 @@ class Puller:
         report(Progress(status=f"Digest: {fetched.descriptor.digest}"))
         if platform:
             _warn_of_other_platform(reference, platform, document, report)
-        self._store.events.publish("image", "pull", reference.familiar, {"name": reference.familiar_name})
+        self._store.tell_of_transfer("pull", reference, self._store.catalog.get(manifest.config.digest))
         return new
 
     async def _fetch_layers(

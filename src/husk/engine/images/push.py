@@ -116,7 +116,7 @@ class Pusher:
         push = _Push(repository, target, report, self._uploads)
         for reference in present:
             await self._push(reference, platform, push)
-            self._store.events.publish("image", "push", reference.familiar, {"name": repository.familiar_name})
+            self._store.tell_of_transfer("push", reference, self._store.catalog.by_name(reference))
 
     async def upload(self, upload: Upload, auth: Credentials | None, report: Report) -> None:
         """Whoever calls holds the blobs."""
@@ -135,8 +135,7 @@ class Pusher:
             raise failures.exceptions[0] from None
         for reference, body, media_type in upload.manifests:
             await push.put_manifest(reference, body, media_type)
-        name = upload.repository.familiar
-        self._store.events.publish("image", "push", name, {"name": upload.repository.familiar_name})
+        self._store.tell_of_transfer("push", upload.repository, None)
 
     async def _push(self, reference: Reference, platform: Platform | None, push: _Push) -> None:
         image, index = self._store.catalog.by_name(reference), self._store.catalog.index_by_name(reference)

@@ -118,7 +118,7 @@ class Remover:
     async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:
         await self._store.catalog.forget_names(*names)
         for _ in names:
-            self._store.events.publish("image", "untag", image.id, {"name": image.id})
+            self._store.tell("untag", image)
         return [Removal(untagged=name.familiar) for name in names]
 
     async def _delete(
@@ -133,7 +133,7 @@ class Remover:
         images = [image for image in images if image.id in gone]
         removals: list[Removal] = []
         for image in images:
-            self._store.events.publish("image", "delete", image.id, {"name": image.id})
+            self._store.tell("delete", image)
             removals.append(Removal(deleted=image.id))
             content += image.content
         chain = [chain_id for image in reversed(images) for chain_id in image.chain_ids]

@@ -64,7 +64,7 @@ class Saver:
             # Somebody may have removed an image meanwhile.
             await asyncio.shield(self._store.release(chain, held))
         for each in wanted:
-            self._store.events.publish("image", "save", each.image.id, {"name": each.image.id})
+            self._store.tell("save", each.image)
 
     def _choose(self, wanted: _Wanted, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; of all that are here, if none is named."""

@@ -332,7 +332,7 @@ class Images:
         name = (name.with_tag(tag) if tag else name).tagged()
         image.last_tagged = rfc3339(now_ns())
         await self._store.catalog.add(image, name, index=index)
-        self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
+        self._store.tell("tag", image, name.familiar)
 
     async def remove(
         self, reference: str, force: bool, noprune: bool, platforms: Sequence[Platform] = ()

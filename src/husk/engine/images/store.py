@@ -17,6 +17,8 @@ from husk.engine.images.held import HeldLayers
 from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
+from husk.engine.model.image import Image
+from husk.registry.reference import Reference
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.store import KIND as LAYER
 from husk.storage.layers.store import LayerStore
@@ -98,6 +100,15 @@ class ImageStore(msgspec.Struct, frozen=True):
             or any(chain_id in image.chain_ids for image in self.catalog)
             or any(chain_id in container.used_layers for container in self.containers())
         )
+
+    def tell(self, action: str, image: Image, name: str = "") -> None:
+        """Publish what has happened to an image, with the labels by which clients may choose it."""
+        self.events.publish("image", action, image.id, {"name": name or image.id}, image.config.labels)
+
+    def tell_of_transfer(self, action: str, name: Reference, image: Image | None) -> None:
+        """Publish that something came or went under a name; `image` is what it is here, if it is."""
+        labels = image.config.labels if image is not None else None
+        self.events.publish("image", action, name.familiar, {"name": name.familiar_name}, labels)
 
     def layer_elements(self) -> frozenset[str]:
         """The layers of all images, as stacks of builds name them."""

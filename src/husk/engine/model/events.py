@@ -1,12 +1,13 @@
 """What happened, for those who ask: a short history and a live stream to any number of listeners.
 
-A listener that does not read is dropped rather than allowed to grow without bound: it sees its stream end.
+A listener that does not read is dropped rather than allowed to grow without bound: it sees its stream end. Labels are
+shared with the record they are of, and the history forgets sooner where they are large.
 """
 
 import asyncio
 import weakref
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections import ChainMap, deque
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from msgspec import Struct
 
@@ -16,6 +17,8 @@ from husk.errors import InvalidParameter
 from husk.registry import reference as references
 
 HISTORY = 256
+LARGEST_HISTORY = 16 * 1024 * 1024
+"""Characters of the attributes of all events in the history; the last one stays however large it is."""
 BACKLOG = 4096
 
 
@@ -23,7 +26,7 @@ class Event(Struct, kw_only=True, frozen=True):
     type: str
     action: str
     actor_id: str
-    attributes: dict[str, str]
+    attributes: Mapping[str, str]
     time_ns: int
     scope: str = "local"
 
@@ -32,7 +35,8 @@ class Events:
     """The engine's one channel of events."""
 
     def __init__(self) -> None:
-        self._history: deque[Event] = deque(maxlen=HISTORY)
+        self._history: deque[Event] = deque()
+        self._history_size = 0
         # Weak, because a stream that nobody began to read never reaches its own end.
         self._listeners: weakref.WeakSet[asyncio.Queue[Event | None]] = weakref.WeakSet()
         self._observers: list[Callable[[Event], None]] = []
@@ -41,9 +45,13 @@ class Events:
     def listeners(self) -> int:
         return len(self._listeners)
 
-    def publish(self, type: str, action: str, actor_id: str, attributes: dict[str, str]) -> None:
-        event = Event(type=type, action=action, actor_id=actor_id, attributes=attributes, time_ns=now_ns())
-        self._history.append(event)
+    def publish(
+        self, type: str, action: str, actor_id: str, attributes: dict[str, str], labels: dict[str, str] | None = None
+    ) -> None:
+        """Tell of something; `labels` are what the thing has, and stand behind the attributes of the same name."""
+        told = ChainMap(attributes, labels) if labels else attributes
+        event = Event(type=type, action=action, actor_id=actor_id, attributes=told, time_ns=now_ns())
+        self._remember(event)
         for observer in self._observers:
             observer(event)
         for queue in list(self._listeners):
@@ -53,6 +61,12 @@ class Events:
                 self._listeners.discard(queue)
                 queue.get_nowait()
                 queue.put_nowait(None)
+
+    def _remember(self, event: Event) -> None:
+        self._history.append(event)
+        self._history_size += _size(event)
+        while len(self._history) > HISTORY or (self._history_size > LARGEST_HISTORY and len(self._history) > 1):
+            self._history_size -= _size(self._history.popleft())
 
     def observe(self, observer: Callable[[Event], None]) -> None:
         """For parts of the engine: told of every event as it happens, which takes no time; no client's listener."""
@@ -93,6 +107,10 @@ class Events:
                     yield next_event
         finally:
             self._listeners.discard(queue)
+
+
+def _size(event: Event) -> int:
+    return sum(len(name) + len(value) for name, value in event.attributes.items())
 
 
 async def _next(queue: asyncio.Queue[Event | None], until_ns: int | None) -> Event | None:

@@ -50,7 +50,8 @@ async def test_a_tar_becomes_an_image_with_one_layer(shelf: Shelf) -> None:
     assert (image.comment, image.history[0].comment) == ("from nothing", "from nothing")
     assert image.os == "linux" and image.last_tagged
     assert shelf.statuses == [image.id]
-    assert [(event.action, event.attributes["name"]) for event in shelf.happened] == [("import", "app:1")]
+    told = [(event.action, event.attributes["name"]) for event in shelf.happened]
+    assert told == [("tag", "app:1"), ("import", image.id)]
 
 
 async def test_without_a_name_it_has_none(shelf: Shelf) -> None:

@@ -76,6 +76,29 @@ async def test_the_history_forgets_the_oldest() -> None:
     assert (await anext(stream)).action == "2"
 
 
+async def test_the_history_forgets_sooner_where_events_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST_HISTORY", 99)
+    events = Events()
+    labels = {"label": "v" * 40}
+    for action in "abcd":
+        events.publish("image", action, "id", {"name": "n"}, labels)
+    assert (await anext(events.subscribe(0, None, NONE))).action == "d"
+    publish(events, "small")
+    assert (await anext(events.subscribe(0, None, NONE))).action == "d"
+    events.publish("image", "huge", "id", {}, {"label": "v" * 1000})
+    assert (await anext(events.subscribe(0, None, NONE))).action == "huge"
+
+
+async def test_labels_stand_behind_attributes_and_are_shared() -> None:
+    events = Events()
+    labels = {"team": "red", "name": "of a label"}
+    events.publish("image", "tag", "id", {"name": "app:1"}, labels)
+    event = await anext(events.subscribe(0, None, Filters({"label": ["team=red"]})))
+    assert dict(event.attributes) == {"team": "red", "name": "app:1"}
+    labels["team"] = "blue"  # they are those of the record, and not a copy for each event
+    assert event.attributes["team"] == "blue"
+
+
 async def test_filters_hold_for_past_and_live_events() -> None:
     events = Events()
     publish(events, "start", "die")

@@ -22,8 +22,9 @@ async def store_bundle(store: ImageStore, bundle: Bundle, names: Sequence[Refere
         # The same image may have had another manifest, over layers in another form.
         await store.release([], image.content)
     shown = (store.catalog.default_of(index) if index is not None else None) or images[0]
+    store.tell("create", shown)
     for name in names:
-        store.events.publish("image", "tag", shown.id, {"name": name.familiar})
+        store.tell("tag", shown, name.familiar)
 
 
 async def name_stored(store: ImageStore, bundle: Bundle, names: Sequence[Reference]) -> None:

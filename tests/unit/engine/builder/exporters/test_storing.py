@@ -1,6 +1,5 @@
 """Bundles in the store: records, names, and what of a former image goes."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ class Store:
         self.blobs = self
         self.released: list[str] = []
         self.published: list[str] = []
-        self.events = SimpleNamespace(publish=lambda kind, what, id, attributes: self.published.append(what))
+        self.tell = lambda action, image, name="": self.published.append(action)
 
     async def put(self, body):
         return digest_of(body)
@@ -46,7 +45,7 @@ async def test_one_image_keeps_the_blobs_of_its_manifest(store):
     assert image.manifest == bundle.root.descriptor.digest
     assert image.packed == bundle.images[0].packed
     assert set(image.content) <= store.catalog.content()
-    assert store.published == ["tag"]
+    assert store.published == ["create", "tag"]
     await store_bundle(store, bundle, [])
     assert store.released == image.content
 
