@@ -56,8 +56,9 @@ imports:
 mirrors:
 	$(BIN)/python scripts/check-mirrored-tests
 
-# Python compiles the tests once here, and not once in every worker.
+# Python compiles the tests once here, and not once in every worker; the sources, too, or the watch on a daemon's loop would name them.
 collect:
+	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >.venv/collected || { cat .venv/collected; exit 1; }
 
 lock:

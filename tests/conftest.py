@@ -55,6 +55,7 @@ def daemon(module_daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[Da
         module_daemon.start()
     module_daemon.remove_containers()
     module_daemon.check_no_litter()
+    module_daemon.check_no_stalls()
 
 
 @pytest.fixture

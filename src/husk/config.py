@@ -134,6 +134,8 @@ class Config(msgspec.Struct, frozen=True):
     exec_root: Path = DEFAULT_EXEC_ROOT
     pidfile: Path | None = None
     log_level: str = "info"
+    # Husk's own: a thread watches the event loop and logs what holds it.
+    debug_stalls: bool = False
     log_format: str = "text"
     insecure_registries: tuple[str, ...] = ()
     registry_mirrors: tuple[str, ...] = ()

@@ -112,6 +112,11 @@ _DAEMON = (
     _same("exec-root", KeyKind.TEXT, "What need not survive a reboot. [/run/husk]"),
     _same("pidfile", KeyKind.TEXT, "File for the daemon's pid. [husk.pid in the exec root]", short="p"),
     _same("debug", KeyKind.TRUTH, "The same as --log-level debug.", short="D"),
+    _same(
+        "debug-stalls",
+        KeyKind.TRUTH,
+        "Husk's own: log what makes all others wait for 100 ms. [false]",
+    ),
     _same("log-level", KeyKind.TEXT, "debug, info, warn, error or fatal. [info]", short="l"),
     _same("log-format", KeyKind.TEXT, "text or json. [text]"),
     _same("raw-logs", KeyKind.TRUTH, "Accepted.", means="the daemon's log has full timestamps and no colours anyway"),

@@ -150,6 +150,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         exec_root=values.directory("exec-root", settings.exec_root, standard.exec_root),
         pidfile=pidfile,
         log_level="debug" if settings.debug else level,
+        debug_stalls=bool(settings.debug_stalls),
         log_format=values.one_of("log-format", settings.log_format or standard.log_format, values.LOG_FORMATS),
         insecure_registries=_each(settings.insecure_registries, values.insecure_registry),
         registry_mirrors=_each(settings.registry_mirrors, values.mirror),

@@ -52,6 +52,7 @@ class Settings(msgspec.Struct, rename="kebab"):
     exec_root: str | None = None
     pidfile: str | None = None
     debug: bool | None = None
+    debug_stalls: bool | None = None
     log_level: str | None = None
     log_format: str | None = None
     raw_logs: bool | None = None

@@ -168,6 +168,10 @@ class Daemon:
             # What exists now stays: the garbage collector, off until here, need not ever look at it.
             gc.freeze()
             gc.enable()
+            if self._config.debug_stalls:
+                from husk import stalls
+
+                parts.enter_context(stalls.watched(loop))
             self._announce(addresses)
             await self._ending.wait()
             self._notify("STOPPING=1")

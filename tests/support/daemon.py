@@ -35,7 +35,9 @@ _REMOVALS = 8
 # The OCI runtime of all containers, where it is not to be what the daemon would choose.
 RUNTIME = os.environ.get("HUSK_TEST_RUNTIME", "")
 
-_SOURCES = Path(__file__).resolve().parents[2] / "src"
+# How the watch on the loop (husk.stalls) names what held it.
+_STALL = b"the loop was held for "
+SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 
 class Daemon(Server, Client):
@@ -64,8 +66,10 @@ class Daemon(Server, Client):
         self.arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
         self._program = [*wrapper, *([str(program)] if program else [sys.executable, "-m", "husk"])]
-        sources = {} if program else {"PYTHONPATH": str(_SOURCES)}
+        sources = {} if program else {"PYTHONPATH": str(SOURCES)}
         self.program_environment = {**os.environ, **sources, **(environment or {})}
+        self._own_program = program is not None
+        self._told = 0
         self._traces = Traces(self.config, self.directory)
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -75,7 +79,7 @@ class Daemon(Server, Client):
     ) -> None:
         left = self.close()
         if left and error is None:
-            raise AssertionError("the daemon left on the host:\n  " + "\n  ".join(left))
+            raise AssertionError("the daemon left on the host, or did:\n  " + "\n  ".join(left))
 
     def start(self, *arguments: str) -> None:
         """Start it, and return when it answers. `arguments` come on top of those of the constructor."""
@@ -92,6 +96,7 @@ class Daemon(Server, Client):
             command += ["--default-runtime", RUNTIME] if RUNTIME else []
         if not any(argument.startswith("--log-level") for argument in (*self.arguments, *arguments)):
             command += ["--log-level", "debug"]
+        command += ["--debug-stalls"] if self._watched else []
         command += [*self.arguments, *arguments]
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
@@ -140,7 +145,8 @@ class Daemon(Server, Client):
         self.process.send_signal(signal.SIGHUP)
 
     def close(self) -> list[str]:
-        """Remove all containers, end the daemon, clean up after it. What it should have cleaned itself is returned."""
+        """Remove all containers, end the daemon, clean up after it. What it should have cleaned itself is returned, and
+        stalls that nobody has asked for."""
         try:
             # Also when there is no docker command.
             with contextlib.suppress(AssertionError, OSError, HTTPException):
@@ -152,7 +158,7 @@ class Daemon(Server, Client):
                 self.stop()
             except AssertionError as error:
                 problems.append(str(error))
-            return problems + self._traces.clean()
+            return problems + self._traces.clean() + self.stalls()
         finally:
             discard_tree(self.directory)
 
@@ -169,6 +175,29 @@ class Daemon(Server, Client):
         """After `remove_containers`: no process, mount or cgroup of theirs is left."""
         left = self._traces.settle(self.pid)
         assert not left, "containers left on the host:\n  " + "\n  ".join(left)
+
+    def check_no_stalls(self) -> None:
+        """Nothing held the daemon's loop since they were asked for."""
+        stalls = self.stalls()
+        assert not stalls, "others had to wait:\n  " + "\n  ".join(stalls)
+
+    def stalls(self) -> list[str]:
+        """What held the daemon's loop for more than 100 ms of processor time since this was asked before.
+
+        A test during which there may be some asks at its end, and says why; all others fail by them."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(self._told)
+                text = log.read()
+        except FileNotFoundError:
+            return []
+        self._told += len(text)
+        return [line.decode(errors="replace") for line in text.splitlines() if _STALL in line]
+
+    @property
+    def _watched(self) -> bool:
+        """A release that is older than this tree may know no watch."""
+        return not self._own_program and str(SOURCES) in self.program_environment["PYTHONPATH"]
 
     # -- looking inside --------------------------------------------------------------------------------------------
 

@@ -162,7 +162,7 @@ class Hosts(Server, Sequence[Host]):
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         left = self.close()
         if left and error is None:
-            raise AssertionError("daemons left on their hosts:\n  " + "\n  ".join(left))
+            raise AssertionError("daemons left on their hosts, or did:\n  " + "\n  ".join(left))
 
     # -- faults ----------------------------------------------------------------------------------------------------
 

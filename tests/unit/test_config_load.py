@@ -41,7 +41,8 @@ def test_every_key_of_the_file_reaches_its_setting():
       "runtimes": {"kata": {"path": "/usr/bin/kata", "runtimeArgs": ["--debug"]}},
       "bip": "172.26.0.1/16",
       "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "labels": ["a=b"], "group": "staff",
-      "max-layer-size": "20g", "dashboard": "127.0.0.1:2380", "dashboard-names": ["box"], "dashboard-read-only": true
+      "max-layer-size": "20g", "dashboard": "127.0.0.1:2380", "dashboard-names": ["box"], "dashboard-read-only": true,
+      "debug-stalls": true
     }"""
     assert build(parse_file(text)) == Config(
         hosts=("unix:///run/x.sock", "tcp://127.0.0.1:2375"),
@@ -49,6 +50,7 @@ def test_every_key_of_the_file_reaches_its_setting():
         exec_root=Path("/run/x"),
         pidfile=Path("/run/x.pid"),
         log_level="warn",
+        debug_stalls=True,
         log_format="json",
         insecure_registries=("10.0.0.0/8", "reg:5000"),
         registry_mirrors=("https://mirror.example/",),
