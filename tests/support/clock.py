@@ -13,6 +13,12 @@ class FakeClock(Clock):
     def now(self) -> int:
         return self.at
 
+    def awake(self) -> int:
+        return self.at
+
+    def seconds(self) -> float:
+        return self.wall / 10**9
+
     def stamp(self) -> str:
         return rfc3339(self.wall)
 

@@ -31,6 +31,8 @@ from husk.errors import InvalidParameter
 
 ROOT_NAME = "swarm-ca"
 ROOT_LIFE = timedelta(days=20 * 365)
+# A root is believed by its digest: one that was made while the clock was ahead is good when that is mended.
+ROOTS_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 # Clocks differ: a certificate is good already for those whose clock is late.
 BACKDATED = timedelta(hours=1)
 # A root that somebody brings must not end within this time.
@@ -72,7 +74,7 @@ def new_root(now: float, common_name: str = ROOT_NAME) -> Root:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    begun = _begun(name, name, key.public_key(), own, now, ROOT_LIFE.total_seconds())
+    begun = _begun(name, name, key.public_key(), own, now, ROOT_LIFE.total_seconds(), ROOTS_BEGIN)
     return Root(_pem(_authority(begun).sign(key, SHA256())), _key_pem(key))
 
 
@@ -252,6 +254,7 @@ def _begun(
     issuer_id: x509.SubjectKeyIdentifier,
     now: float,
     life: float,
+    good_from: datetime | None = None,
 ) -> x509.CertificateBuilder:
     begins = _moment(now)
     return (
@@ -260,7 +263,7 @@ def _begun(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(begins - BACKDATED)
+        .not_valid_before(good_from or begins - BACKDATED)
         .not_valid_after(begins + timedelta(seconds=life))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier(issuer_id.digest, None, None), critical=False)

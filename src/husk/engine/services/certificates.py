@@ -8,8 +8,8 @@ certificate that it has shown last; when all have shown one of a new root, the o
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Coroutine
+import zlib
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +18,7 @@ import msgspec
 from husk.cluster.trust import renewal
 from husk.cluster.trust.holders import Holder, Role
 from husk.engine.services import roots
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node
@@ -47,7 +48,7 @@ class Certificates:
         cluster: Cluster,
         sealer: Sealer,
         directory: Path,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = CLOCK,
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -157,8 +158,9 @@ class Certificates:
             return await self._renew()
 
     async def wait(self, identity: "Identity") -> float:
-        """Seconds until it is to be renewed."""
-        return await asyncio.to_thread(self._wait, identity, None)
+        """Seconds until it is to be renewed, at a moment of chance that is the same each time."""
+        chance = zlib.crc32(identity.certificate) / (1 << 32)
+        return await asyncio.to_thread(self._wait, identity, chance)
 
     async def forget(self) -> None:
         """The node is in no swarm."""
@@ -211,11 +213,11 @@ class Certificates:
         signed = authority.signed_by(kept.certificate, [swarm.trust.signing.certificate.encode()])
         return kept if signed and authority.look(kept.certificate).holder == holder else None
 
-    def _wait(self, identity: "Identity", chance: float | None) -> float:
+    def _wait(self, identity: "Identity", chance: float) -> float:
         from husk.cluster.trust import authority
 
         said = authority.look(identity.certificate)
-        return renewal.wait(said.made, said.ends, self._clock(), chance)
+        return renewal.wait(said.made, said.ends, self._clock.seconds(), chance)
 
     def files(self) -> "IdentityFiles":
         return self._files(self._directory, self._sealer)
@@ -242,7 +244,7 @@ class Certificates:
         from husk.cluster.trust import authority
 
         expiry = max(swarm.spec.ca_config.node_cert_expiry or _USUAL_EXPIRY, SHORTEST_EXPIRY) / SECOND
-        return authority.issue(request, holder, roots.signer(swarm, self._sealer), expiry, self._clock())
+        return authority.issue(request, holder, roots.signer(swarm, self._sealer), expiry, self._clock.seconds())
 
     @property
     def steady(self) -> asyncio.Lock:

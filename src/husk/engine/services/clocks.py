@@ -15,13 +15,13 @@ import time
 import msgspec
 
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.services.model import Service, Task
+from husk.engine.services.model import SECOND, Service, Task
 from husk.engine.services.node import Node
 from husk.engine.services.updates import began
 
 
 class Clock:
-    """That of this host. A simulation has its own."""
+    """That of this host, in its four forms. Every part of a swarm is given one; a simulation has its own."""
 
     def __init__(self) -> None:
         self._ahead = now_ns() - _since_boot()
@@ -30,8 +30,16 @@ class Clock:
         """In nanoseconds since the epoch, as far as was known when the clock was made; it never goes back."""
         return self._ahead + _since_boot()
 
+    def awake(self) -> int:
+        """In nanoseconds, for how long somebody has not been heard: while this host sleeps it hears nobody."""
+        return time.monotonic_ns()
+
+    def seconds(self) -> float:
+        """The host's clock, in seconds since the epoch: certificates are good by that. It may be set at any time."""
+        return now_ns() / SECOND
+
     def stamp(self) -> str:
-        """The moment as people are told it."""
+        """The host's clock as people are told it."""
         return rfc3339(now_ns())
 
 

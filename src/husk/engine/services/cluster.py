@@ -7,16 +7,15 @@ a secret or a config.
 
 import asyncio
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from husk.cluster.trust.tokens import WRONG_TOKEN, new_token
 from husk.config import AddressPool, ClusterStoreConfig
-from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import former_records, refusals, roots, settings
 from husk.engine.services.autolock import Autolock
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.founding import Home, first_node, new_swarm
 from husk.engine.services.machine import Machine
 from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, describe
@@ -46,9 +45,11 @@ class Cluster:
         engine_labels: dict[str, str],
         machine: Machine,
         subnets: Callable[[], Awaitable[Sequence[str]]] | None = None,
+        clock: Clock = CLOCK,
     ) -> None:
         """`subnets` asks the host what it reaches by other ways than the swarm's networks."""
         self._ask_subnets = subnets
+        self._clock = clock
         self._subnets: Sequence[str] = ()
         self._state = state
         self._store = store
@@ -245,7 +246,7 @@ class Cluster:
         data_path_port: int,
     ) -> str:
         """Make this engine a swarm of one; the node's id."""
-        now = rfc3339(now_ns())
+        now = self._clock.stamp()
         await self.look_around()
         node = first_node(Home(advertise, advertise_port, data_path), availability, self.description(), now)
         swarm = new_swarm(spec, pools, subnet_size, data_path_port, now)
@@ -255,7 +256,7 @@ class Cluster:
                 raise Unavailable(refusals.HAS_ONE)
             await self._join(Membership(node_id=node.id, advertise_address=advertise, listen_address=listen))
             try:
-                trust = await asyncio.to_thread(roots.first, spec.ca_config, self._sealer, time.time())
+                trust = await asyncio.to_thread(roots.first, spec.ca_config, self._sealer, self._clock.seconds())
                 swarm = roots.with_tokens(msgspec.structs.replace(swarm, trust=trust))
                 node = msgspec.structs.replace(node, issuer=trust.signing.key_id)
                 await self._save_locked(swarm, node, was=False)
@@ -307,7 +308,7 @@ class Cluster:
         async with self._changing:
             swarm = self.swarm
             if swarm.store_root is None:
-                made = await asyncio.to_thread(roots.store_root, self._sealer, time.time())
+                made = await asyncio.to_thread(roots.store_root, self._sealer, self._clock.seconds())
 
                 def change(swarm: Swarm) -> Swarm:
                     return msgspec.structs.replace(swarm, store_root=made)
@@ -333,7 +334,7 @@ class Cluster:
             if version != swarm.version:
                 raise InvalidParameter(OUT_OF_SEQUENCE)
             settings.check(spec)
-            trust = await asyncio.to_thread(roots.replaced, swarm, spec.ca_config, self._sealer, time.time())
+            trust = await asyncio.to_thread(roots.replaced, swarm, spec.ca_config, self._sealer, self._clock.seconds())
             root = trust.root.certificate.encode()
             changed = msgspec.structs.replace(
                 swarm,

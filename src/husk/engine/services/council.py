@@ -8,7 +8,6 @@ is demoted the member goes. With an etcd that exists (`--cluster-store`) nothing
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +18,10 @@ from husk.cluster import member_files
 from husk.cluster.endpoints import Endpoint, read_endpoint, write_endpoints
 from husk.config import ETCD_PORTS, ClusterStoreConfig
 from husk.engine.services import roots
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.member_certificate import MemberCertificate, Owner
+from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.swarm import Membership, SwarmRoot
@@ -40,8 +41,8 @@ CLIENT_PORT, PEER_PORT = ETCD_PORTS
 READY = 12.0
 # How long another one may take to say that it takes part, in seconds.
 ANSWER = 3.0
-# Between two times that a full etcd is given room, in seconds.
-RELIEF = 60.0
+# Between two times that a full etcd is given room.
+RELIEF = 60 * SECOND
 ROOT, CERTIFICATE, KEY = "ca.crt", "member.crt", "member.key"
 GIVEN_STORE = (
     "the managers of this swarm share an etcd that exists: start this daemon with the same --cluster-store, and join "
@@ -56,7 +57,7 @@ class Council:
         cluster: Cluster,
         sealer: Sealer,
         directory: Path,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = CLOCK,
         ports: tuple[int, int] = ETCD_PORTS,
     ) -> None:
         """`ports` are those that a member of this host begins with, for clients and for other members."""
@@ -74,7 +75,7 @@ class Council:
             root=self._store_root,
             sealer=sealer,
             renewed=self._renewed,
-            clock=clock,
+            clock=clock.seconds,
         )
         self._tasks = Tasks()
         # Called when the member has ended by itself.
@@ -148,7 +149,7 @@ class Council:
         assert swarm.store_root is not None
         key, request = await asyncio.to_thread(authority.new_request)
         signed = await asyncio.to_thread(
-            roots.member_certificate, swarm.store_root, self._sealer, request, node.id, host, self._clock()
+            roots.member_certificate, swarm.store_root, self._sealer, request, node.id, host, self._clock.seconds()
         )
         await self._install(swarm.store_root.certificate.encode(), signed, key)
         await self._tell_port()
@@ -187,7 +188,7 @@ class Council:
         if any(other.status.addr == address for other in self._managers() if other.id != node):
             raise InvalidParameter(f"another manager of the swarm has the address {address}, too: each needs its own")
         signed = await asyncio.to_thread(
-            roots.member_certificate, swarm.store_root, self._sealer, request, node, address, self._clock()
+            roots.member_certificate, swarm.store_root, self._sealer, request, node, address, self._clock.seconds()
         )
         members = [str(endpoint) for endpoint in self.endpoints(but=node)]
         return Entered(key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members))
@@ -337,7 +338,7 @@ class Council:
 
     def _relieve_soon(self) -> None:
         """Our etcd is full: see that there is room, at most once in a while."""
-        if (now := self._clock()) - self._relieved >= RELIEF:
+        if (now := self._clock.awake()) - self._relieved >= RELIEF:
             self._relieved = now
             self._tasks.spawn(self._relieve(), "room in the swarm's etcd")
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 USUAL = Endpoint("0.0.0.0", MANAGER_PORT)
-# In seconds: until a port that was taken is tried again; how long a timer runs at most.
-_AGAIN, _LONGEST = 30.0, 24 * 3600.0
+# In seconds: until a port that was taken is tried again; how long a timer runs at most, for the host's clock may be
+# set, by years on a board that has none of its own.
+_AGAIN, _LONGEST = 30.0, 300.0
 # Between two looks at the swarm's roots when no node has shown anything new: another manager may have changed them.
 _LOOK = 5.0
 # The longest time, in seconds, between two tries to renew our own certificate.

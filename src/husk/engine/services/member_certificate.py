@@ -27,8 +27,9 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 ROOT = "root.json"
-# In seconds. A clock may be set anew: how long one wait is at most. How soon to look again for the swarm's record.
-LONGEST, SOON = 24 * 3600.0, 60.0
+# In seconds: between two looks at most, for the host's clock may be set at any time; until the swarm's record is looked
+# for again; between two tries, at most.
+PAUSE, SOON, LONGEST = 300.0, 60.0, 24 * 3600.0
 
 
 class Owner(NamedTuple):
@@ -78,7 +79,7 @@ class MemberCertificate:
     async def _run(self) -> None:
         while True:
             wait = await self.look()
-            await asyncio.sleep(min(wait, LONGEST))
+            await asyncio.sleep(min(wait, PAUSE))
 
     async def look(self) -> float:
         """Renew it where it is time; in how many seconds to look again."""

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
+from husk.engine.services.clocks import CLOCK
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.ids import check_object_name, new_id
 from husk.engine.services.model import ClusterObject, ContainerSpec, ObjectSpec, Service
@@ -52,7 +52,7 @@ class Objects:
         if spec.templating is not None and spec.templating.name not in ("", "golang"):
             raise InvalidParameter(f"unrecognized templating driver {spec.templating.name!r}: only golang is known")
         value = _decoded(spec.data, self.kind)
-        now = rfc3339(now_ns())
+        now = CLOCK.stamp()
         record = ClusterObject(
             id=new_id(),
             kind=self.kind,

@@ -13,10 +13,10 @@ from husk.cluster.port.peers import Peer
 from husk.cluster.records import NEW
 from husk.cluster.trust.authority import issuer_of
 from husk.cluster.trust.holders import Role
-from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import settings
 from husk.engine.services.assignment_messages import decoded
 from husk.engine.services.certificates import Certificates
+from husk.engine.services.clocks import CLOCK
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.ids import new_id
 from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, NodeStatus, manager_at
@@ -71,7 +71,7 @@ class SwarmOffice:
         told, data_path = _address(request.address) or _seen(address), _address(request.data_path_address)
         if role == "manager":
             await self._several()
-        now = rfc3339(now_ns())
+        now = CLOCK.stamp()
         node = Node(
             id=new_id(),
             version=NEW,

@@ -80,9 +80,9 @@ class SwarmRecords:
         self.unreadable = Unreadable()
 
     @classmethod
-    def load(cls, store: EmbeddedStore) -> Self:
+    def load(cls, store: EmbeddedStore, clock: Clock = CLOCK) -> Self:
         """What one host has, as the last daemon left it. Blocks."""
-        made = cls(store)
+        made = cls(store, clock)
         unreadable = []
         for kind, read in READERS.items():
             made._tables[kind].update(store.load(kind, read))

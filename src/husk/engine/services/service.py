@@ -9,7 +9,6 @@ import msgspec
 
 from husk.cluster.records import StoreUnavailable
 from husk.engine.containers.service import Containers
-from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.names import random_name
@@ -17,6 +16,7 @@ from husk.engine.model.network import Network
 from husk.engine.services import validate
 from husk.engine.services.agent import Agent
 from husk.engine.services.certificates import Certificates
+from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.declared import changed_to, mode_of, published_ports
@@ -77,9 +77,11 @@ class Services:
         workers: Workers,
         enrolment: Enrolment,
         backups: Callable[[], "Backups"],
+        clock: Clock = CLOCK,
     ) -> None:
         self.cluster = cluster
         self.backups = backups
+        self._clock = clock
         self.enrolment = enrolment
         enrolment.tenure.started = self.started
         self._workers = workers
@@ -139,7 +141,7 @@ class Services:
                 f"service {spec.name} already exists"
             )
         complete(spec)
-        now = rfc3339(now_ns())
+        now = self._clock.stamp()
         service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
         service = msgspec.structs.replace(service, ports=self._ports(service, spec))
         service = await self._credentials.keep(service, credentials)
@@ -166,7 +168,7 @@ class Services:
             complete(spec)
             if mode_of(spec.mode) != mode_of(service.spec.mode):
                 raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
-            changed = changed_to(service, spec, self._ports(service, spec), rollback)
+            changed = changed_to(service, spec, self._ports(service, spec), rollback, self._clock)
             changed = await self._credentials.keep(changed, credentials)
             async with self._endpoints.assigned(changed) as assigned:
                 if self._store.services.get(service.id) is not service:

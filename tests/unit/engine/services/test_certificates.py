@@ -12,6 +12,7 @@ from husk.cluster.trust import authority
 from husk.cluster.trust.holders import Holder
 from husk.cluster.trust.identity import Identity
 from husk.engine.services.certificates import Certificates
+from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node
 from husk.engine.services.settings import CAConfig, NodeSpec
 from husk.engine.services.swarm import Swarm, Trust
@@ -19,6 +20,7 @@ from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
 from tests.support.but import but
+from tests.support.clock import FakeClock
 from tests.unit.api.swarm import locked
 from tests.unit.engine.services.swarm_room import SwarmRoom
 
@@ -62,14 +64,27 @@ async def test_a_manager_makes_its_own_and_keeps_it(room: SwarmRoom, tmp_path: P
 
 async def test_one_that_will_not_do_is_made_again(room: SwarmRoom, tmp_path: Path) -> None:
     made = await room.certificates.identity()
-    late = Certificates(
-        room.store, room.cluster, room.sealer, tmp_path / "swarm.node", lambda: time.time() + 80 * 86400
-    )
+    in_80_days = FakeClock(time.time_ns() + 80 * 86400 * SECOND)
+    late = Certificates(room.store, room.cluster, room.sealer, tmp_path / "swarm.node", in_80_days)
     renewed = await late.identity()
     assert renewed != made and renewed.roots == made.roots
     (tmp_path / "swarm.node" / "node.key").write_bytes(b"x" * 64)
     again = await room.certificates.identity()
     assert again not in (made, renewed) and again.roots == made.roots
+
+
+async def test_the_moment_of_a_renewal_stays_and_goes_by_the_clock_as_it_is(room: SwarmRoom, tmp_path: Path) -> None:
+    made, clock = await room.certificates.identity(), FakeClock(time.time_ns())
+    later = Certificates(room.store, room.cluster, room.sealer, tmp_path / "swarm.node", clock)
+    first = await later.wait(made)
+    clock.pass_by(86400 * SECOND)
+    assert await later.wait(made) == pytest.approx(first - 86400, abs=1)
+    clock.wall += 365 * 86400 * SECOND
+    assert await later.wait(made) == 0, "the clock was set"
+    clock.wall -= 2 * 365 * 86400 * SECOND
+    assert await later.wait(made) == 0, "it is from the future, and good for nobody"
+    renewed = await later.identity()
+    assert renewed != made and await later.wait(renewed) > 40 * 86400
 
 
 async def test_expiry_is_the_swarms(room: SwarmRoom) -> None:

@@ -12,16 +12,19 @@ from husk.cluster.records import Check, Delete, News, Record, Stale, Step
 from husk.engine.services import records as records_module
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.model import ClusterObject, Service, ServiceSpec, Task
+from husk.engine.services.model import SECOND, ClusterObject, Service, ServiceSpec, Task
 from husk.engine.services.node import Node
+from husk.engine.services.planner import DEFAULT_RESTART_DELAY, Create
 from husk.engine.services.records import SwarmRecords, in_sequence, resolve
 from husk.engine.services.swarm import KEY
 from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.storage.state.store import StateStore
 from tests.support.but import but
+from tests.support.clock import FakeClock
 from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import task
 from tests.unit.engine.services.test_moving import swarm
+from tests.unit.engine.services.test_planner import START, make_service, make_task, plan
 
 
 @pytest.fixture
@@ -53,6 +56,19 @@ async def test_what_is_saved_is_there_after_a_restart(tmp_path: Path):
     await reloaded.save(service("c"))
     assert reloaded.services["c"].version > before
     again.close()
+
+
+async def test_after_an_hour_back_a_daemon_that_starts_anew_restarts_what_failed(state: StateStore):
+    store = SwarmRecords(EmbeddedStore(state), FakeClock(START))
+    failed = but(make_task(1, "failed"), version=0, restarts=(START - SECOND,))
+    await store.save(but(make_service(1), version=0), failed)
+    clock = FakeClock(START - 3600 * SECOND)
+    found = SwarmRecords.load(EmbeddedStore(state), clock)
+    waiting = plan(found.services["s"], found.tasks.values(), clock.now())
+    assert waiting.wake_at == clock.now() + DEFAULT_RESTART_DELAY and not waiting.actions
+    clock.pass_by(DEFAULT_RESTART_DELAY)
+    (create,) = plan(found.services["s"], found.tasks.values(), clock.now()).actions
+    assert isinstance(create, Create) and len(create.restarts) == 2
 
 
 async def test_each_write_has_a_version_of_its_own(records: SwarmRecords):
