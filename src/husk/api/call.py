@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -87,11 +86,7 @@ class Call:
 
     def file_name(self, name: str) -> str:
         """The name of a file, whose bytes need not be text; `os.fsencode` gives them back."""
-        text = self.text(name)
-        if "\ufffd" not in text:
-            return text
-        pairs = parse_qsl(self.request.query_text, keep_blank_values=True, errors="surrogateescape")
-        return next((value for key, value in pairs if key == name), text)
+        return self.query.file_name(name)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """dockerd's booleans: everything is true but "", 0, no, false and none."""

@@ -15,7 +15,7 @@ from husk.api.call import Call, Common
 from husk.api.errors import JSON_TYPE, error_body, error_response, failure
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
 from husk.api.http.limits import Limits
-from husk.api.http.request import Request
+from husk.api.http.request import Request, is_text
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
 from husk.api.listen import held_by_systemd, listen
@@ -84,6 +84,8 @@ class Edge:
     def _locate(self, request: Request) -> tuple[Version, Route, str] | Response:
         """The operation that a path means, remembered; or the answer to a path that means none."""
         path, fields_of_all = request.path, self._common.fields
+        if not is_text(path):
+            return failure(400, "invalid path: it is not UTF-8", fields_of_all)
         if (clean := clean_path(path)) != path:
             place, query = quote(clean, errors="surrogateescape"), request.query_text
             return Response(301, b"", fields({"Location": f"{place}?{query}" if query else place}))

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import ClientSession
 from msgspec.structs import replace
+from yarl import URL
 
 from husk import errors
 from husk.api.http.limits import Limits
@@ -65,13 +66,19 @@ async def test_ping_answers_as_dockerd_does(client: ClientSession) -> None:
         ("POST", "/plugins/create", 501, "POST /plugins/create is not implemented by Husk yet"),
         ("GET", "/containers/json?limit=x", 400, "invalid value 'x' for limit: not a number"),
         ("GET", "/containers/json?filters=x", 400, None),
+        ("GET", "/containers/json?filters=%ED%A0%80", 400, "invalid query parameter 'filters': its value is not UTF-8"),
+        ("GET", "/containers/json?limit=%FF", 400, "invalid query parameter 'limit': its value is not UTF-8"),
+        ("POST", "/containers/web/attach?detachKeys=%FF", 400, None),
+        ("POST", "/containers/%ED%A0%80/attach", 400, "invalid path: it is not UTF-8"),
+        ("POST", "/exec/a%FFb/start", 400, "invalid path: it is not UTF-8"),
+        ("GET", "/%ED%A0%80//x", 400, "invalid path: it is not UTF-8"),
         ("GET", "/containers/json?filters=%7B%22a%22%3A%5B%5D%7D", 400, "invalid filter 'a'"),
     ],
 )
 async def test_errors_have_a_status_a_message_and_all_headers(
     client: ClientSession, method: str, path: str, status: int, message: str | None
 ) -> None:
-    response = await client.request(method, path)
+    response = await client.request(method, URL(path, encoded=True))
     assert response.status == status
     assert response.content_type == "application/json"
     assert response.headers["Api-Version"] == "1.55"

@@ -5,6 +5,7 @@ import os
 from urllib.parse import parse_qsl, unquote
 
 from husk.api.http.channel import Channel
+from husk.api.http.errors import BadRequest
 from husk.api.http.parser import Head
 from husk.api.http.upload import Body
 from husk.watch import Serving, serving
@@ -16,24 +17,46 @@ _next_number = itertools.count(1).__next__
 
 
 class Query:
-    """What stands behind the `?`: names with one value or more. Bytes that are no text are replaced."""
+    """What stands behind the `?`: names with one value or more, of which most readers take the first."""
 
     __slots__ = ("_values",)
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, list[str]] = {}
-        for name, value in parse_qsl(text, keep_blank_values=True) if text else ():
+        for name, value in parse_qsl(text, keep_blank_values=True, errors="surrogateescape") if text else ():
             self._values.setdefault(name, []).append(value)
 
     def get(self, name: str, default: str = "") -> str:
+        """The first value. BadRequest where it is no text."""
         values = self._values.get(name)
-        return values[0] if values else default
+        return _text(name, values[0]) if values else default
 
     def getall(self, name: str) -> list[str]:
-        return self._values.get(name, [])
+        return [_text(name, value) for value in self._values.get(name, [])]
+
+    def file_name(self, name: str) -> str:
+        """The first value, whose bytes need not be text; `os.fsencode` gives them back."""
+        values = self._values.get(name)
+        return values[0] if values else ""
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
+
+
+def _text(name: str, value: str) -> str:
+    """The value, where its bytes were UTF-8: what is none could be neither compared nor told."""
+    if not value.isascii() and not is_text(value):
+        raise BadRequest(f"invalid query parameter {name!a}: its value is not UTF-8")
+    return value
+
+
+def is_text(value: str) -> bool:
+    """Tell whether it has no bytes that are no text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 _NO_QUERY = Query("")
