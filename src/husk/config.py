@@ -144,6 +144,8 @@ class Config(msgspec.Struct, frozen=True):
     # A reload takes over the runtimes of a file that names some, or none with an empty object.
     runtimes_in_file: bool = False
     bridge: str = ""
+    # What the default bridge is called where nothing else has that name; empty for the name that marks this daemon.
+    usual_bridge: str = ""
     bip: str = ""
     default_address_pools: tuple[AddressPool, ...] = ()
     labels: tuple[str, ...] = ()
@@ -166,6 +168,7 @@ class Config(msgspec.Struct, frozen=True):
     # Seconds that the daemon's end waits for what is under way; None for as long as it takes.
     shutdown_timeout: float | None = 15.0
     features: Mapping[str, bool] = msgspec.field(default_factory=dict)
+    experimental: bool = False
     builder: BuilderConfig = BuilderConfig()
     # Husk's own: web pages; None for none.
     dashboard: DashboardConfig | None = None
@@ -197,8 +200,8 @@ class Config(msgspec.Struct, frozen=True):
     @property
     def bridge_name(self) -> str:
         """Name of the default bridge's interface (at most 15 characters, a kernel limit)."""
-        if self.bridge:
-            return self.bridge
+        if self.bridge or self.usual_bridge:
+            return self.bridge or self.usual_bridge
         return "husk0" if self.instance == "husk" else self.instance.replace("husk-", "hk-") + "-0"
 
     @property

@@ -122,9 +122,7 @@ _DAEMON = (
     _same("raw-logs", KeyKind.TRUTH, "Accepted.", means="the daemon's log has full timestamps and no colours anyway"),
     Option("label", "labels", KeyKind.LIST, "Label of the daemon, key=value."),
     Option("feature", "features", KeyKind.FEATURES, "Features of dockerd by name."),
-    _same(
-        "experimental", KeyKind.TRUTH, "Accepted.", means="nothing in Husk is marked experimental: it changes nothing"
-    ),
+    _same("experimental", KeyKind.TRUTH, "Tell clients so; classic builds take --squash. [false]"),
     _same("shutdown-timeout", KeyKind.NUMBER, "Seconds to wait for what is under way at the end; -1 is no limit. [15]"),
     _same(
         "live-restore",

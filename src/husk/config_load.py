@@ -47,10 +47,13 @@ class Names(msgspec.Struct, frozen=True):
     config_file: Path
     host: str = DEFAULT_HOST
     pidfile: Path | None = None
+    bridge: str = ""
 
 
 # For a program that is called `dockerd`. The data root stays Husk's own: dockerd's holds another store.
-DOCKERD = Names(Path("/etc/docker/daemon.json"), "unix:///var/run/docker.sock", Path("/var/run/docker.pid"))
+DOCKERD = Names(
+    Path("/etc/docker/daemon.json"), "unix:///var/run/docker.sock", Path("/var/run/docker.pid"), bridge="docker0"
+)
 
 
 class ConfigSource(msgspec.Struct, frozen=True):
@@ -157,6 +160,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         default_runtime=settings.default_runtime or "",
         runtimes={name: _runtime(name, runtime) for name, runtime in (settings.runtimes or {}).items()},
         bridge=values.bridge_name(settings.bridge or ""),
+        usual_bridge=names.bridge,
         bip=values.bridge_address(settings.bip or ""),
         default_address_pools=_each(
             settings.default_address_pools, lambda pool: values.address_pool(pool.base, pool.size)
@@ -183,6 +187,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         max_download_attempts=_count("max-download-attempts", settings.max_download_attempts, 5),
         shutdown_timeout=_patience(settings.shutdown_timeout),
         features=settings.features or {},
+        experimental=bool(settings.experimental),
         builder=_builder(settings.builder),
         dashboard=_dashboard(settings),
         max_layer_size=values.size("max-layer-size", settings.max_layer_size) if settings.max_layer_size else 0,

@@ -51,7 +51,7 @@ DOCKERD = [
     ("dns-search", "dns-search", WORKS, "example.test"),
     ("exec-opt", "exec-opts", MEANS, "native.cgroupdriver=cgroupfs"),
     ("exec-root", "exec-root", WORKS, "/run/x"),
-    ("experimental", "experimental", MEANS, "true"),
+    ("experimental", "experimental", WORKS, "true"),
     ("feature", "features", MEANS, "containerd-snapshotter"),
     ("fixed-cidr", "fixed-cidr", WORKS, "10.9.1.0/24"),
     ("fixed-cidr-v6", "fixed-cidr-v6", WORKS, "fd00:9::/64"),

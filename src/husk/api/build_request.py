@@ -74,6 +74,7 @@ def request_of(call: Call) -> ClassicRequest:
         pull=call.flag("pull"),
         quiet=call.flag("q"),
         cache_from=_document(call, "cachefrom", list[str]),
+        squash=call.flag("squash"),
     )
 
 

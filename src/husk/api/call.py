@@ -41,7 +41,9 @@ class Common:
         self.minimum = minimum  # the oldest that this daemon serves
         self.changes = Tasks()  # who owns what goes on when the client has gone
         self.limits = limits or Limits()
-        self.fields = fields(common_headers(engine.system.version))  # what every answer carries
+        self.fields = fields(
+            common_headers(engine.system.version, engine.config.experimental)
+        )  # what every answer carries
         self.json_fields = JSON_TYPE + self.fields
         self._history: History | None = None  # of builds, from the first on
         self.buildkit: BuildkitServer | None = None  # from the first build by its protocol on
@@ -188,11 +190,11 @@ def platform_parameters(call: Call, name: str) -> list[Platform]:
     return [platform for text in call.query.getall(name) if (platform := platform_parameter(text)) is not None]
 
 
-def common_headers(server_version: str) -> dict[str, str]:
+def common_headers(server_version: str, experimental: bool = False) -> dict[str, str]:
     """What dockerd sends with every response."""
     return {
         "Api-Version": str(CURRENT),
-        "Docker-Experimental": "false",
+        "Docker-Experimental": "true" if experimental else "false",
         "Ostype": "linux",
         "Server": f"Husk/{server_version} (linux)",
     }

@@ -30,8 +30,8 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # As the engine looks for it (husk.engine.host).
 _INITS = ("docker-init", "tini-static", "tini", "catatonit")
 _NAMESPACES = ("mnt", "pid", "net", "uts", "ipc", "cgroup")
-# Of a daemon with the usual data root.
-_BRIDGE = "husk0"
+# Of a daemon with the usual data root, or of one that was started as `dockerd`.
+_BRIDGE, _USUAL_BRIDGE = "husk0", "docker0"
 _CONTROLLERS = ("cpu", "memory", "pids")
 # Bits of the kernel's capability sets, with what is lost without them.
 _NEEDED_RIGHTS = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_MKNOD": 27, "CAP_CHOWN": 0, "CAP_SYS_CHROOT": 18}
@@ -60,6 +60,7 @@ def examine(data_root: Path) -> list[Finding]:
     if os.geteuid() != 0:
         cure = "run it as root (sudo husk doctor)"
         return [Finding("root", "bad", "the daemon and most checks need root", cure), *_programs()]
+    bridge = _bridge(Path("/sys/class/net"))
     return [
         Finding("root", "ok", f"Linux {platform.release()}, Python {platform.python_version()}"),
         *_rights(Path("/proc/self/status").read_text()),
@@ -69,7 +70,7 @@ def examine(data_root: Path) -> list[Finding]:
         _namespaces(Path("/proc/self/ns")),
         *_cgroups(),
         _network(),
-        *_firewalls(drop_policies.look((_BRIDGE,)), asyncio.run(legacy_rules.look((_BRIDGE,)))),
+        *_firewalls(drop_policies.look((bridge,)), asyncio.run(legacy_rules.look((bridge,))), bridge),
         _seccomp(Path("/proc/sys/kernel/seccomp/actions_avail")),
         *_programs(),
     ]
@@ -185,25 +186,36 @@ def _network() -> Finding:
     return Finding("network", "ok", "namespaces, bridge, veth and nftables work")
 
 
-def _firewalls(chains: Iterable[DropPolicy], old: Iterable[LegacyRules]) -> Iterator[Finding]:
+def _bridge(interfaces: Path) -> str:
+    """The default bridge's name: `docker0` where that is ours."""
+    try:
+        mark = (interfaces / _USUAL_BRIDGE / "ifalias").read_text().strip()
+    except OSError:
+        return _BRIDGE
+    return _USUAL_BRIDGE if mark == "husk bridge of husk" else _BRIDGE
+
+
+def _firewalls(chains: Iterable[DropPolicy], old: Iterable[LegacyRules], bridge: str = _BRIDGE) -> Iterator[Finding]:
     """What drops the packets of containers, whatever our own rules say."""
     for chain in chains:
-        yield Finding("firewall", "poor", f"{chain.where} drops what containers send and get", _accepting(chain.owner))
+        yield Finding(
+            "firewall", "poor", f"{chain.where} drops what containers send and get", _accepting(chain.owner, bridge)
+        )
     for rules in old:
         if rules.drop:
             detail = f"chain FORWARD of {rules.program} drops what containers send and get"
-            yield Finding("firewall", "poor", detail, _accepting(rules.owner))
+            yield Finding("firewall", "poor", detail, _accepting(rules.owner, bridge))
         elif rules.drop is None:
             detail = f"{rules.program} has rules, which the daemon does not see"
-            look = f"look with {rules.program} -S FORWARD whether they drop, and accept there what goes over {_BRIDGE}"
+            look = f"look with {rules.program} -S FORWARD whether they drop, and accept there what goes over {bridge}"
             yield Finding("firewall", "poor", detail, look)
 
 
-def _accepting(owner: str) -> str:
+def _accepting(owner: str, bridge: str) -> str:
     """What has a firewall let the packets of containers pass."""
-    if command := cure_of(owner, _BRIDGE):
+    if command := cure_of(owner, bridge):
         return f"run {command}, and the same for each br-* (docs/howto/troubleshooting.md)"
-    return f"have it accept what goes over {_BRIDGE} and br-*: docs/howto/troubleshooting.md tells how"
+    return f"have it accept what goes over {bridge} and br-*: docs/howto/troubleshooting.md tells how"
 
 
 def _build_network(_: int) -> None:

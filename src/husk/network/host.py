@@ -295,6 +295,28 @@ def _owned(netlink: NetlinkSocket, owner: str) -> list[rtnetlink.Link]:
     return [link for link in map(rtnetlink.parse_link, candidates) if link.alias == owner]
 
 
+@contextmanager
+def free_name(name: str, owner: str) -> Iterator[bool]:
+    """Whether an interface of this name is this owner's or is not there. For as long as the context lasts no other of
+    our daemons on this host is told so, too. Blocks."""
+    if _is_owned(name, owner):
+        yield True
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as claim:
+        try:
+            # A name of the network namespace, as that of an interface; it goes with its socket.
+            claim.bind(f"\0husk interface {name}")
+        except OSError:
+            yield False
+            return
+        yield all(name != other for _, other in socket.if_nameindex())
+
+
+def _is_owned(name: str, owner: str) -> bool:
+    with NetlinkSocket() as netlink:
+        return any(link.name == name for link in _owned(netlink, owner))
+
+
 def machine_id() -> str:
     """What tells this host from others; empty where it has no such name."""
     return _text(_MACHINE_ID).strip()

@@ -14,6 +14,7 @@ import pytest
 from tests.support.building import Builds, Context, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
+from tests.support.registry import tar_of
 
 
 @pytest.fixture
@@ -261,3 +262,24 @@ def test_an_image_serves_as_a_cache_by_its_history(builds, daemon):
     done = builds.run(dockerfile, "--cache-from", "old", "--cache-from", "absent", files={"a": "2"})
     assert lines(done).count(" ---> Using cache") == 1, "what was copied is another file"
     assert builds.inspect()["RootFS"]["Layers"][:2] == first[:2]
+
+
+def test_all_that_is_added_can_be_one_layer(tmp_path):
+    text = "FROM busybox\nRUN echo 1 > /one; echo secret > /gone\nENV a=b\nRUN echo 2 > /two; rm /gone /bin/wget\n"
+    with Daemon("--experimental") as daemon:
+        builds = Builds(daemon, Context(tmp_path / "context"), buildkit=False)
+        builds.run(text)
+        whole = builds.inspect()["RootFS"]["Layers"]
+        builds.run(text, "--squash")
+        made = builds.inspect()
+        assert len(made["RootFS"]["Layers"]) == len(whole) - 1 and made["RootFS"]["Layers"][:-1] == whole[:-2]
+        assert builds.sh("cat /one /two; ls /gone /bin/wget 2>&1 | wc -l") == "1\n2\n2\n"
+        assert "a=b" in made["Config"]["Env"]
+        sizes = [line for line in daemon.docker("history", "--format", "{{.Size}}", "built").stdout.split() if line]
+        assert sizes[0] != "0B" and sizes[1:4] == ["0B"] * 3, "one step has what three added"
+        daemon.docker("rmi", "built")
+
+
+def test_layers_are_squashed_by_experimental_daemons_alone(daemon):
+    done = daemon.http("POST", "/build?squash=1", tar_of({"Dockerfile": b"FROM busybox\n"}))
+    assert (done.status, done.message) == (400, "squash is only supported with experimental mode")

@@ -45,6 +45,15 @@ async def test_ping_answers_as_dockerd_does(client: ClientSession) -> None:
     assert {name: head.headers.get(name) for name in expected} == expected
 
 
+@pytest.mark.parametrize(("features", "version"), [({"buildkit": False}, "1"), ({"buildkit": True, "x": False}, "2")])
+async def test_ping_tells_which_builder_clients_shall_take(
+    client: ClientSession, engine: FakeEngine, features: dict[str, bool], version: str
+) -> None:
+    engine.config = replace(engine.config, features=features)
+    for method in ("GET", "HEAD"):
+        assert (await client.request(method, "/_ping")).headers["Builder-Version"] == version
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "message"),
     [

@@ -189,6 +189,16 @@ def test_the_network_is_tried_in_a_namespace_of_its_own(
     assert cure in finding.cure and len(removed) == (not error)
 
 
+@pytest.mark.parametrize(
+    ("mark", "bridge"), [(None, "husk0"), ("", "husk0"), ("husk bridge of husk", "docker0"), ("of husk-1", "husk0")]
+)
+def test_the_default_bridge_is_known_by_its_mark(mark: str | None, bridge: str, tmp_path: Path) -> None:
+    if mark is not None:
+        (tmp_path / "docker0").mkdir()
+        (tmp_path / "docker0/ifalias").write_text(f"{mark}\n")
+    assert checks._bridge(tmp_path) == bridge
+
+
 def test_other_firewalls_are_told() -> None:
     assert not list(checks._firewalls([], [LegacyRules("iptables-legacy", False)]))
     (chain,) = checks._firewalls([DropPolicy("ip", "filter", "FORWARD")], [])

@@ -131,6 +131,7 @@ def test_a_program_called_dockerd_has_dockerds_places(started, monkeypatch):
     config = build(Settings(), DOCKERD)
     assert config.hosts == ("unix:///var/run/docker.sock",)
     assert config.pidfile == Path("/var/run/docker.pid")
+    assert config.bridge_name == "docker0"
     assert config.data_root == Config().data_root, "dockerd's store is not ours"
 
 

@@ -96,6 +96,18 @@ def test_interfaces_of_this_owner_that_no_network_has_are_swept(netlink: FakeNet
     assert list(netlink.links) == ["husk0", "br-2", "br-3", "eth0"]
 
 
+def test_a_name_is_free_for_its_owner_and_where_nothing_has_it(
+    netlink: FakeNetlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.if_nameindex", lambda: [*enumerate(netlink.links, 1)])
+    with host.free_name("br-1", "ours") as own, host.free_name("br-3", "ours") as anothers:
+        assert (own, anothers) == (True, False)
+    with host.free_name("nothing0", "ours") as first, host.free_name("nothing0", "another's") as second:
+        assert (first, second) == (True, False)
+    with host.free_name("nothing0", "another's") as third:
+        assert third
+
+
 def test_a_bridge_is_removed_by_its_owner_alone(netlink: FakeNetlink) -> None:
     host.remove("br-3", "ours")
     host.remove("br-1", "ours")

@@ -34,7 +34,7 @@ async def build(call: Call) -> Answer:
             raise InvalidParameter(f'invalid version "{other}"')
     if outputs:
         raise InvalidParameter("outputs of a build need version=2 of it: the classic builder makes images")
-    if call.flag("squash"):
+    if call.flag("squash") and not call.engine.config.experimental:
         raise InvalidParameter("squash is only supported with experimental mode")
     request = request_of(call)
     credentials = credentials_in(_credentials(call))

@@ -4,13 +4,13 @@ from husk.api.call import Call
 from husk.api.http.response import Answer, Response, fields
 from husk.api.router import read
 
-# 2 tells the docker command to build by BuildKit's protocol.
-BUILDER_VERSION = "2"
+# 2 tells the docker command to build by BuildKit's protocol, 1 to send a context to the classic builder.
+_VERSIONS = {True: "2", False: "1"}
 
 _PING = {
-    swarm: fields(
+    (swarm, buildkit): fields(
         {
-            "Builder-Version": BUILDER_VERSION,
+            "Builder-Version": version,
             "Cache-Control": "no-cache, no-store, must-revalidate",
             "Content-Type": "text/plain; charset=utf-8",
             "Pragma": "no-cache",
@@ -18,11 +18,13 @@ _PING = {
         }
     )
     for swarm in ("locked", "active/manager", "active/worker", "inactive", "pending")
+    for buildkit, version in _VERSIONS.items()
 }
 
 
 def _ping_fields(call: Call) -> bytes:
-    return _PING[call.engine.swarm_state] + call.common.fields
+    engine = call.engine
+    return _PING[engine.swarm_state, engine.config.features.get("buildkit", True)] + call.common.fields
 
 
 def ping(call: Call) -> Answer:

@@ -18,8 +18,9 @@ WITH_JSON_LINES = Version(1, 52)
 
 
 async def version(call: Call) -> Answer:
-    system = call.engine.system
-    return call.json(views.version_document(system.info(), await system.components(), call.common.minimum))
+    system, experimental = call.engine.system, call.engine.config.experimental
+    found = await system.components()
+    return call.json(views.version_document(system.info(), found, call.common.minimum, experimental))
 
 
 async def info(call: Call) -> Answer:

@@ -24,6 +24,7 @@ class SystemVersion(Struct, kw_only=True, rename="pascal"):
     os: str
     arch: str
     kernel_version: str
+    experimental: bool | UnsetType = UNSET
     build_time: str
 
 

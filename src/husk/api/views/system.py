@@ -43,12 +43,14 @@ WITHOUT_EVENT_REPEATS = Version(1, 52)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
-def version_document(facts: DaemonInfo, components: Iterable[Component], minimum: Version = MINIMUM) -> SystemVersion:
+def version_document(
+    facts: DaemonInfo, components: Iterable[Component], minimum: Version = MINIMUM, experimental: bool = False
+) -> SystemVersion:
     details = {
         "ApiVersion": str(CURRENT),
         "Arch": facts.architecture,
         "BuildTime": "",
-        "Experimental": "false",
+        "Experimental": "true" if experimental else "false",
         "GitCommit": "",
         "GoVersion": f"python{facts.python_version}",
         "KernelVersion": facts.kernel,
@@ -69,6 +71,7 @@ def version_document(facts: DaemonInfo, components: Iterable[Component], minimum
         os="linux",
         arch=facts.architecture,
         kernel_version=facts.kernel,
+        experimental=experimental or UNSET,
         build_time="",
     )
 
@@ -134,7 +137,7 @@ def info_document(
         no_proxy=_proxy(config.proxies.no_proxy, "NO_PROXY"),
         name=facts.hostname,
         labels=list(config.labels),
-        experimental_build=False,
+        experimental_build=config.experimental,
         server_version=facts.version,
         runtimes={
             name: RuntimeInfo(path=runtime.path, runtime_args=list(runtime.args) or UNSET)

@@ -27,7 +27,7 @@ from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.reading.messages import Context
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.plan import StepFailed
-from husk.engine.model.image import Image, ImageConfig, Progress
+from husk.engine.model.image import History, Image, ImageConfig, Progress
 from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
@@ -47,6 +47,7 @@ class ClassicRequest(Struct, frozen=True, kw_only=True):
     pull: bool = False
     quiet: bool = False
     cache_from: list[str] = []  # images whose layers may serve as a cache
+    squash: bool = False  # all that is added to the base is one layer
 
 
 class Contexts(Protocol):
@@ -61,6 +62,8 @@ class Trees(Protocol):
     """Works on the files of stacks: `husk.storage.trees`."""
 
     async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]: ...
+
+    async def difference(self, lower: str, upper: str) -> str: ...
 
 
 class ClassicBuilder:
@@ -142,9 +145,25 @@ class ClassicBuilder:
         try:
             assert build.record
             stack = build.record.outputs[result.root.output]
-            return await self._exporter.export(stack, result.image, request.names, epoch=epoch, clamp=epoch)
+            async with self._squashed(stack, result.image, request.squash) as (whole, image):
+                return await self._exporter.export(whole, image, request.names, epoch=epoch, clamp=epoch)
         finally:
             await build.close()
+
+    @contextlib.asynccontextmanager
+    async def _squashed(self, stack: str, image: ImageConfig, wanted: bool) -> AsyncIterator[tuple[str, ImageConfig]]:
+        """The stack with one layer above those of the base, and the image whose history tells so."""
+        count = len(image.rootfs.diff_ids) if image.rootfs else 0
+        elements = stacks.elements(stack)
+        if not wanted or len(elements) <= count + 1:
+            yield stack, image
+            return
+        base = " ".join(elements[:count])
+        one = await self._trees.difference(base, stack)
+        try:
+            yield stacks.joined(base, one), structs.replace(image, history=_squashed_history(image.history, count))
+        finally:
+            await self._tasks.to_its_end(self._solver.cache.forget(one), "forget what was squashed")
 
     def _from_images(self, result: Converted, known: Sequence[ImageConfig]) -> HistoryCache | None:
         if not known or result.root is None:
@@ -179,6 +198,15 @@ class ClassicBuilder:
 def _granted(request: ClassicRequest) -> list[str]:
     """Who asks for the host's network for all steps allows it; nothing else can be allowed by this API."""
     return [entitlements.HOST_NETWORK] if request.options.network == "host" else []
+
+
+def _squashed_history(history: Sequence[History], count: int) -> list[History]:
+    """Steps that made layers above the first ones make none now: one more step makes the layer of them all."""
+    steps = []
+    for step in history:
+        steps.append(step if count or step.empty_layer else structs.replace(step, empty_layer=True))
+        count -= bool(count and not step.empty_layer)
+    return [*steps, History(comment="squashed")]
 
 
 def _removals(paths: Sequence[str]) -> list[FileAction]:

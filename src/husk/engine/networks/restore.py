@@ -4,7 +4,11 @@ A container whose record cannot be read runs on, and nobody knows which sandbox 
 there is such a container, nothing is removed that might be part of its network.
 """
 
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
 
 from husk.config import Config
 from husk.engine.model.container import Container
@@ -14,6 +18,8 @@ from husk.engine.networks.endpoints import lease
 from husk.engine.networks.overlays import encrypted, interface_of
 from husk.network import host, sandbox
 from husk.network.settings import WIREGUARD_SOCKETS, BridgeSettings, Opening, TunnelSettings
+
+log = logging.getLogger(__name__)
 
 WARM_SANDBOXES = 4
 
@@ -42,6 +48,18 @@ def sweep(
         from husk.network.wireguard.tunnel import remove_left
 
         remove_left(tunnel)
+
+
+@contextmanager
+def named(config: Config) -> Iterator[Config]:
+    """The settings with a name for the default bridge that it can have, and keeps until the context ends. Blocks."""
+    if not config.usual_bridge or config.bridge:
+        yield config
+        return
+    with host.free_name(config.usual_bridge, f"husk bridge of {config.nft_table}") as free:
+        if not free:
+            log.info("there is an interface %s already: the default bridge has another name", config.usual_bridge)
+        yield config if free else replace(config, usual_bridge="")
 
 
 def tunnel(config: Config) -> TunnelSettings:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -184,8 +184,10 @@ class Networks:
         find: Callable[[str], Container],
     ) -> "Networks":
         """Make networks and host agree again: bridges, rules and ports as the records say, and nothing else of ours."""
-        networks = cls(config, state, events, find)
-        await networks._restore(list(containers))
+        with ExitStack() as claims:
+            settled = await asyncio.to_thread(claims.enter_context, restore.named(config))
+            networks = cls(settled, state, events, find)
+            await networks._restore(list(containers))
         return networks
 
     # --- looking

@@ -29,6 +29,7 @@ class Tree:
     def __init__(self, **files):
         self.files = {name.replace("__", "."): text.encode() for name, text in files.items()}
         self.removed = []
+        self.differences = []
 
     async def read(self, stack, path, most):
         return self.files.get(path)
@@ -39,6 +40,10 @@ class Tree:
     async def apply(self, actions, inputs, layered=False):
         self.removed += [action.action.path for action in actions]
         return [f"{inputs[0]} diff:without"]
+
+    async def difference(self, lower, upper):
+        self.differences.append((lower, upper))
+        return "diff:all"
 
 
 class Images:
@@ -220,3 +225,26 @@ async def test_an_image_that_is_here_serves_as_a_cache(bench):
     assert image.stack == stacks.of_layers(chain_ids(["sha256:d", "sha256:e"]))
     assert bench.worker.ran.count(Exec) == 0
     assert " ---> Using cache\n" in bench.said
+
+
+async def test_what_was_added_can_become_one_layer(bench):
+    steps = [History(created_by="base"), History(created_by="CMD", empty_layer=True)]
+    bench.images.base = structs.replace(BASE, history=steps)
+    bench.worker.source_stack = "layer:base"
+    tree = Tree(Dockerfile="FROM base\nRUN one\nENV a=b\nRUN two")
+    image = await bench.build(tree, squash=True)
+    assert tree.differences == [("layer:base", "layer:base + +")]
+    assert image.stack == "layer:base diff:all" and bench.memory.forgotten == ["diff:all"]
+    told = [(step.created_by, step.empty_layer) for step in image.document.history]
+    assert told == [
+        ("base", False), ("CMD", True),
+        ("RUN /bin/sh -c one # buildkit", True), ("ENV a=b", True), ("RUN /bin/sh -c two # buildkit", True),
+        ("", False),
+    ]  # fmt: skip
+
+
+async def test_one_layer_is_not_squashed(bench):
+    bench.worker.source_stack = "layer:base"
+    tree = Tree(Dockerfile="FROM base\nRUN one")
+    assert (await bench.build(tree, squash=True)).stack == "layer:base +"
+    assert tree.differences == []

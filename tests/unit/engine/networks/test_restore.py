@@ -1,5 +1,6 @@
 """What a daemon that starts keeps of its networks on the host, and what it opens."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,26 @@ def test_networks_are_opened_with_the_leases_of_running_containers(tmp_path: Pat
     assert {one.spare for one in opened.values()} == {spare}
     # The default network is used all the time: its sandboxes are kept ready for good.
     assert (opened["bridge"].settings.warm_for, opened["bridge"].subnet) == (0.0, "10.1.0.0/24")
+
+
+@pytest.mark.parametrize(("free", "name"), [(True, "docker0"), (False, "husk0")])
+def test_the_default_bridge_has_the_usual_name_where_it_can(
+    free: bool, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def claim(name: str, owner: str) -> AbstractContextManager[bool]:
+        asked.append((name, owner))
+        return nullcontext(free)
+
+    monkeypatch.setattr(host, "free_name", claim)
+    with restore.named(Config(usual_bridge="docker0")) as settled:
+        assert settled.bridge_name == name
+    assert asked == [("docker0", "husk bridge of husk")]
+
+
+@pytest.mark.parametrize("settings", [{}, {"usual_bridge": "docker0", "bridge": "br9"}])
+def test_who_names_the_bridge_or_none_asks_nobody(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "free_name", None)
+    with restore.named(Config(**settings)) as settled:  # type: ignore[arg-type]
+        assert settled.bridge_name == (settings.get("bridge") or "husk0")
