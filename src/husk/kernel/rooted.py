@@ -40,6 +40,15 @@ def open_in_root(root: Path | str, path: str, flags: int) -> int:
         os.close(root_fd)
 
 
+def open_within(root: Path | str, path: str, flags: int) -> int:
+    """A file descriptor of `path` below `root`; a link on the way that leads out of it is an error (EXDEV)."""
+    root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return _openat2(root_fd, path, flags, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    finally:
+        os.close(root_fd)
+
+
 def open_beneath(directory: int, path: str, flags: int) -> int:
     """A file descriptor of `path` below an open directory; a link anywhere on the way is an error (ELOOP)."""
     return _openat2(directory, path, flags, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS)

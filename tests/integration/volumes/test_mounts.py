@@ -206,8 +206,10 @@ def test_a_part_of_a_volume(daemon: Daemon, image: str) -> None:
     option = "type=volume,src=parts,dst=/p,volume-subpath={}"
     assert run(daemon, "--mount", option.format("sub"), image, "ls", "/p") == "g\n"
     assert run(daemon, "--mount", option.format("sub/g"), image, "cat", "/p") == "x\n"
-    # The link in the volume leads to /etc: not of the host, but of the volume, which has none.
+    # The link in the volume leads to /etc.
     refused = run(daemon, "--mount", option.format("link"), image, "ls", "/p", check=False)
+    assert "path concatenation escapes the base directory" in refused
+    refused = run(daemon, "--mount", option.format("nowhere"), image, "ls", "/p", check=False)
     assert "cannot access path" in refused and "no such file or directory" in refused
     container = create(daemon, "--mount", option.format("sub"), image)
     assert mounts(daemon, container)["/p"]["Source"] == str(data(daemon, "parts"))
@@ -350,6 +352,35 @@ def test_an_image_that_is_mounted_keeps_its_layers(daemon: Daemon) -> None:
     before = len(os.listdir(daemon.config.data_root / "layers/l"))
     daemon.docker("rm", container)
     assert len(os.listdir(daemon.config.data_root / "layers/l")) == before - 1
+
+
+def test_an_image_that_a_running_container_mounts_stays(daemon: Daemon) -> None:
+    make_image(daemon, "held:1", "LABEL held=1")
+    daemon.docker("tag", "held:1", "held:2")
+    container = background(daemon, "--mount", "type=image,src=held:1,dst=/i", "busybox", "sleep", "100")
+    # A container that takes over the mounts of another uses the image, too.
+    heir = background(daemon, "--volumes-from", container, "busybox", "sleep", "100")
+    daemon.docker("rm", "-f", container)
+    assert daemon.docker("rmi", "held:1").stdout == "Untagged: held:1\n"
+    refused = daemon.docker("rmi", "held:2", check=False)
+    assert f"(must force) - container {heir[:12]} is using its referenced image" in refused.stderr
+    id = daemon.docker("images", "-q", "--no-trunc", "held:2").stdout.strip()
+    refused = daemon.docker("rmi", "-f", id, check=False)
+    assert f"(cannot be forced) - image is being used by running container {heir[:12]}" in refused.stderr
+    daemon.docker("image", "prune", "-af", "--filter", "label=held=1")
+    assert daemon.docker("images", "-q", "--no-trunc", "held:2").stdout.strip() == id
+    daemon.docker("rm", "-f", heir)
+    assert f"Deleted: {id}" in daemon.docker("rmi", "held:2").stdout
+
+
+def test_a_part_of_an_image_by_a_link_that_leads_out_is_refused(daemon: Daemon) -> None:
+    daemon.docker("run", "--name", "links", "busybox", "ln", "-s", "/etc", "/out")
+    daemon.docker("commit", "links", "links")
+    refused = run(
+        daemon, "--mount", "type=image,src=links,dst=/i,image-subpath=out", "busybox", "ls", "/i", check=False
+    )
+    daemon.docker("rmi", "links")
+    assert "path concatenation escapes the base directory" in refused and "subpath: out" in refused
 
 
 # --- what other operations see

@@ -159,7 +159,9 @@ class MountTaker:
             if point.type == "image":
                 point.source = str(self._assembly.paths.staging(container_id) / str(number))
                 # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
-                point.layers = point.layers or list(self._images.find(point.name).chain_ids)
+                if not point.layers:
+                    image = self._images.find(point.name)
+                    point.image_id, point.layers = image.id, list(image.chain_ids)
         return points
 
     def _mounts_of(self, name: str) -> list[MountPoint]:

@@ -57,7 +57,7 @@ class Pruner:
         together = {each.id for each in self._store.catalog.together(image)}
         if any(other.parent in together for other in self._store.catalog):
             return False
-        if any(container.image_id in together for container in self._store.containers()):
+        if any(container.uses(together) for container in self._store.containers()):
             return False
         return not dangling or all(name.digest for name in self._store.catalog.names(image))
 

@@ -110,9 +110,9 @@ class Remover:
             )
 
     def _user_of(self, images: list[Image], running: bool = False) -> Container | None:
-        """A container of one of the images; with `running`, only one that runs counts."""
+        """A container that was made of one of the images or mounts it; with `running`, only one that runs counts."""
         ids = {image.id for image in images}
-        users = (c for c in self._store.containers() if c.image_id in ids)
+        users = (c for c in self._store.containers() if c.uses(ids))
         return next((c for c in users if c.state.running or not running), None)
 
     async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:

@@ -237,7 +237,7 @@ class Images:
 
     def reclaimable(self) -> int:
         """Bytes of the layers that no container's image needs."""
-        needed = {chain_id for container in self._store.containers() for chain_id in container.layers}
+        needed = {chain_id for container in self._store.containers() for chain_id in container.used_layers}
         return sum(layer.size for layer in self._store.layers.all() if layer.chain_id not in needed)
 
     def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:

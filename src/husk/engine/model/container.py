@@ -1,5 +1,6 @@
 """What a container is: its state, its place on networks, its mounts, and its record in the store."""
 
+from collections.abc import Collection
 from typing import Literal
 
 from msgspec import Struct, field
@@ -86,6 +87,7 @@ class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     # tmpfs
     options: str = ""
     # image
+    image_id: str = ""
     layers: list[str] = []
 
     @property
@@ -150,6 +152,10 @@ class Container(Struct, kw_only=True):
     def is_task(self) -> bool:
         """Does it belong to a service?"""
         return TASK_LABEL in self.config.labels
+
+    def uses(self, images: Collection[str]) -> bool:
+        """Whether it was made of one of these images, by their ids, or mounts one."""
+        return self.image_id in images or any(point.image_id in images for point in self.mounts)
 
     @property
     def used_layers(self) -> list[str]:

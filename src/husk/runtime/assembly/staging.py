@@ -5,15 +5,16 @@ runtime takes nothing but paths, and a path into a volume could be made to lead 
 `unstage` is the one function that releases them.
 """
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from husk.errors import InvalidParameter, SystemFault
+from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.kernel.mount import bind, mount_overlay, mounts_below, unmount
-from husk.kernel.rooted import open_in_root
+from husk.kernel.rooted import open_within
 
 
 class StagedPart(msgspec.Struct, frozen=True):
@@ -69,12 +70,17 @@ def _stage_image(target: Path, part: StagedPart) -> None:
 
 
 def _bind_part(whole: Path, subpath: str, target: Path) -> None:
-    """Mount the subpath of a tree; a link in it leads nowhere but inside."""
+    """Mount the subpath of a tree; one by a link that leads out of it is refused."""
     try:
-        part = open_in_root(whole, subpath or ".", os.O_PATH)
+        part = open_within(whole, subpath or ".", os.O_PATH)
     except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise InvalidParameter(
+                f"path concatenation escapes the base directory, base: {whole}, subpath: {subpath}"
+            ) from error
         reason = (error.strerror or str(error)).lower()
-        raise InvalidParameter(f"cannot access path {whole / subpath}: {reason}") from error
+        kind = NotFound if error.errno == errno.ENOENT else InvalidParameter
+        raise kind(f"cannot access path {whole / subpath}: {reason}") from error
     try:
         if os.path.isdir(f"/proc/self/fd/{part}"):
             target.mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.errors import InvalidParameter, SystemFault
+from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.runtime.assembly import staging
 from husk.runtime.assembly.staging import StagedPart, stage, unstage
 
@@ -81,19 +81,29 @@ def test_what_is_staged_for_a_copy_stays_for_the_start(mounts: Mounts, tmp_path:
     assert len(mounts.bound) == 2
 
 
-def test_a_link_in_a_volume_leads_nowhere_but_inside(mounts: Mounts, tmp_path: Path) -> None:
-    (tmp_path / "volume/etc").mkdir(parents=True)
-    (tmp_path / "volume/link").symlink_to("/etc")
-    (tmp_path / "volume/up").symlink_to("../../..")
+def test_a_link_that_stays_inside_is_followed(mounts: Mounts, tmp_path: Path) -> None:
+    (tmp_path / "volume/etc/in").mkdir(parents=True)
+    (tmp_path / "volume/link").symlink_to("etc/../etc/in")
     place, tree = tmp_path / "staging", str(tmp_path / "volume")
-    stage(place, {0: StagedPart(tree=tree, subpath="link"), 1: StagedPart(tree=tree, subpath="up")})
-    assert mounts.bound == [f"{tree}/etc", tree]
+    stage(place, {0: StagedPart(tree=tree, subpath="link")})
+    assert mounts.bound == [f"{tree}/etc/in"]
+
+
+@pytest.mark.parametrize("leads", ["/", "/etc", "../../..", "etc/../../volume/etc"])
+def test_a_link_that_leads_out_is_refused(mounts: Mounts, tmp_path: Path, leads: str) -> None:
+    (tmp_path / "volume/etc").mkdir(parents=True)
+    (tmp_path / "volume/link").symlink_to(leads)
+    place, tree = tmp_path / "staging", tmp_path / "volume"
+    for subpath in ("link", "link/etc", "link/.."):
+        with pytest.raises(InvalidParameter, match="path concatenation escapes the base directory, base: "):
+            stage(place, {0: StagedPart(tree=str(tree), subpath=subpath)})
+    assert mounts.bound == []
 
 
 def test_a_part_that_is_not_there_or_cannot_be_mounted(mounts: Mounts, tmp_path: Path) -> None:
     (tmp_path / "volume").mkdir()
     tree = str(tmp_path / "volume")
-    with pytest.raises(InvalidParameter, match=r"cannot access path .*/volume/nowhere: no such file or directory"):
+    with pytest.raises(NotFound, match=r"cannot access path .*/volume/nowhere: no such file or directory"):
         stage(tmp_path / "staging", {0: StagedPart(tree=tree, subpath="nowhere")})
     mounts.fails = OSError(1, "Operation not permitted")
     with pytest.raises(SystemFault, match=r"cannot mount .*: Operation not permitted"):
