@@ -1,7 +1,8 @@
 """What must be done next so that a service is as declared. Pure: service, tasks and time in; actions and an alarm out.
 
 The planner looks at the whole picture of a service each time and never at what it said before. Slots are places: a
-replicated service has 1..n, a job has 0..total-1, a global one has one per node, named by the node's id. In each slot
+replicated service has 1..n (and others after fewer were wanted, for those that run stay), a job has 0..total-1, a
+global one has one per node, named by the node's id. In each slot
 at most one task is alive, except while an update with order start-first has both the old and the new one.
 
 Nodes give and take tasks: one that is drained, or that the service's constraints do not fit any more, lets them end,
@@ -30,6 +31,8 @@ RETENTION = 5
 WINDOW = 100
 # How many slots are looked at in one go.
 PIECE = 500
+# The rank of a slot of which nothing is to go on.
+_ENDING = (3, 0)
 # How long the tasks of a lost node count as running there, as far as anybody can tell.
 ORPHANED_AFTER = 24 * 3600 * SECOND
 
@@ -213,8 +216,38 @@ def wanted_slots(service: Service, slots: Mapping[Slot, list[Task]], homes: Home
     if mode.is_global:
         nodes = homes.everywhere(slots)
         return nodes if mode.global_job is None else [n for n in nodes if not _completed(service, slots.get(n, []))]
-    replicas = mode.replicated.replicas if mode.replicated is not None else 1
-    return range(1, replicas + 1)
+    return _replicated_slots(slots, mode.replicated.replicas if mode.replicated is not None else 1)
+
+
+def _replicated_slots(slots: Mapping[Slot, list[Task]], replicas: int) -> Sequence[int]:
+    """The first numbers; but where fewer are wanted than there are, those stay whose tasks run, and are well spread."""
+    numbers = sorted(slot for slot in slots if isinstance(slot, int))
+    if not numbers or numbers[-1] <= replicas:
+        return range(1, replicas + 1)
+    ranks = _ranks(numbers, slots)
+    used = [number for number in numbers if ranks[number] < _ENDING]
+    used = sorted(used, key=ranks.__getitem__)[:replicas]
+    among = frozenset(used)
+    free = (number for number in itertools.count(1) if number not in among)
+    return sorted([*used, *itertools.islice(free, replicas - len(used))])
+
+
+def _ranks(numbers: Iterable[int], slots: Mapping[Slot, list[Task]]) -> dict[int, tuple[int, int]]:
+    """The lowest go last when there are too many: whose tasks run, then those on their way, then those that wait to be
+    started again. Of those that run, who is alone on its node goes before the second there."""
+    ranks: dict[int, tuple[int, int]] = {}
+    homes: dict[str, int] = {}
+    for number in numbers:
+        wanted = [task for task in slots[number] if task.wanted]
+        running = next((task for task in wanted if task.status.state == "running"), None)
+        if running is not None:
+            homes[running.node_id] = homes.get(running.node_id, 0) + 1
+            ranks[number] = 0, homes[running.node_id]
+        elif wanted:
+            ranks[number] = (1 if any(task.alive for task in wanted) else 2), 0
+        else:
+            ranks[number] = _ENDING
+    return ranks
 
 
 def _job_slots(service: Service, slots: Mapping[Slot, list[Task]]) -> Sequence[int]:

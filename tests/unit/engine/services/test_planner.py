@@ -88,6 +88,31 @@ def test_scaling_down_removes_the_highest_slots():
     assert plan(make_service(1), tasks, START).actions == [Stop(tasks[1].id, True), Stop(tasks[2].id, True)]
 
 
+@pytest.mark.parametrize("state", ["failed", "starting", "pending"])
+def test_scaling_down_keeps_what_runs(state: TaskState):
+    tasks = [make_task(1, state), make_task(2), make_task(3)]
+    decided = plan(make_service(2), tasks, START)
+    gone = [Stop(tasks[0].id, True)] if tasks[0].alive else [Forget(tasks[0].id)]
+    assert decided.actions == gone and decided.wake_at is None
+    left = tasks[1:]
+    assert plan(make_service(2), left, START).actions == [], "the numbers that are left are as good as others"
+    assert plan(make_service(3), left, START).actions == [Create(1)]
+    assert plan(make_service(1), left, START).actions == [Stop(tasks[2].id, True)]
+
+
+def test_scaling_down_keeps_one_on_each_node():
+    nodes = {name: NodeFacts(id=name, hostname=name) for name in "ab"}
+    tasks = [make_task(1, node_id="a"), make_task(2, node_id="a"), make_task(3, node_id="b")]
+    assert plan(make_service(2), tasks, START, nodes).actions == [Stop(tasks[1].id, True)]
+
+
+def test_what_is_being_removed_makes_room_for_nobody():
+    """A slot that ends is not chosen again before it has ended, however the others fare meanwhile."""
+    tasks = [make_task(1), make_task(2, desired_state="remove"), make_task(3, "starting")]
+    assert plan(make_service(2), tasks, START).actions == []
+    assert [action for action in plan(make_service(3), tasks, START).actions if isinstance(action, Create)] == []
+
+
 @pytest.mark.parametrize("state", ["failed", "complete", "rejected"])
 def test_an_ended_task_is_replaced_after_the_delay(state: TaskState):
     service = with_policy(make_service(1), TaskRestartPolicy(delay=2 * SECOND))
