@@ -20,6 +20,7 @@ from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.networks.connector import Connected
 from husk.errors import SystemFault
+from husk.runtime.assembly.mount_points import MountPoints
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import StagedPart
@@ -128,6 +129,7 @@ class FakeAssembly:
     def __init__(self, held: set[str], paths: Paths) -> None:
         self._held = held
         self.paths = paths
+        self.mount_points = MountPoints(paths.mount_points_layer, paths.other_mount_points)
         self._roots: dict[str, FakeRoot] = {}
         self.configs: dict[str, dict[str, object]] = {}
         self.out_of_memory: set[str] = set()

@@ -3,12 +3,14 @@
 import hashlib
 import io
 import json
+import os
 import tarfile
 from typing import Any
 
 import pytest
 
 from tests.support.daemon import Daemon
+from tests.support.images import busybox_layer
 from tests.support.waiting import until
 
 
@@ -113,3 +115,33 @@ def test_a_user_of_an_image_with_thousands_of_digits_is_refused_in_words(daemon:
     answer = daemon.http("POST", "/containers/create", {"Image": "odd", "User": "big", "Cmd": ["true"]})
     refused = daemon.http("POST", f"/containers/{answer.json()['Id']}/start")
     assert (refused.status, refused.message) == (400, "uids and gids must be in range 0-2147483647")
+
+
+def test_directories_that_things_are_mounted_in_look_as_the_image_says(daemon: Daemon):
+    """/etc and those beside it, and the root: nothing of ours lies above them that looks otherwise."""
+    said = {"": (0o751, 7), "etc": (0o711, 1001), "proc": (0o555, 0), "dev": (0o750, 3), "dev/shm": (0o1777, 4)}
+    with io.BytesIO() as file:
+        file.write(busybox_layer().rstrip(b"\0"))
+        file.write(bytes(-file.tell() % 512))
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for name, (mode, owner) in said.items():
+                info = tarfile.TarInfo(name or "./")
+                info.type, info.mode, info.uid, info.gid = tarfile.DIRTYPE, mode, owner, owner
+                info.pax_headers = {"SCHILY.xattr.user.husk": name or "root"}
+                archive.addfile(info)
+        daemon.docker_bytes("import", "-", "looks", input=file.getvalue())
+    ran = daemon.docker("run", "--name=looks", "looks", "stat", "-c", "%a %u %g", "/", "/etc").stdout
+    assert ran.splitlines() == ["751 7 7", "711 1001 1001"]
+    assert daemon.docker("diff", "looks").stdout == ""
+    [shown] = json.loads(daemon.docker("inspect", "looks").stdout)
+    assert os.path.isdir(shown["GraphDriver"]["Data"]["LowerDir"].split(":")[0])
+    with tarfile.open(fileobj=io.BytesIO(daemon.docker_bytes("export", "looks").stdout)) as exported:
+        found = {one.name.rstrip("/"): one for one in exported if one.isdir()}
+    told = {name: (found[name].mode, found[name].uid) for name in said if name}
+    assert told == {name: look for name, look in said.items() if name}
+    assert found["etc"].pax_headers.get("SCHILY.xattr.user.husk") in (None, "etc")
+    # A daemon that has seen none of this finds them again.
+    daemon.restart()
+    assert daemon.docker("start", "-a", "looks").stdout == ran
+    daemon.docker("commit", "looks", "again")
+    assert daemon.docker("run", "--rm", "again", "stat", "-c", "%a %u %g", "/", "/etc").stdout == ran

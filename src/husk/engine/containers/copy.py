@@ -321,4 +321,4 @@ class Differ:
     async def changes(self, reference: str) -> list[Change]:
         record = self._index.find(reference).record
         upper = self._assembly.root(record.id).upper
-        return await threads.trees(changes, str(upper), self._roots.lower(record))
+        return await threads.trees(lambda: changes(str(upper), self._roots.lower(record)))

@@ -75,8 +75,13 @@ class Roots:
         self._tasks = Tasks()
 
     def lower(self, record: Container) -> list[str]:
-        """What the container's own changes lie on, topmost first."""
-        return [str(self._assembly.paths.mount_points_layer), *self._layers.lower(record.layers)]
+        """What the container's own changes lie on, topmost first. Blocks for an image that is new here."""
+        image = self.image(record)
+        return [str(self._assembly.mount_points.of(image)), *image]
+
+    def image(self, record: Container) -> list[str]:
+        """The directories of its image, topmost first."""
+        return list(self._layers.lower(record.layers))
 
     @contextlib.asynccontextmanager
     async def mounted(self, instance: Instance) -> AsyncIterator[Path]:
@@ -106,10 +111,13 @@ class Roots:
     async def _mount(self, instance: Instance) -> None:
         root = self._assembly.root(instance.id)
         if not root.mounted:
-            record = instance.record
-            await asyncio.to_thread(root.mount, self.lower(record), volatile=record.host_config.auto_remove)
+            await asyncio.to_thread(self.mount_now, instance.record)
         if not _in_use(instance):
             await self._stager.mount(instance.record)
+
+    def mount_now(self, record: Container) -> None:
+        """Mount it, whoever needs it; blocks."""
+        self._assembly.root(record.id).mount(self.lower(record), volatile=record.host_config.auto_remove)
 
     async def _give_back(self, instance: Instance) -> None:
         async with instance.lock:
@@ -238,8 +246,7 @@ class MountTaker:
 
     async def _prepare(self, record: Container, taking: Taking) -> None:
         path = record.config.working_dir
-        lower = self._roots.lower(record)
-        needs_directory = bool(path) and not await self._has_directory(tuple(lower), path)
+        needs_directory = bool(path) and not await self._has_directory(tuple(self._roots.image(record)), path)
         points = [
             point for point in record.mounts if point.copies and await self._volumes.may_fill(taking.taken[point.name])
         ]
@@ -247,7 +254,7 @@ class MountTaker:
             return
         root = self._assembly.root(record.id)
         try:
-            await asyncio.to_thread(root.mount, lower, volatile=record.host_config.auto_remove)
+            await asyncio.to_thread(self._roots.mount_now, record)
             if needs_directory:
                 await asyncio.to_thread(root.make_directory, path)
             for point in points:

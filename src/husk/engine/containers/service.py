@@ -102,12 +102,13 @@ class Containers:
         from husk.engine.model.paths import HostPaths
 
         paths, own = self._assembly.paths, self._assembly.paths.of(container.id)
+        image = self._images.directories(container.layers)
         return HostPaths(
             resolv_conf=str(own.resolv_conf),
             hostname=str(own.hostname),
             hosts=str(own.hosts),
             log=str(paths.log(container.id)),
-            lower=[str(paths.mount_points_layer), *self._images.directories(container.layers)],
+            lower=[str(self._assembly.mount_points.place(image)), *image],
             upper=str(own.upper),
             work=str(own.work),
             merged=str(own.rootfs),

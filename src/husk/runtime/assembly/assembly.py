@@ -11,8 +11,9 @@ from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, staging
 from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.runtime.assembly.leftovers import PutAside
+from husk.runtime.assembly.mount_points import MountPoints
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.assembly.root import ContainerRoot, make_mount_points
+from husk.runtime.assembly.root import ContainerRoot
 from husk.runtime.assembly.staging import StagedPart
 from husk.runtime.conmon import Bring, Bundle
 
@@ -27,6 +28,7 @@ class Assembly:
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
         self.touch = ForeignPaths().touch
+        self.mount_points = MountPoints(paths.mount_points_layer, paths.other_mount_points)
         # Every step of a container asks.
         self.root = functools.lru_cache(_REMEMBERED)(self._root)
 
@@ -34,13 +36,12 @@ class Assembly:
         return ContainerRoot(self.paths.directory(container_id))
 
     def make_mount_points(self, put_aside: PutAside) -> None:
-        """Make the layer that all containers have between their image and their own changes."""
-        layer = self.paths.mount_points_layer
+        """Make the layer that most containers have between their image and their own changes."""
         try:
-            make_mount_points(layer)
+            self.mount_points.make()
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            put_aside(layer, f"it is not as we made it: {error}")
-            make_mount_points(layer)
+            put_aside(self.paths.mount_points_layer, f"it is not as we made it: {error}")
+            self.mount_points.make()
 
     # --- mounts beside the root
 

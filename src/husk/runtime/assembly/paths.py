@@ -37,6 +37,7 @@ class Paths:
         self.stagings = config.exec_root / "mounts"
         self.shms = config.exec_root / "shm"
         self.mount_points_layer = config.data_root / "mount-points"
+        self.other_mount_points = config.data_root / "mount-points.d"
         self.step_mount_points = config.data_root / "step-mount-points"
         self._cgroup_parent = config.cgroup_parent
         # Every step of a container asks, and paths take longer to put together than to use.

@@ -8,42 +8,23 @@ without layers. The functions block: callers on the event loop use a thread.
 import contextlib
 import errno
 import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import rooted
-from husk.kernel.mount import OPAQUE_XATTR, mount_overlay, unmount
-from husk.kernel.tree_cursor import DIRECTORY
+from husk.kernel.mount import mount_overlay, unmount
 from husk.kernel.trees import remove_tree, tree_size
+from husk.runtime.assembly.mount_points import dress, look_of, open_directory
 
 
 def has_directory(lower: Sequence[str], path: str) -> bool:
     """Do these layers (topmost first) have a directory there, by names alone? False also where it takes a mounted root
-    to tell: a link, or something that hides another, is on the way."""
-    names = [name for name in path.split("/") if name not in ("", ".")]
-    for layer in lower:
-        fd = os.open(layer, DIRECTORY)
-        try:
-            for number, name in enumerate(names, 1):
-                if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
-                    return False
-                below = os.open(name, DIRECTORY, dir_fd=fd)
-                os.close(fd)
-                fd = below
-                with contextlib.suppress(OSError):
-                    if os.getxattr(fd, OPAQUE_XATTR) == b"y":
-                        return number == len(names)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return False
-        else:
-            return True
-        finally:
-            os.close(fd)
-    return False
+    to tell: a link is on the way."""
+    fd = open_directory(lower, path)
+    if fd is not None:
+        os.close(fd)
+    return fd is not None
 
 
 class ContainerRoot:
@@ -74,11 +55,9 @@ class ContainerRoot:
         if self.mounted:
             return
         if lower and not any(self.work.iterdir()):
-            # The root directory of the union has the writable directory's owner and mode. The kernel puts a directory
-            # into `work` at the first mount, so this never undoes a change that the container made.
-            status = os.stat(lower[0])
-            os.chown(self.upper, status.st_uid, status.st_gid)
-            os.chmod(self.upper, stat.S_IMODE(status.st_mode))
+            # The root directory of the union looks as the writable directory does. The kernel puts a directory into
+            # `work` at the first mount, so this never undoes a change that the container made.
+            dress(self.upper, look_of(lower[0]))
         if not lower:
             _make(self._empty)
             lower = [str(self._empty)]
@@ -151,16 +130,3 @@ class OpenDirectory:
 
     def close(self) -> None:
         os.close(self.fd)
-
-
-def make_mount_points(top: Path) -> None:
-    """Make the layer between an image and a container's own changes, with what the runtime mounts things on.
-
-    Without it the runtime would make these in the writable layer, and `commit` and `diff` would show them.
-    """
-    for directory in ("dev/pts", "dev/shm", "proc", "sys", "etc"):
-        (top / directory).mkdir(parents=True, exist_ok=True)
-    for file in ("dev/console", "etc/hosts", "etc/hostname", "etc/resolv.conf", ".dockerenv"):
-        (top / file).touch(mode=0o755)
-    if not os.path.lexists(top / "etc/mtab"):
-        (top / "etc/mtab").symlink_to("/proc/mounts")

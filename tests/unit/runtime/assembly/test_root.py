@@ -9,7 +9,7 @@ import pytest
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.runtime.assembly import root as module
-from husk.runtime.assembly.root import ContainerRoot, has_directory, make_mount_points
+from husk.runtime.assembly.root import ContainerRoot, has_directory
 
 
 @pytest.fixture
@@ -119,9 +119,3 @@ def test_no_link_leads_out_of_it(root: ContainerRoot, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("of the host")
     (root.merged / "passwd").symlink_to(tmp_path / "secret")
     assert root.text_of("/passwd") == ""
-
-
-def test_what_the_runtime_mounts_things_on_is_made_once(tmp_path: Path) -> None:
-    make_mount_points(tmp_path)
-    make_mount_points(tmp_path)
-    assert os.readlink(tmp_path / "etc/mtab") == "/proc/mounts" and (tmp_path / "dev/console").is_file()
