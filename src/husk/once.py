@@ -1,12 +1,30 @@
-"""A part that is made when it is first needed: until then it costs nothing, neither memory nor time at the start."""
+"""A part that is made when it is first needed: until then it costs nothing, neither memory nor time at the start.
+
+Its modules are loaded in a thread, for to load a hundred of them takes longer than anybody may hold the event loop:
+
+    await load("husk.engine.builder.assemble")
+    from husk.engine.builder.assemble import open_builder
+"""
 
 import asyncio
+import importlib
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
 from husk.tasks import Tasks
 
 T = TypeVar("T")
+
+
+_loaded: set[str] = set()
+
+
+async def load(*modules: str) -> None:
+    """Have these modules loaded; whoever imports from them after it gets what is there. ImportError as always."""
+    for name in modules:
+        if name not in _loaded:
+            await asyncio.to_thread(importlib.import_module, name)
+            _loaded.add(name)
 
 
 class Once(Generic[T]):

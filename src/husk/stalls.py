@@ -3,8 +3,8 @@
     the loop was held for 130 ms by decode (rpc/protobuf.py:81) < solve (api/buildkit/control.py:68)
 
 What counts is processor time of the loop's thread, not the time of day: on a busy host a callback of a millisecond may
-last a second, and that is nobody's fault. A thread looks at that clock every few milliseconds, and, if it moves, the
-stack. A callback is told from the next one by the outermost frame of its stack, and by a beat that the loop is asked
+last a second, and that is nobody's fault. A thread looks at that clock every few milliseconds, and at the stack if
+it moves. A callback is told from the next by the outermost frame of its stack, and by a beat that the loop is asked
 for: when that has come, others have had their turn.
 """
 

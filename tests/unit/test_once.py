@@ -1,11 +1,13 @@
 """What is made when it is first needed."""
 
 import asyncio
+import sys
+import threading
 from typing import Any
 
 import pytest
 
-from husk.once import Once
+from husk.once import Once, load
 
 
 class Maker:
@@ -71,3 +73,19 @@ async def test_changes_reach_what_was_made_and_what_will_be():
     await once.get()
     once.change(lambda made: changed.append("after"))
     assert changed == ["last before", "after"]
+
+
+async def test_a_module_is_loaded_in_a_thread_and_once(tmp_path, monkeypatch):
+    (tmp_path / "loaded_late.py").write_text("import threading\nTHREAD = threading.get_ident()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    await asyncio.gather(load("loaded_late"), load("loaded_late"))
+    first = sys.modules["loaded_late"]
+    assert threading.get_ident() != first.THREAD
+    await load("loaded_late")
+    assert sys.modules["loaded_late"] is first
+
+
+async def test_a_module_that_cannot_be_loaded_says_so_each_time():
+    for _ in range(2):
+        with pytest.raises(ImportError):
+            await load("husk.no_such_module")

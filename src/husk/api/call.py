@@ -14,6 +14,7 @@ from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.gojson import Document, Reader, encode, parse_document
+from husk.once import load
 from husk.registry.manifest import Platform
 from husk.tasks import Tasks
 
@@ -61,9 +62,10 @@ class Common:
         """That of builds, one for all connections and both doors; nothing of connections is loaded with it."""
         builder = await self.engine.builder.get()
         if self._history is None:
+            await load("husk.api.buildkit.history")
             from husk.api.buildkit.history import History
 
-            self._history = History(builder.kept)
+            self._history = self._history or History(builder.kept)
         return self._history
 
 

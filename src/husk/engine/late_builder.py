@@ -12,7 +12,7 @@ from husk.engine.host import Host
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
-from husk.once import Once
+from husk.once import Once, load
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.runtimes import Runtimes
 from husk.storage.state.store import StateStore
@@ -58,6 +58,7 @@ def late_builder(
     """It is closed with the stack, if it was ever made. Has the power held since the last daemon ran?"""
 
     async def make() -> "Builder":
+        await load("husk.engine.builder.assemble")
         from husk.engine.builder.assemble import open_builder
         from husk.engine.builder.surroundings import Surroundings
 

@@ -16,12 +16,12 @@ import urllib.parse
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from husk.config import NO_PROXIES, Proxies
 from husk.errors import SystemFault
+from husk.once import load
 from husk.registry.certificates import DIRECTORIES, context_for
 from husk.registry.routes import (
     Way,
@@ -241,7 +241,7 @@ class Transport:
     async def _sessions(self, way: Way) -> AsyncIterator["ClientSession"]:
         """The session for all, or for an open way one of its own that connects to the addresses of this way only."""
         if self._session is None:
-            await asyncio.to_thread(import_module, "aiohttp")
+            await load("aiohttp")
             if self._session is None:
                 self._session = self._new_session()
         if not way.addresses:

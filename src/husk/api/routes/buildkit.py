@@ -1,13 +1,16 @@
 """BuildKit's protocol: `POST /grpc` for a client's calls, `POST /session` for ours to the client."""
 
-from husk.api.buildkit.doors import BuildkitServer
-from husk.api.buildkit.engine_backend import EngineBackend
-from husk.api.buildkit.session.attach import attach
+from typing import TYPE_CHECKING
+
 from husk.api.call import Call, Common
 from husk.api.http import h2c
 from husk.api.http.response import Answer, Unanswered
 from husk.api.router import Route, stream
 from husk.errors import InvalidParameter
+from husk.once import load
+
+if TYPE_CHECKING:
+    from husk.api.buildkit.doors import BuildkitServer
 
 
 async def grpc(call: Call) -> Answer:
@@ -24,11 +27,17 @@ async def session(call: Call) -> Answer:
     return Unanswered()
 
 
-async def server_of(common: Common) -> BuildkitServer:
+async def server_of(common: Common) -> "BuildkitServer":
     """One for all connections: it remembers the builds that were."""
     engine = common.engine
     builder = await engine.builder.get()
     history = await common.history()
+    if common.buildkit is None:
+        await load("husk.api.buildkit.doors", "husk.api.buildkit.engine_backend", "husk.api.buildkit.session.attach")
+        from husk.api.buildkit.doors import BuildkitServer
+        from husk.api.buildkit.engine_backend import EngineBackend
+        from husk.api.buildkit.session.attach import attach
+
     if common.buildkit is None:
         common.buildkit = BuildkitServer(EngineBackend(builder, engine.system.info().engine_id), attach, history)
     return common.buildkit

@@ -17,6 +17,7 @@ from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import MANAGER_PORT
 from husk.errors import SystemFault
+from husk.once import load
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ class Gateway:
             raise
 
     async def _serve_with(self, listener: Listener, identity: "Identity") -> None:
+        await load("husk.cluster.port.certificates", "husk.cluster.port.server")
         from husk.cluster.port.certificates import CertificateHandlers
         from husk.cluster.port.server import ClusterPort
 

@@ -11,6 +11,7 @@ from husk.engine.services import addresses, settings
 from husk.engine.services.assignment_messages import encoded
 from husk.engine.services.node import MANAGER_PORT, NodeDescription
 from husk.errors import HuskError, InvalidParameter
+from husk.once import load
 
 if TYPE_CHECKING:
     from husk.cluster.port.join import Joined
@@ -59,6 +60,7 @@ async def join(wish: Wish, description: NodeDescription) -> "Joined":
     """Ask a manager to be let in, as a node that is described so."""
     remotes = check(wish)
     await addresses.listening(wish.listen)
+    await load("husk.cluster.port.join")
     from husk.cluster.port.join import join as ask
     from husk.cluster.port.messages import JoinRequest
 
