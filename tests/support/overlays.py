@@ -192,7 +192,7 @@ class OverlayNetwork:
     def tell(self) -> list[int]:
         """All hosts hear of all endpoints; how much each had to change."""
         peers = self.peers()
-        return [host.inside(partial(overlay.tell, self.settings(host), peers)) for host in self.hosts.values()]
+        return [host.inside(partial(overlay.tell, self.settings(host), peers))[1] for host in self.hosts.values()]
 
     def close(self, host: Host) -> None:
         """The network ends there."""

@@ -1,7 +1,9 @@
 """What an nftables table holds, as the kernel has it: no text that a library writes in its own way."""
 
+import errno
 import socket
 import struct
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -22,18 +24,17 @@ _FAMILIES = {"ip": socket.AF_INET, "ip6": socket.AF_INET6, "bridge": socket.AF_B
 _HEADER = struct.Struct("!BBH")
 
 
-class Rule(Struct, frozen=True):
-    """A rule by its place and its expressions; two are equal when they do the same."""
+class Chain(Struct, frozen=True):
+    """Where a chain is hooked, and the expressions of its rules in order; two are equal when they do the same."""
 
-    chain: str
-    expressions: bytes
+    hook: bytes
+    policy: bytes
+    kind: bytes
+    rules: tuple[bytes, ...]
 
 
-class Shape(Struct, frozen=True):
-    """The chains of a table, where they are hooked, and their rules in order."""
-
-    chains: frozenset[tuple[str, bytes, bytes, bytes]]
-    rules: tuple[Rule, ...]
+# The chains of a table by their names.
+Shape = Mapping[str, Chain]
 
 
 def has_table(family: str, table: str) -> bool:
@@ -51,19 +52,45 @@ def generation() -> int:
 
 
 def shape(family: str, table: str) -> Shape:
-    """Without chains and rules if there is no such table. Blocks: call from a thread. Raises OSError."""
-    name = table.encode()
-    chains, rules = set(), []
+    """Without chains if there is no such table. Blocks: call from a thread. Raises OSError."""
+    name, found = table.encode(), {}
     with NetlinkSocket(_NETFILTER) as netlink:
-        for found in _dump(netlink, Message(_GET_CHAIN, 0, _head(family), "list chains")):
-            if _word(found, _CHAIN_TABLE) == name:
-                hook, policy, kind = (found.get(one, b"") for one in (_CHAIN_HOOK, _CHAIN_POLICY, _CHAIN_TYPE))
-                chains.add((_word(found, _CHAIN_NAME).decode(), hook, policy, kind))
-        request = _head(family) + text(_RULE_TABLE, table)
-        for found in _dump(netlink, Message(_GET_RULE, 0, request, "list rules")):
-            if _word(found, _RULE_TABLE) == name:
-                rules.append(Rule(_word(found, _RULE_CHAIN).decode(), found.get(_RULE_EXPRESSIONS, b"")))
-    return Shape(frozenset(chains), tuple(rules))
+        for told in _dump(netlink, Message(_GET_CHAIN, 0, _head(family), "list chains")):
+            if _word(told, _CHAIN_TABLE) == name:
+                found[_word(told, _CHAIN_NAME).decode()] = told
+        rules = _rules(netlink, family, table)
+    return {chain: _chain(told, rules.get(chain, ())) for chain, told in found.items()}
+
+
+def some_of_shape(family: str, table: str, chains: Iterable[str]) -> Shape:
+    """Of these chains, those that are there, at a cost that does not depend on others. Blocks. Raises OSError."""
+    found = {}
+    with NetlinkSocket(_NETFILTER) as netlink:
+        for chain in chains:
+            request = _head(family) + text(_CHAIN_TABLE, table) + text(_CHAIN_NAME, chain)
+            try:
+                told = attributes(netlink.ask(Message(_GET_CHAIN, 0, request, f"list chain {chain}"))[_HEADER.size :])
+            except OSError as error:
+                if error.errno != errno.ENOENT:
+                    raise
+                continue
+            found[chain] = _chain(told, _rules(netlink, family, table, chain).get(chain, ()))
+    return found
+
+
+def _chain(told: dict[int, bytes], rules: Iterable[bytes]) -> Chain:
+    hook, policy, kind = (told.get(one, b"") for one in (_CHAIN_HOOK, _CHAIN_POLICY, _CHAIN_TYPE))
+    return Chain(hook, policy, kind, tuple(rules))
+
+
+def _rules(netlink: NetlinkSocket, family: str, table: str, chain: str = "") -> dict[str, list[bytes]]:
+    """The expressions of rules by their chains: of one, or of all where none is named."""
+    request = _head(family) + text(_RULE_TABLE, table) + (text(_RULE_CHAIN, chain) if chain else b"")
+    name, found = table.encode(), dict[str, list[bytes]]()
+    for told in _dump(netlink, Message(_GET_RULE, 0, request, "list rules")):
+        if _word(told, _RULE_TABLE) == name:
+            found.setdefault(_word(told, _RULE_CHAIN).decode(), []).append(told.get(_RULE_EXPRESSIONS, b""))
+    return found
 
 
 def elements(family: str, table: str, where: str) -> set[tuple[bytes, bytes]]:

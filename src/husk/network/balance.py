@@ -49,8 +49,9 @@ add map {family} {table} services {{ type {address} : verdict; }}
 add map {family} {table} ports {{ type inet_proto . inet_service : verdict; }}
 add map {family} {table} sources {{ type {address} : {address}; }}
 add map {family} {table} targets {{ typeof {family} daddr . numgen inc mod 2 : {family} daddr; }}
-add map {family} {table} port_targets {{ \
-typeof meta l4proto . th dport . numgen inc mod 2 : {family} daddr . th dport; }}
+add map {family} {table} tcp_targets {{ typeof tcp dport . numgen inc mod 2 : {family} daddr . tcp dport; }}
+add map {family} {table} udp_targets {{ typeof udp dport . numgen inc mod 2 : {family} daddr . udp dport; }}
+add map {family} {table} sctp_targets {{ typeof sctp dport . numgen inc mod 2 : {family} daddr . sctp dport; }}
 add chain {family} {table} strangers {{ type filter hook prerouting priority mangle; policy accept; }}
 add chain {family} {table} prerouting {{ type nat hook prerouting priority -101; policy accept; }}
 add chain {family} {table} output {{ type nat hook output priority -101; policy accept; }}
@@ -109,38 +110,85 @@ NOTHING = Balance()
 class _Lead(NamedTuple):
     """Where an address or a port leads: a chain, an element that leads to it, and the elements of its targets."""
 
-    # The map that leads to the chain, with the key there, and the map with the targets.
+    of: VirtualAddress | BalancedPort
+    # Of the chain.
+    name: str
+    # The map that leads to the chain, with the key there, and the map with the targets, with how their keys begin.
     by: str
     key: str
     to: str
+    begin: str
     # What the rule of the chain does with `choice`, the number of the target.
     rule: str
     # The rule where there is no target.
     otherwise: str
-    targets: tuple[str, ...]
+    # The targets as they were told, and as they are written; and what is written by their numbers.
+    targets: Mapping[str, str]
+    slots: tuple[str, ...]
 
-    def chain_rule(self, count: int) -> str:
+    @property
+    def chain_rule(self) -> str:
+        count = len(self.slots)
         return self.rule.format(choice=f"numgen inc mod {count} map @{self.to}") if count else self.otherwise
 
 
-def _leads(balance: Balance, family: str) -> dict[str, _Lead]:
-    """By the names of their chains. Ports are those of IPv4 addresses."""
-    found = {}
+# Empty and the address, or the protocol and the port.
+_Name = tuple[str, str | int]
+
+
+def _leads(balance: Balance, family: str, former: Mapping[_Name, _Lead]) -> dict[_Name, _Lead]:
+    """Those that have not changed are the former ones. Ports are those of IPv4 addresses."""
+    found: dict[_Name, _Lead] = {}
     for virtual in balance.addresses:
         if _family(virtual.address) == family:
-            address = ipaddress.ip_address(virtual.address)
-            rule = f"dnat {family} to {family} daddr . {{choice}}"
-            targets = tuple(dict.fromkeys(str(ipaddress.ip_address(target)) for target in virtual.targets))
-            # To itself: it is refused as the host's own, and no port that is published there answers in its place.
-            otherwise = f"dnat {family} to {address}"
-            found[f"to-{address.packed.hex()}"] = _Lead("services", str(address), "targets", rule, otherwise, targets)
+            at = ("", virtual.address)
+            known = former.get(at)
+            found[at] = known if known is not None and known.of == virtual else _of_address(virtual, family, known)
     for port in balance.ports if family == "ip" else ():
         if port.targets:
-            ends = dict.fromkeys(f"{ipaddress.ip_address(target)} . {int(port.target_port)}" for target in port.targets)
-            key = f"{_protocol(port.protocol)} . {int(port.port)}"
-            rule = f"meta l4proto {port.protocol} dnat ip to meta l4proto . th dport . {{choice}}"
-            found[f"at-{port.protocol}-{port.port}"] = _Lead("ports", key, "port_targets", rule, "", tuple(ends))
+            name = (port.protocol, port.port)
+            known = former.get(name)
+            found[name] = known if known is not None and known.of == port else _of_port(port, known)
     return found
+
+
+def _of_address(virtual: VirtualAddress, family: str, former: _Lead | None) -> _Lead:
+    address = ipaddress.ip_address(virtual.address)
+    known = former.targets if former is not None else {}
+    targets = {target: known.get(target) or str(ipaddress.ip_address(target)) for target in virtual.targets}
+    return _Lead(
+        of=virtual,
+        name=f"to-{address.packed.hex()}",
+        by="services",
+        key=str(address),
+        to="targets",
+        begin=str(address),
+        rule=f"dnat {family} to {family} daddr . {{choice}}",
+        # To itself: it is refused as the host's own, and no port that is published there answers in its place.
+        otherwise=f"dnat {family} to {address}",
+        targets=targets,
+        slots=reslot(former.slots if former is not None else (), targets.values()),
+    )
+
+
+def _of_port(port: BalancedPort, former: _Lead | None) -> _Lead:
+    same = former is not None and former.of.target_port == port.target_port  # type: ignore[union-attr]
+    known = former.targets if former is not None and same else {}
+    number = int(port.target_port)
+    targets = {one: known.get(one) or f"{ipaddress.ip_address(one)} . {number}" for one in port.targets}
+    return _Lead(
+        of=port,
+        name=f"at-{_protocol(port.protocol)}-{int(port.port)}",
+        by="ports",
+        key=f"{port.protocol} . {int(port.port)}",
+        # A map for each protocol: the library takes no rule with a map for several once that is there.
+        to=f"{port.protocol}_targets",
+        begin=str(int(port.port)),
+        rule=f"meta l4proto {port.protocol} dnat ip to {port.protocol} dport . {{choice}}",
+        otherwise="",
+        targets=targets,
+        slots=reslot(former.slots if former is not None else (), targets.values()),
+    )
 
 
 def _protocol(name: str) -> str:
@@ -156,9 +204,9 @@ def _family(address: str) -> str:
 class _Contents(NamedTuple):
     """What a table is to hold."""
 
-    leads: Mapping[str, _Lead]
-    # The targets of each lead, by their numbers.
-    slots: Mapping[str, tuple[str, ...]]
+    leads: Mapping[_Name, _Lead]
+    # The element of each pair of a target on another host and this host's own address; empty where it is none.
+    sources: Mapping[tuple[str, str], str]
     # Elements by set or map, without those of the leads; of maps with " : " and what they lead to.
     elements: Mapping[str, Set[str]]
 
@@ -167,19 +215,28 @@ _EMPTY = _Contents({}, {}, {})
 
 
 def _contents(balance: Balance, family: str, former: _Contents = _EMPTY) -> _Contents:
-    """`former` tells which target has which number: that changes for as few as can be."""
-    leads = _leads(balance, family)
-    slots = {name: reslot(former.slots.get(name, ()), lead.targets) for name, lead in leads.items()}
-    virtual = [one for one in balance.addresses if _family(one.address) == family]
-    sources = _sources(balance, family)
+    """What has not changed is that of `former`, so that one change costs little beside many targets. It tells also
+    which target has which number: that changes for as few as can be."""
+    leads = _leads(balance, family, former.leads)
+    known = former.sources
+    sources = {pair: known[pair] if pair in known else _source(pair, family) for pair in balance.sources}
+    virtual = [lead for lead in leads.values() if lead.by == "services"]
+    places = [(one.of.interface, one.key) for one in virtual if isinstance(one.of, VirtualAddress)]
     elements: dict[str, Set[str]] = {
-        "virtual": {str(ipaddress.ip_address(one.address)) for one in virtual},
-        "places": {f'"{validate_interface(o.interface)}" . {ipaddress.ip_address(o.address)}' for o in virtual},
-        "own": {str(source) for _, source in sources},
+        "virtual": {lead.key for lead in virtual},
+        "places": {f'"{validate_interface(interface)}" . {address}' for interface, address in places},
+        "own": {str(ipaddress.ip_address(own)) for own in {pair[1] for pair, element in sources.items() if element}},
         "held": {lead.key for lead in leads.values() if lead.by == "ports"},
-        "sources": {f"{target} : {source}" for target, source in sources},
+        "sources": {element for element in sources.values() if element},
     }
-    return _Contents(leads, slots, elements)
+    return _Contents(leads, sources, elements)
+
+
+def _source(pair: tuple[str, str], family: str) -> str:
+    """Empty where it is of another family."""
+    target, own = map(ipaddress.ip_address, pair)
+    version = 6 if family == "ip6" else 4
+    return f"{target} : {own}" if target.version == own.version == version else ""
 
 
 def reslot(former: Sequence[str], wanted: Iterable[str]) -> tuple[str, ...]:
@@ -216,40 +273,38 @@ def _difference(table: str, family: str, old: _Contents, new: _Contents) -> str:
     where = f"{family} {table}"
     gone: dict[str, list[str]] = {}
     come: dict[str, list[str]] = {}
-    for name in {**old.elements, **new.elements}:
-        there, wanted = old.elements.get(name, set()), new.elements.get(name, set())
-        gone.setdefault(name, []).extend(sorted(element.partition(" : ")[0] for element in there - wanted))
-        come.setdefault(name, []).extend(sorted(wanted - there))
+    for held in {**old.elements, **new.elements}:
+        there, wanted = old.elements.get(held, set()), new.elements.get(held, set())
+        gone.setdefault(held, []).extend(sorted(element.partition(" : ")[0] for element in there - wanted))
+        come.setdefault(held, []).extend(sorted(wanted - there))
     chains = []
     for name, lead in old.leads.items():
         if name not in new.leads:
             gone.setdefault(lead.by, []).append(lead.key)
-            gone.setdefault(lead.to, []).extend(f"{lead.key} . {number}" for number in range(len(old.slots[name])))
-            chains.append(f"flush chain {where} {name}\ndelete chain {where} {name}\n")
+            gone.setdefault(lead.to, []).extend(f"{lead.begin} . {number}" for number in range(len(lead.slots)))
+            chains.append(f"flush chain {where} {lead.name}\ndelete chain {where} {lead.name}\n")
     rules = []
     for name, lead in new.leads.items():
-        before, after = old.slots.get(name, ()), new.slots[name]
-        if name not in old.leads:
-            rules.append(f"add chain {where} {name}\n")
-            come.setdefault(lead.by, []).append(f"{lead.key} : goto {name}")
-        if name not in old.leads or len(before) != len(after):
-            rules.append(f"flush chain {where} {name}\nadd rule {where} {name} {lead.chain_rule(len(after))}\n")
+        former = old.leads.get(name)
+        if former is lead:
+            continue
+        before, after = former.slots if former is not None else (), lead.slots
+        if former is None:
+            rules.append(f"add chain {where} {lead.name}\n")
+            come.setdefault(lead.by, []).append(f"{lead.key} : goto {lead.name}")
+        if former is None or len(before) != len(after):
+            rules.append(f"flush chain {where} {lead.name}\nadd rule {where} {lead.name} {lead.chain_rule}\n")
         if before != after:
             was = dict(enumerate(before))
             moved = [number for number, target in enumerate(after) if was.get(number) != target]
-            lost = [number for number in was if number in moved or number >= len(after)]
-            gone.setdefault(lead.to, []).extend(f"{lead.key} . {number}" for number in lost)
-            come.setdefault(lead.to, []).extend(f"{lead.key} . {number} : {after[number]}" for number in moved)
+            lost = [number for number in was if number >= len(after) or was[number] != after[number]]
+            gone.setdefault(lead.to, []).extend(f"{lead.begin} . {number}" for number in lost)
+            come.setdefault(lead.to, []).extend(f"{lead.begin} . {number} : {after[number]}" for number in moved)
     # All of it is one transaction; only what is named has to be there by then.
-    commands += [f"delete element {where} {name} {{ {', '.join(some)} }}\n" for name, some in gone.items() if some]
+    commands += [f"delete element {where} {held} {{ {', '.join(some)} }}\n" for held, some in gone.items() if some]
     commands += [*chains, *rules]
-    commands += [f"add element {where} {name} {{ {', '.join(some)} }}\n" for name, some in come.items() if some]
+    commands += [f"add element {where} {held} {{ {', '.join(some)} }}\n" for held, some in come.items() if some]
     return "".join(commands)
-
-
-def _sources(balance: Balance, family: str) -> list[tuple[Address, Address]]:
-    found = [(ipaddress.ip_address(target), ipaddress.ip_address(source)) for target, source in balance.sources]
-    return [pair for pair in found if {end.version for end in pair} == {6 if family == "ip6" else 4}]
 
 
 def _needed(balance: Balance) -> list[str]:
@@ -285,26 +340,28 @@ class Balancer:
         with self._lock:
             balance = self._present or NOTHING
             try:
-                if nflisting.generation() == self._generation:
+                if (generation := nflisting.generation()) == self._generation:
                     return True
-                return all(self._intact(balance, family) for family in _needed(balance))
+                if not all(self._intact(family) for family in _needed(balance)):
+                    return False
+                self._generation = generation
+                return True
             except OSError:
                 return False
 
-    def _intact(self, balance: Balance, family: str) -> bool:
-        virtual = {
-            (ipaddress.ip_address(one.address).packed, b"")
-            for one in balance.addresses
-            if _family(one.address) == family
-        }
-        sources = {(target.packed, source.packed) for target, source in _sources(balance, family)}
+    def _intact(self, family: str) -> bool:
         held = self._written.get(family, _EMPTY)
+        version = socket.AF_INET6 if family == "ip6" else socket.AF_INET
+        virtual = {(socket.inet_pton(version, address), b"") for address in held.elements.get("virtual", ())}
+        pairs = (pair for pair, element in held.sources.items() if element)
+        sources = {(socket.inet_pton(version, target), socket.inet_pton(version, own)) for target, own in pairs}
 
         def count(name: str) -> int:
             return len(nflisting.elements(family, self._table, name))
 
         return (
-            integrity.same(self._shapes, family, self._table)
+            family in self._written
+            and integrity.same(self._shapes, family, self._table)
             and nflisting.elements(family, self._table, "virtual") == virtual
             and nflisting.elements(family, self._table, "sources") == sources
             and all(count(name) == len(held.elements[name]) for name in ("places", "own", "held"))
@@ -315,7 +372,7 @@ class Balancer:
         """Write all of it again; nothing happens where nothing is balanced."""
         with self._lock:
             if self._present:
-                self._written.clear()
+                self._written = {}
                 self._write(self._present)
                 # A bridge may have been made anew.
                 self._indexes.clear()
@@ -325,7 +382,7 @@ class Balancer:
     def change(self, balance: Balance) -> None:
         """Make it so; nothing happens when it is so already."""
         with self._lock:
-            if balance == self._present or (self._present is None and balance == NOTHING and not self._tables()):
+            if self._is_so(balance):
                 # A bridge may have left the host, and come back.
                 self._set_addresses(balance, balance)
                 return
@@ -335,48 +392,64 @@ class Balancer:
             self._present = balance
             _redirect(old, balance)
 
+    def _is_so(self, balance: Balance) -> bool:
+        if self._present is None:
+            return balance == NOTHING and not self._tables()
+        return balance == self._present and bool(self._written) == bool(balance)
+
     def remove(self) -> None:
         """Delete the tables; nothing happens when there is none."""
         with self._lock:
-            self._present = None
-            self._written.clear()
+            self._present, self._written = None, {}
             if present := self._tables():
                 self._nftables.run(self._removal(present))
 
     def _write(self, balance: Balance) -> None:
         needed = _needed(balance)
-        contents = {family: _contents(balance, family, self._written.get(family, _EMPTY)) for family in needed}
-        known = bool(self._written)
+        # What fails, or is cut off, may be done or not: then all of it is written anew.
+        former, self._written, self._generation = self._written, {}, -1
+        contents = {family: _contents(balance, family, former.get(family, _EMPTY)) for family in needed}
         before = nflisting.generation()
         try:
-            self._nftables.run(self._commands(contents) + self._removal(self._stale(needed)))
+            self._nftables.run(self._commands(former, contents) + self._removal(self._stale(former, needed)))
         except SystemFault as error:
-            if not known:
+            if not former:
                 raise
             # Somebody has removed something.
             log.debug("table %s is written anew: %s", self._table, error)
-            self._written.clear()
+            former = {}
             before = nflisting.generation()
-            self._nftables.run(self._commands(contents) + self._removal(self._stale(needed)))
+            self._nftables.run(self._commands(former, contents) + self._removal(self._stale(former, needed)))
+        self._shapes = self._look(former, contents)
         self._written = contents
-        self._shapes = integrity.look_for(self._table, {one: _rules(what) for one, what in contents.items()})
         # Nobody else has changed any rule meanwhile: so they are whole.
-        whole = len(self._shapes) == len(contents) and nflisting.generation() == before + 1
-        self._generation = before + 1 if whole else -1
+        if len(self._shapes) == len(contents) and nflisting.generation() == before + 1:
+            self._generation = before + 1
 
-    def _commands(self, contents: Mapping[str, _Contents]) -> str:
+    def _look(self, former: Mapping[str, _Contents], contents: Mapping[str, _Contents]) -> dict[str, nflisting.Shape]:
+        """How the tables look now, directly after they were changed."""
+        found = {}
+        for family, wanted in contents.items():
+            if family in former:
+                changed, gone = _changed_chains(former[family], wanted)
+                shape = integrity.look_again(self._shapes, family, self._table, changed, gone)
+            else:
+                shape = integrity.look_for(self._table, {family: _rules(wanted)}).get(family)
+            if shape is not None:
+                found[family] = shape
+        return found
+
+    def _commands(self, former: Mapping[str, _Contents], contents: Mapping[str, _Contents]) -> str:
         commands = []
         for family, wanted in contents.items():
-            former = self._written.get(family)
-            if former is None:
+            if family not in former:
                 commands.append(_begin(self._table, family))
-            commands.append(_difference(self._table, family, former or _EMPTY, wanted))
+            commands.append(_difference(self._table, family, former.get(family, _EMPTY), wanted))
         return "".join(commands)
 
-    def _stale(self, needed: Sequence[str]) -> set[str]:
+    def _stale(self, former: Mapping[str, _Contents], needed: Sequence[str]) -> set[str]:
         """The families whose table is to go. What was there before the first write is not known."""
-        present = set(self._written) if self._written else self._tables()
-        return present - set(needed)
+        return (set(former) or self._tables()) - set(needed)
 
     def _removal(self, families: set[str]) -> str:
         return "".join(_REMOVE.format(table=self._table, family=family) for family in sorted(families))
@@ -409,15 +482,21 @@ class Balancer:
 def _rules(contents: _Contents) -> Counter[str]:
     """How many rules each chain of a table has. Pure."""
     words = [line.split(maxsplit=5) for line in _TABLE.splitlines() if line.startswith("add rule ")]
-    return Counter([*(word[4] for word in words), *contents.leads])
+    return Counter([*(word[4] for word in words), *(lead.name for lead in contents.leads.values())])
+
+
+def _changed_chains(old: _Contents, new: _Contents) -> tuple[dict[str, int], set[str]]:
+    """The chains that have changed, with the number of their rules now, and those that are gone. Pure."""
+    changed = {lead.name: 1 for name, lead in new.leads.items() if old.leads.get(name) is not lead}
+    return changed, {lead.name for name, lead in old.leads.items() if name not in new.leads}
 
 
 def _counts(contents: _Contents) -> dict[str, int]:
     """How many elements the maps of the leads have. Pure."""
-    found = {"services": 0, "ports": 0, "targets": 0, "port_targets": 0}
-    for name, lead in contents.leads.items():
+    found = dict.fromkeys(("services", "ports", "targets", "tcp_targets", "udp_targets", "sctp_targets"), 0)
+    for lead in contents.leads.values():
         found[lead.by] += 1
-        found[lead.to] += len(contents.slots[name])
+        found[lead.to] += len(lead.slots)
     return found
 
 

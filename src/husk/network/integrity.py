@@ -1,7 +1,7 @@
 """Whether tables of rules are still as they were written: what the kernel has now is compared with what it had then."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from husk.kernel import nflisting
 from husk.kernel.nflisting import Shape
@@ -20,9 +20,26 @@ def look_for(table: str, rules: Mapping[str, Counter[str]]) -> dict[str, Shape]:
     found = {}
     for family, wanted in rules.items():
         seen = nflisting.shape(family, table)
-        if Counter(rule.chain for rule in seen.rules) == wanted:
+        if _counted(seen) == wanted:
             found[family] = seen
     return found
+
+
+def look_again(
+    shapes: Mapping[str, Shape], family: str, table: str, wanted: Mapping[str, int], gone: Collection[str]
+) -> Shape | None:
+    """The shape after some chains have changed, which have so many rules now, and others have gone; None where it is
+    not known, or not as it should be. What it costs does not depend on other chains. Blocks."""
+    if family not in shapes:
+        return None
+    seen = nflisting.some_of_shape(family, table, wanted)
+    if _counted(seen) != Counter(wanted):
+        return None
+    return {**{name: chain for name, chain in shapes[family].items() if name not in gone}, **seen}
+
+
+def _counted(shape: Shape) -> Counter[str]:
+    return Counter({name: len(chain.rules) for name, chain in shape.items()})
 
 
 def same(shapes: Mapping[str, Shape], family: str, table: str) -> bool:

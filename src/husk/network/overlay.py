@@ -15,9 +15,11 @@ somebody else's name come from there (`balance`). The VXLAN interface has the MA
 import asyncio
 import errno
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -27,7 +29,7 @@ from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.rtvxlan import Tunnel
 from husk.network import hardening, host, peers
 from husk.network.ipam import mac_address
-from husk.network.peers import Peer, Tables
+from husk.network.peers import Peer, Roll, Tables
 from husk.network.sandbox import Lease
 
 # IPv4 or IPv6, UDP, VXLAN and the frame's own head, in front of the packet.
@@ -37,6 +39,9 @@ WIREGUARD_OVERHEAD = {4: 20 + 8 + 32, 6: 40 + 8 + 32}
 LARGEST_VNI = (1 << 24) - 1
 _LEAST_MTU = {4: 68, 6: 1280}
 _GONE = (errno.ENOENT, errno.ENODEV, errno.EADDRNOTAVAIL)
+# After which time a change is made of what the kernel has, not of what it was told last: somebody else may have changed
+# it. In seconds.
+LOOK_AGAIN = 60.0
 
 
 class OverlaySettings(Struct, frozen=True):
@@ -105,6 +110,8 @@ class Overlay:
         self._settings = settings
         self._changing = asyncio.Lock()
         self._peers: tuple[Peer, ...] | None = None
+        # What the kernel was told last, and to which interfaces; None where that is not known.
+        self._told: Told | None = None
 
     @classmethod
     async def open(cls, settings: OverlaySettings) -> "Overlay":
@@ -129,13 +136,20 @@ class Overlay:
         """These are all endpoints of the network, this host's own among them or not. How much had to be changed."""
         async with self._changing:
             self._peers = tuple(peers)
-            return await asyncio.to_thread(tell, self._settings, self._peers)
+            return await asyncio.to_thread(self._tell, self._peers)
 
     def mend(self) -> None:
         """The bridge was made anew: be its port again, and tell it what it knew. Blocks."""
         prepare(self._settings)
+        self._told = None
         if self._peers is not None:
-            tell(self._settings, self._peers)
+            self._tell(self._peers)
+
+    def _tell(self, members: tuple[Peer, ...]) -> int:
+        """What fails, or is cut off, is done anew from what the kernel has then. Blocks."""
+        told, self._told = self._told, None
+        self._told, count = tell(self._settings, members, told)
+        return count
 
     async def close(self, remove: bool) -> None:
         """`remove` says that the network ends here. Safe to call twice."""
@@ -186,20 +200,42 @@ def _prepare(netlink: NetlinkSocket, settings: OverlaySettings) -> None:
     netlink.execute(*(rtaddresses.add_address(master, address) for address in own))
 
 
-def tell(settings: OverlaySettings, members: Iterable[Peer]) -> int:
-    """Bring the kernel's tables to these peers, in one batch; how many messages it took. Blocks."""
+class Told(NamedTuple):
+    """What the kernel was told of peers, so that a change costs no look at all of it."""
+
+    roll: Roll
+    # The bridge and the VXLAN interface.
+    interfaces: tuple[int, int]
+    # When it was compared with what the kernel has, in seconds of a clock that only runs.
+    looked: float
+
+
+def tell(settings: OverlaySettings, members: Collection[Peer], told: Told | None = None) -> tuple[Told | None, int]:
+    """Bring the kernel's tables to these peers, in one batch; what was told then, and how many messages it took.
+    Without `told` they are compared with what the kernel has. Blocks."""
     try:
         with NetlinkSocket() as netlink:
-            bridge, vxlan = socket.if_nametoindex(settings.bridge), socket.if_nametoindex(settings.interface)
-            wanted = peers.wanted(members, settings.local)
-            link = settings.tunnel().link
-            messages = peers.difference(look(netlink, bridge, vxlan), wanted, bridge, vxlan, link)
+            interfaces = bridge, vxlan = _interfaces(settings)
+            now = time.monotonic()
+            if told is not None and told.interfaces == interfaces and now < told.looked + LOOK_AGAIN:
+                present, goal = told.roll.change(members)
+            else:
+                present, goal = look(netlink, bridge, vxlan), peers.wanted(members, settings.local)
+                told = Told(Roll(settings.local, members), interfaces, now)
+            messages = peers.difference(present, goal, bridge, vxlan, settings.tunnel().link)
+            gone = False
             for error in netlink.attempt(messages):
                 if error is not None and error.errno not in _GONE:
                     raise error
-            return len(messages)
+                gone = gone or error is not None
+            # Somebody else has taken something away: what else is missing is seen by the next look.
+            return None if gone else told, len(messages)
     except OSError as error:
         raise SystemFault(f"the peers of {settings.interface} cannot be set: {error}") from error
+
+
+def _interfaces(settings: OverlaySettings) -> tuple[int, int]:
+    return socket.if_nametoindex(settings.bridge), socket.if_nametoindex(settings.interface)
 
 
 def look(netlink: NetlinkSocket, bridge: int, vxlan: int) -> Tables:

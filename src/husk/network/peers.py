@@ -48,10 +48,44 @@ def wanted(peers: Iterable[Peer], local: str) -> Tables:
         host = ip_address(peer.host)
         if host == here:
             continue
-        mac = peer.mac.replace("-", ":").lower()
+        mac = _mac(peer)
         neighbours[ip_address(peer.address)] = mac
         hosts[mac] = host
     return Tables(neighbours, frozenset(hosts), hosts)
+
+
+class Roll:
+    """The peers that were told last. What a change is then takes no look at the kernel's tables, nor at other peers."""
+
+    def __init__(self, local: str, peers: Iterable[Peer] = ()) -> None:
+        self._local = local
+        self._peers = {peer.address: peer for peer in peers}
+        # The addresses behind each MAC.
+        self._behind: dict[str, set[str]] = {}
+        for peer in self._peers.values():
+            self._behind.setdefault(_mac(peer), set()).add(peer.address)
+
+    def change(self, peers: Iterable[Peer]) -> tuple[Tables, Tables]:
+        """These are told now. The tables before and after, as far as they differ: all that is behind a MAC whose peers
+        have changed."""
+        known, told = self._peers, {peer.address: peer for peer in peers}
+        changed: list[tuple[Peer | None, Peer | None]] = [
+            (known.get(address), peer) for address, peer in told.items() if known.get(address) != peer
+        ]
+        changed += [(known[address], None) for address in known.keys() - told.keys()]
+        macs = {_mac(peer) for pair in changed for peer in pair if peer is not None}
+        before = wanted((known[address] for mac in macs for address in self._behind.get(mac, ())), self._local)
+        for former, peer in changed:
+            if former is not None:
+                self._behind[_mac(former)].discard(former.address)
+            if peer is not None:
+                self._behind.setdefault(_mac(peer), set()).add(peer.address)
+        self._peers = told
+        after = wanted((told[address] for mac in macs for address in self._behind[mac]), self._local)
+        for mac in macs:
+            if not self._behind[mac]:
+                del self._behind[mac]
+        return before, after
 
 
 def difference(present: Tables, wanted: Tables, bridge: int, vxlan: int, link: int = 0) -> list[Message]:
@@ -72,6 +106,10 @@ def difference(present: Tables, wanted: Tables, bridge: int, vxlan: int, link: i
         *(rtvxlan.delete_station(vxlan, mac) for mac in sorted(present.stations - wanted.stations)),
         *(rtvxlan.delete_remote(vxlan, mac) for mac in present.hosts if mac not in wanted.hosts),
     ]
+
+
+def _mac(peer: Peer) -> str:
+    return peer.mac.replace("-", ":").lower()
 
 
 def _new(present: Mapping[K, V], wanted: Mapping[K, V]) -> list[tuple[K, V]]:

@@ -11,7 +11,9 @@ import pytest
 
 from husk.engine.services.settings import DATA_PATH_PORT
 from husk.errors import InvalidParameter, SystemFault
+from husk.kernel.netlink import NetlinkSocket
 from husk.network import overlay
+from husk.network.peers import Peer, Tables, wanted
 from tests.support.bridges import pings, udp_socket
 from tests.support.hosts import Hosts
 from tests.support.overlays import Connection, Endpoint, OverlayNetwork, echo
@@ -56,6 +58,47 @@ def test_containers_reach_each_other_across_hosts(pair: tuple[Endpoint, Endpoint
     assert inside
     # Who has which address was asked of nobody beyond the host.
     assert {frame[12:14] for frame in inside} == {b"\x08\x00"}
+
+
+def test_a_change_costs_no_look_at_all_peers_and_what_another_takes_away_comes_back(
+    hosts: Hosts, net: OverlayNetwork, pair: tuple[Endpoint, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, peers = net.settings(hosts[0]), net.peers()
+    told: overlay.Told | None = None
+
+    def tell() -> int:
+        nonlocal told
+        told, count = hosts[0].inside(lambda: overlay.tell(settings, peers, told))
+        return count
+
+    def refused(*_: object) -> Tables:
+        raise AssertionError("nobody has to look")
+
+    assert tell() == 0 and told is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(overlay, "look", refused)
+        peers.append(Peer("10.0.9.77", "02:42:0a:00:09:4d", hosts[1].address))
+        assert [tell(), tell()] == [3, 0]
+        peers.pop()
+        assert tell() == 3
+    bridge = settings.bridge
+    hosts[0].run("ip", "neigh", "del", "10.0.9.6", "dev", bridge)
+    assert tell() == 0 and not pings(pair[0].sandbox, "10.0.9.6")
+    monkeypatch.setattr(overlay, "LOOK_AGAIN", 0.0)
+    assert tell() == 1 and pings(pair[0].sandbox, "10.0.9.6")
+    # A change that finds something gone is followed by a look.
+    monkeypatch.setattr(overlay, "LOOK_AGAIN", 1000.0)
+    hosts[0].run("ip", "neigh", "flush", "dev", bridge, "nud", "permanent")
+    peers = [peer for peer in peers if peer.address != "10.0.9.6"]
+    assert tell() == 3 and told is None
+    assert tell() > 0 and tell() == 0
+    assert hosts[0].inside(lambda: look(settings)) == wanted(peers, settings.local)
+
+
+def look(settings: overlay.OverlaySettings) -> Tables:
+    with NetlinkSocket() as netlink:
+        bridge, vxlan = socket.if_nametoindex(settings.bridge), socket.if_nametoindex(settings.interface)
+        return overlay.look(netlink, bridge, vxlan)
 
 
 def test_hosts_whose_own_network_is_ipv6(tmp_path: Path, hosts: Hosts) -> None:

@@ -41,7 +41,7 @@ def sandbox(swarm: Swarm, container: str) -> Path:
 
 
 def rules(table: str) -> str:
-    return subprocess.run(["nft", "list", "map", "ip", table, "port_targets"], capture_output=True, text=True).stdout
+    return subprocess.run(["nft", "list", "map", "ip", table, "tcp_targets"], capture_output=True, text=True).stdout
 
 
 def lookup(swarm: Swarm, client: str, name: str) -> list[str]:

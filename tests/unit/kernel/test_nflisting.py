@@ -7,7 +7,7 @@ import pytest
 
 from husk.kernel import nflisting
 from husk.kernel.netlink import Message, attribute, nested, text
-from husk.kernel.nflisting import Rule, elements, generation, has_table, shape
+from husk.kernel.nflisting import Chain, elements, generation, has_table, shape, some_of_shape
 
 HEAD = bytes(4)
 
@@ -64,9 +64,26 @@ def test_a_table_is_its_chains_with_their_hooks_and_its_rules_in_order(kernel: t
         "rules": [rule("husk", "in", b"bbbb"), rule("other", "in", b"xxxx"), rule("husk", "in", b"aaaa")],
     }
     found = shape("ip", "husk")
-    assert found.chains == {("in", b"hook", b"", b""), ("plain", b"", b"", b"")}
-    assert found.rules == (Rule("in", b"bbbb"), Rule("in", b"aaaa"))
-    assert found != shape("ip", "other") and shape("ip", "nothing").rules == ()
+    assert found == {"in": Chain(b"hook", b"", b"", (b"bbbb", b"aaaa")), "plain": Chain(b"", b"", b"", ())}
+    assert found != shape("ip", "other") and shape("ip", "nothing") == {}
+
+
+def test_some_chains_are_asked_for_by_their_names(kernel: type[FakeSocket]) -> None:
+    kernel.dumps = {"list chain to-a": [chain("husk", "to-a")], "rules": [rule("husk", "to-a", b"aaaa")]}
+    assert some_of_shape("ip", "husk", ["to-a", "gone"]) == {"to-a": Chain(b"", b"", b"", (b"aaaa",))}
+    one, rules, _ = kernel.asked
+    assert b"husk\0" in one[2] and b"to-a\0" in one[2] and b"to-a\0" in rules[2]
+
+
+def test_a_chain_that_cannot_be_looked_at_is_not_one_that_is_gone(
+    kernel: type[FakeSocket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: FakeSocket, message: Message) -> bytes:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(FakeSocket, "ask", refused)
+    with pytest.raises(PermissionError):
+        some_of_shape("ip", "husk", ["to-a"])
 
 
 def test_families_are_asked_for_apart(kernel: type[FakeSocket]) -> None:

@@ -30,10 +30,10 @@ def test_each_connection_gets_the_next_target():
     commands = written(balance)
     assert "add rule ip t to-0a000009 dnat ip to ip daddr . numgen inc mod 2 map @targets" in commands
     assert "add element ip t targets { 10.0.0.9 . 0 : 10.0.0.2, 10.0.0.9 . 1 : 10.0.0.3 }" in commands
-    port = "add rule ip t at-udp-53 meta l4proto udp dnat ip to meta l4proto . th dport . numgen inc mod 2"
-    assert f"{port} map @port_targets" in commands
-    targets = "udp . 53 . 0 : 10.0.0.2 . 5353, udp . 53 . 1 : 10.0.0.3 . 5353"
-    assert f"add element ip t port_targets {{ {targets} }}" in commands
+    port = "add rule ip t at-udp-53 meta l4proto udp dnat ip to udp dport . numgen inc mod 2"
+    assert f"{port} map @udp_targets" in commands
+    targets = "53 . 0 : 10.0.0.2 . 5353, 53 . 1 : 10.0.0.3 . 5353"
+    assert f"add element ip t udp_targets {{ {targets} }}" in commands
     assert "add element ip t held { udp . 53 }" in commands
 
 
@@ -109,7 +109,7 @@ def test_a_service_that_goes_takes_all_of_its_own_along():
         "delete element ip t services { 10.0.0.9 }",
         "delete element ip t targets { 10.0.0.9 . 0 }",
         "delete element ip t ports { tcp . 80 }",
-        "delete element ip t port_targets { tcp . 80 . 0 }",
+        "delete element ip t tcp_targets { 80 . 0 }",
         "flush chain ip t to-0a000009",
         "delete chain ip t to-0a000009",
         "flush chain ip t at-tcp-80",

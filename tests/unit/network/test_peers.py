@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from husk.kernel import rtaddresses, rtvxlan
 from husk.kernel.netlink import Message, attributes
 from husk.network.ipam import mac_address
-from husk.network.peers import Peer, Tables, difference, wanted
+from husk.network.peers import Peer, Roll, Tables, difference, wanted
 
 LOCAL = "192.0.2.1"
 BRIDGE, VXLAN = 7, 8
@@ -56,6 +56,31 @@ def test_messages_lead_from_any_peers_to_any_others(before, after):
     messages = difference(present, goal, BRIDGE, VXLAN)
     assert apply(present, messages) == goal
     assert difference(goal, goal, BRIDGE, VXLAN) == []
+
+
+@st.composite
+def told(draw):
+    """Peers whose MACs may be others' too, each at an address of its own."""
+    macs = st.sampled_from([mac_address(IPv4Address("10.0.9.0") + number) for number in range(4)])
+    spelled = st.builds(lambda mac, other: mac.replace(":", "-").upper() if other else mac, macs, st.booleans())
+    hosts = draw(st.dictionaries(st.integers(1, 8), st.tuples(spelled, st.integers(1, 4)), max_size=8))
+    return [Peer(f"10.0.9.{number}", mac, f"192.0.2.{host}") for number, (mac, host) in hosts.items()]
+
+
+@given(st.lists(told(), max_size=6))
+def test_what_was_told_last_is_enough_to_know_what_a_change_is(steps):
+    roll, kernel = Roll(LOCAL), wanted([], LOCAL)
+    for step in steps:
+        kernel = apply(kernel, difference(*roll.change(step), BRIDGE, VXLAN))
+        assert kernel == wanted(step, LOCAL)
+
+
+def test_a_change_is_made_of_what_has_changed_alone():
+    many = [peer(number, 2) for number in range(1, 200)]
+    roll = Roll(LOCAL, many)
+    before, after = roll.change([*many[1:], peer(201, 3)])
+    assert len(before.neighbours) == len(after.neighbours) == 1
+    assert roll.change([*many[1:], peer(201, 3)]) == (wanted([], LOCAL), wanted([], LOCAL))
 
 
 def test_endpoints_of_this_host_are_not_told_of():
