@@ -1,29 +1,31 @@
 """What stands in a line of the audit log: who asked for which change, and what became of it.
 
-No body is ever looked at, and no header but those that name the request and the visitor of a dashboard. Of the query
-only values of parameters that hold no secret are told: what is not known is hidden.
+A line says what the engine understood: of a parameter that comes twice the value that counts, of a body what its
+handler made of it (`powers`). No header is looked at but those that name the request and the visitor of a dashboard. Of
+the query only values of parameters that hold no secret are told: what is not known is hidden. What is told is not cut:
+the head of a request is bounded (`husk.api.http.limits`), and behind a bound of our own somebody could hide.
 """
 
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from urllib.parse import parse_qsl
-
-import msgspec
 
 from husk.api.http.channel import Channel
-from husk.api.http.request import Request
+from husk.api.http.request import Query, Request
 from husk.api.observed import Seen
+from husk.audit.powers import powers
 
 HIDDEN = "(hidden)"
-# How much of what a client made up is told.
-_LONGEST = 1024
-_MOST_PARAMETERS = 64
+# How many parameters that no operation knows are named; behind those that are known.
+_MOST_UNKNOWN = 64
 _READING = frozenset({b"GET", b"HEAD"})
 # A GET that changes all the same: what is typed there reaches a container.
 _ALSO = frozenset({"/containers/{id}/attach/ws"})
 # What names the object where the path does not.
 _NAMES = ("name", "fromImage", "t", "repo", "container", "id", "names")
+# Those of which the engine takes all values, where it takes the first of the others.
+_ALL_COUNT = frozenset({"names", "platforms", "t", "type"})
 # Parameters that hold no secret. Not here: build arguments, labels and changes (`ENV` among them), addresses that may
 # have a password in them (remote, fromSrc, cachefrom, outputs), messages.
 _TOLD = frozenset({
@@ -63,7 +65,7 @@ def who(request: Request) -> dict[str, object]:
     if channel.behind is not None:
         told: dict[str, object] = dict(channel.behind)
         if "dashboard" in told and (visitor := request.header("x-husk-visitor")):
-            told["dashboard"] = _short(visitor)
+            told["dashboard"] = _text(visitor)
         return told
     return _peer(channel)
 
@@ -77,25 +79,45 @@ def _peer(channel: Channel) -> dict[str, object]:
 
 def line(seen: Seen, asked: dict[str, object], begun: float) -> bytes:
     request = seen.request
-    query = dict(parse_qsl(request.query_text, keep_blank_values=True)[:_MOST_PARAMETERS])
+    query = request.query
     told: dict[str, object] = {
         "time": datetime.fromtimestamp(begun, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "request_id": request.id,
         "who": asked,
-        "method": _short(request.method.decode(errors="replace")),
+        "method": request.method.decode(errors="replace"),
         "route": seen.route,
-        "path": _short(request.raw_path.decode(errors="replace")),
-        "object": _short(seen.argument or next((query[name] for name in _NAMES if query.get(name)), "")),
+        "path": request.raw_path.decode(errors="replace"),
+        "object": seen.argument or next((value for name in _NAMES if (value := _value(query, name))), ""),
     }
-    if query:
-        told["query"] = {_short(name): _short(value) if name in _TOLD else HIDDEN for name, value in query.items()}
+    if names := query.names():
+        told["query"], left_out = _parameters(query, names)
+        if left_out:
+            told["query_left_out"] = left_out
+    if meant := powers(request.meant):
+        told["asked"] = meant
     told["status"] = seen.status
     if seen.error:
-        told["error"] = _short(seen.error)
+        told["error"] = _text(seen.error)
     told["seconds"] = round(seen.seconds, 6)
-    return msgspec.json.encode(told)
+    # In ASCII: nothing in a name turns or breaks a line, or means something to a terminal.
+    return json.dumps(told, separators=(",", ":")).encode()
 
 
-def _short(text: str) -> str:
-    """As much of it as a line should hold, and nothing that is no text."""
-    return text[:_LONGEST].encode(errors="replace").decode()
+def _parameters(query: Query, names: list[str]) -> tuple[dict[str, object], int]:
+    """What is told of them, the known ones first, and how many are not even named."""
+    known = [name for name in names if name in _TOLD]
+    unknown = [name for name in names if name not in _TOLD]
+    told: dict[str, object] = {}
+    for name in known:
+        values = [_text(value) for value in query.file_names(name)]
+        told[name] = values if name in _ALL_COUNT and len(values) > 1 else values[0]
+    return told | dict.fromkeys(map(_text, unknown[:_MOST_UNKNOWN]), HIDDEN), len(unknown[_MOST_UNKNOWN:])
+
+
+def _value(query: Query, name: str) -> str:
+    return _text(query.file_name(name))
+
+
+def _text(value: str) -> str:
+    """The value without what is no text, as names of files may have it."""
+    return value.encode(errors="replace").decode()

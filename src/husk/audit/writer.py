@@ -15,8 +15,9 @@ from husk.errors import SystemFault
 
 log = logging.getLogger(__name__)
 
-# Lines that may wait for a disk that stalls: some megabytes.
+# What may wait for a disk that stalls, in lines and in bytes: most lines are short, but some tell of large documents.
 MOST_WAITING = 10_000
+MOST_BYTES = 32 << 20
 # Seconds that the daemon's end waits for the last lines.
 PATIENCE = 5.0
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -25,10 +26,11 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | o
 class Writer:
     """Appends lines to one file until it is closed."""
 
-    def __init__(self, path: Path, most: int = MOST_WAITING) -> None:
+    def __init__(self, path: Path, most: int = MOST_WAITING, most_bytes: int = MOST_BYTES) -> None:
         """SystemFault where the file cannot be opened: a daemon without the log it was told to keep does not start."""
         self._path = path
         self._most = most
+        self._most_bytes = most_bytes
         try:
             self._file = _open(path)
         except OSError as error:
@@ -37,6 +39,7 @@ class Writer:
             ) from error
         self._changed = threading.Condition()
         self._waiting: deque[bytes] = deque()
+        self._size = 0
         self._reopening = False
         self._closing = False
         # The last write ended inside of a line.
@@ -49,10 +52,11 @@ class Writer:
     def write(self, line: bytes) -> None:
         """One line, without its end. Never waits."""
         with self._changed:
-            if len(self._waiting) >= self._most:
+            if len(self._waiting) >= self._most or self._size >= self._most_bytes:
                 self._lost += 1
                 return
             self._waiting.append(line)
+            self._size += len(line)
             self._changed.notify()
 
     def reopen(self) -> None:
@@ -79,6 +83,7 @@ class Writer:
                     self._changed.wait()
                 lines = list(self._waiting)
                 self._waiting.clear()
+                self._size = 0
                 reopening, self._reopening = self._reopening, False
                 closing = self._closing
             # What was answered before somebody moved the file away belongs to the old one.

@@ -183,6 +183,19 @@ def test_the_dashboard_is_told_by_its_browser(audited: Audited) -> None:
     assert "dashboard" not in audited.line(request_id="false")["who"]
 
 
+def test_powers_over_the_host_are_told_as_they_were_understood(audited: Audited) -> None:
+    options = ["-v", "/etc/../:/host", "--cap-add", "sys_admin", "--device", "/dev/null:/dev/x", "--pid", "host"]
+    audited.daemon.docker("run", "-d", "--name", "strong", "--privileged", *options, "busybox", "sleep", "600")
+    asked = audited.line(route="/containers/create", object="strong")["asked"]
+    assert (asked["Privileged"], asked["PidMode"], asked["CapAdd"]) == (True, "host", ["CAP_SYS_ADMIN"])
+    assert [mount["Source"] for mount in asked["Mounts"]] == ["/"]
+    assert asked["Devices"][0]["PathInContainer"] == "/dev/x"
+    audited.daemon.docker("exec", "--privileged", "-u", "0", "strong", "true")
+    made = audited.line(route="/containers/{id}/exec", object="strong")["asked"]
+    assert (made["Container"], made["User"], made["Privileged"]) == (asked["Id"], "0", True)
+    assert audited.line(route="/exec/{id}/start", object=made["Id"])["asked"] == made
+
+
 def test_sighup_opens_the_file_anew(audited: Audited) -> None:
     old = audited.path.with_suffix(".1")
     audited.path.rename(old)

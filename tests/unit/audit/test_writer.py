@@ -94,8 +94,9 @@ def test_a_full_disk_is_told_once_and_lines_stay_whole(tmp_path: Path, caplog: p
     assert "is written again; 2 lines are missing" in caplog.text
 
 
-def test_lines_that_wait_too_long_are_left_out(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "audit", most=0)
+@pytest.mark.parametrize("limits", [{"most": 0}, {"most_bytes": 0}])
+def test_lines_that_wait_too_long_are_left_out(tmp_path: Path, limits: dict[str, int]) -> None:
+    writer = Writer(tmp_path / "audit", **limits)
     writer.write(b"line")
     writer.close()
     assert (tmp_path / "audit").read_bytes() == b""

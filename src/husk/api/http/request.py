@@ -36,8 +36,15 @@ class Query:
 
     def file_name(self, name: str) -> str:
         """The first value, whose bytes need not be text; `os.fsencode` gives them back."""
-        values = self._values.get(name)
-        return values[0] if values else ""
+        return next(iter(self.file_names(name)), "")
+
+    def file_names(self, name: str) -> list[str]:
+        """All values, as `file_name`."""
+        return self._values.get(name, [])
+
+    def names(self) -> list[str]:
+        """All of them, each once, in their order."""
+        return list(self._values)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -65,7 +72,7 @@ _NO_QUERY = Query("")
 class Request:
     """One request on one connection."""
 
-    __slots__ = ("_query", "body", "connection", "fault", "head", "method", "number", "raw_path", "serving")
+    __slots__ = ("_query", "body", "connection", "fault", "head", "meant", "method", "number", "raw_path", "serving")
 
     def __init__(self, head: Head, connection: Channel) -> None:
         self.head = head
@@ -79,6 +86,8 @@ class Request:
         self.serving: Serving | None = None
         # What went wrong with it, for who looks on: an answer that has begun tells it in its body alone.
         self.fault = ""
+        # What its body asks for, as its handler has understood it, for who looks on.
+        self.meant: object = None
 
     @property
     def id_field(self) -> bytes:

@@ -41,6 +41,7 @@ async def made(call: Call, document: Document, awaited: bool = False) -> CreateR
         raise InvalidParameter("config cannot be empty in order to create a container")
     config, extras = _config.read(document), _extras.read(document)
     endpoints = extras.networking_config.endpoints_config
+    call.request.meant = config, extras.host_config
     warnings = adapting.adapt(config, extras.host_config, endpoints, call.version)
     created = await call.engine.containers.create(
         call.text("name"),
@@ -50,6 +51,7 @@ async def made(call: Call, document: Document, awaited: bool = False) -> CreateR
         call.text("platform") if call.version >= adapting.WITH_PLATFORM else "",
         awaited=awaited,
     )
+    call.request.meant = created.container
     return CreateResponse(id=created.container.id, warnings=[*created.warnings, *warnings])
 
 

@@ -23,15 +23,19 @@ _start = Reader(ExecStart)
 
 async def create(call: Call) -> Answer:
     config = await call.body(_config)
+    call.request.meant = config
     parse_keys(config.detach_keys, "escape")
     if config.user and config.cmd:
         await call.engine.execs.check_user(call.argument, config.user)
-    return call.json(ExecCreated(id=await call.engine.execs.create(call.argument, config)), status=201)
+    exec_id = await call.engine.execs.create(call.argument, config)
+    call.request.meant = call.engine.execs.inspect(exec_id)
+    return call.json(ExecCreated(id=exec_id), status=201)
 
 
 async def start(call: Call) -> Answer:
     request = await call.body(_start)
     execs, exec_id = call.engine.execs, call.argument
+    call.request.meant = execs.inspect(exec_id)
     if request.detach:
         await execs.start(exec_id, attach=False)
         return call.empty(200)

@@ -37,7 +37,9 @@ async def listing(call: Call) -> Answer:
 
 
 async def create(call: Call) -> Answer:
-    service = await call.engine.services.create(await call.body(_spec), credentials_of(call))
+    spec = await call.body(_spec)
+    call.request.meant = spec
+    service = await call.engine.services.create(spec, credentials_of(call))
     return call.json(ServiceCreated(id=service.id), status=201)
 
 
@@ -50,10 +52,12 @@ async def update(call: Call) -> Answer:
     rollback = call.text("rollback")
     if rollback not in ("", "previous"):
         raise InvalidParameter(f'invalid rollback value "{rollback}": only "previous" is known')
+    spec = await call.body(_spec)
+    call.request.meant = spec
     await call.engine.services.update(
         call.argument,
         call.object_version(),
-        await call.body(_spec),
+        spec,
         rollback=bool(rollback),
         credentials=credentials_of(call),
     )

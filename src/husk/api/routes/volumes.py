@@ -31,7 +31,7 @@ async def create(call: Call) -> Answer:
     request = _request.read(document)
     if request.cluster_volume_spec is not None:
         raise NotImplementedYet("cluster volumes are not implemented by Husk yet")
-    spec = VolumeSpec(request.name, request.driver, request.driver_opts, request.labels)
+    spec = call.request.meant = VolumeSpec(request.name, request.driver, request.driver_opts, request.labels)
     volume = await call.engine.volumes.create(spec)
     return call.json(_shown(call, volume), status=201)
 
