@@ -94,9 +94,13 @@ async def create(call: Call) -> Answer:
 
 async def remove(call: Call) -> Answer:
     network = call.engine.networks.find(call.argument)
-    if network.scope == "swarm":
-        await call.engine.services.networks.let_go(network)
-    await call.engine.networks.remove(network.id)
+    if network.scope != "swarm":
+        await call.engine.networks.remove(network.id)
+        return call.empty()
+    swarm = call.engine.services.networks
+    await swarm.let_go(network)
+    # A service may have come to it meanwhile.
+    await call.engine.networks.remove(network.id, swarm.declared_on)
     return call.empty()
 
 

@@ -6,9 +6,18 @@ import msgspec
 
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig, LogConfig, PortBinding
+from husk.engine.model.network import Network
 from husk.engine.services import privileges
 from husk.engine.services.expand import expanded, words_of
-from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources, copied
+from husk.engine.services.model import (
+    ContainerSpec,
+    NetworkAttachment,
+    Service,
+    Task,
+    TaskResources,
+    any_ingress,
+    copied,
+)
 from husk.engine.services.placement import NodeFacts
 
 SERVICE_LABEL = "com.docker.swarm.service.id"
@@ -99,6 +108,13 @@ def _swap(host: HostConfig, resources: TaskResources) -> None:
 def attachments(service: Service) -> list[NetworkAttachment]:
     """The networks of a service's tasks."""
     return service.spec.task_template.networks or service.spec.networks
+
+
+def is_on(service: Service, network: Network) -> bool:
+    """Is it declared to be on a network?"""
+    if network.ingress and any_ingress(service.ports):
+        return True
+    return any(attachment.target == network.id for attachment in attachments(service))
 
 
 def _ingress(service: Service) -> list[NetworkAttachment]:

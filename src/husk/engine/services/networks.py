@@ -15,7 +15,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
-from husk.engine.services.containers import attachments
+from husk.engine.services.containers import is_on
 from husk.engine.services.model import PortConfig, Service, ServiceSpec, any_ingress
 from husk.engine.services.records import SwarmRecords
 from husk.errors import Forbidden, HuskError, InvalidParameter
@@ -134,9 +134,13 @@ class SwarmNetworks:
         """Does it belong to the swarm's own, or to a service, whether that has tasks now or not?"""
         return network.ingress or (network.scope == "swarm" and self._cluster.locked) or bool(self.users(network))
 
+    def declared_on(self, network: Network) -> bool:
+        """Is a service on it? A container of the swarm's own does not count."""
+        return bool(self.users(network))
+
     def users(self, network: Network) -> list[Service]:
         """The services that are declared to be on a network."""
-        return [service for service in self._store.services.values() if network.id in _networks_of(service, network)]
+        return [service for service in self._store.services.values() if is_on(service, network)]
 
     async def let_go(self, network: Network) -> None:
         """A network is to be removed: refuse it while services need it; wait for tasks that are about to leave it."""
@@ -186,8 +190,3 @@ class SwarmNetworks:
 
 def ingress_of(networks: Sequence[Network]) -> Network | None:
     return next((network for network in networks if network.ingress), None)
-
-
-def _networks_of(service: Service, asked: Network) -> set[str]:
-    found = {attachment.target for attachment in attachments(service)}
-    return found | {asked.id} if asked.ingress and any_ingress(service.ports) else found

@@ -90,6 +90,11 @@ class Objects:
         self._events.publish(self.kind, "update", record.id, {"name": record.name})
 
     async def remove(self, reference: str) -> None:
+        """Who makes a service or changes one writes the same guard: one that is in use stays, whoever asks at once."""
+        record = await self._store.retried(lambda: self._remove(reference))
+        self._events.publish(self.kind, "remove", record.id, {"name": record.name})
+
+    async def _remove(self, reference: str) -> ClusterObject:
         record = self.find(reference)
         users = sorted(service.spec.name for service in self._store.services.values() if self._uses(service, record))
         if users:
@@ -98,8 +103,8 @@ class Objects:
                 f"rpc error: code = InvalidArgument desc = {self.kind} '{record.name}' is in use by the following "
                 f"{services}: {', '.join(users)}"
             )
-        await self._store.delete(record)
-        self._events.publish(self.kind, "remove", record.id, {"name": record.name})
+        await self._store.delete(record, alone="service")
+        return record
 
     async def clear(self) -> None:
         """The swarm is gone."""

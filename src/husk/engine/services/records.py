@@ -173,9 +173,12 @@ class SwarmRecords:
                 self._take(kind, key, await self.store.get(kind, key))
         raise InvalidParameter(OUT_OF_SEQUENCE)
 
-    async def delete(self, *records: SwarmRecord, checks: tuple[Check, ...] = ()) -> None:
+    async def delete(self, *records: SwarmRecord, checks: tuple[Step, ...] = (), alone: str = "") -> None:
+        """`alone` is for what must not go while others of a kind rely on it: Stale if another host has written one of
+        them of which nothing was heard yet."""
         if records:
             await self._turn()
+            guard = (self.guard(alone),) if alone and self.shared else ()
             steps = [Delete(kind_of(record), key_of(record)) for record in records]
 
             def applied(revision: int) -> None:
@@ -184,7 +187,9 @@ class SwarmRecords:
 
             lazy = only_tasks(records)
             with self._in_writing():
-                await self.store.commit(*steps, *checks, applied=applied, happened=True, lazy=lazy)
+                revision = await self.store.commit(*steps, *checks, *guard, applied=applied, happened=True, lazy=lazy)
+            if guard:
+                self.guarded(alone, revision)
 
     async def _write(self, records: tuple[SwarmRecord, ...], checks: tuple[Step, ...], *, happened: bool) -> int:
         await self._turn()

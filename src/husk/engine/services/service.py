@@ -146,6 +146,7 @@ class Services:
         service = msgspec.structs.replace(service, ports=self._ports(service, spec))
         service = await self._credentials.keep(service, credentials)
         async with self._endpoints.assigned(service) as assigned:
+            self._check_references(spec)
             await self._store.save(assigned, alone="service")
         return self._store.services.get(service.id, assigned)
 
@@ -153,32 +154,38 @@ class Services:
         self, reference: str, version: int, spec: ServiceSpec, *, rollback: bool, credentials: Credentials | None
     ) -> None:
         async with self._changing:
-            service = self.find(reference)
-            if version != service.version:
+            changed = await self._store.retried(lambda: self._update(reference, version, spec, rollback, credentials))
+        self._events.publish("service", "update", changed.id, {"name": changed.spec.name})
+        self._reconciler.wake(changed.id)
+
+    async def _update(
+        self, reference: str, version: int, spec: ServiceSpec, rollback: bool, credentials: Credentials | None
+    ) -> Service:
+        service = self.find(reference)
+        if version != service.version:
+            raise InvalidParameter(OUT_OF_SEQUENCE)
+        if rollback:
+            if service.previous_spec is None:
+                raise InvalidParameter(
+                    "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
+                )
+            spec = copied(service.previous_spec)
+        self._check(spec, service.spec, service.previous_spec)
+        if spec.name != service.spec.name:
+            raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
+        complete(spec)
+        if mode_of(spec.mode) != mode_of(service.spec.mode):
+            raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
+        changed = changed_to(service, spec, self._ports(service, spec), rollback, self._clock)
+        changed = await self._credentials.keep(changed, credentials)
+        async with self._endpoints.assigned(changed) as assigned:
+            if self._store.services.get(service.id) is not service:
+                # The reconciler has come to a conclusion, or the service is gone.
                 raise InvalidParameter(OUT_OF_SEQUENCE)
-            if rollback:
-                if service.previous_spec is None:
-                    raise InvalidParameter(
-                        "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
-                    )
-                spec = copied(service.previous_spec)
-            self._check(spec, service.spec, service.previous_spec)
-            if spec.name != service.spec.name:
-                raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
-            complete(spec)
-            if mode_of(spec.mode) != mode_of(service.spec.mode):
-                raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
-            changed = changed_to(service, spec, self._ports(service, spec), rollback, self._clock)
-            changed = await self._credentials.keep(changed, credentials)
-            async with self._endpoints.assigned(changed) as assigned:
-                if self._store.services.get(service.id) is not service:
-                    # The reconciler has come to a conclusion, or the service is gone.
-                    raise InvalidParameter(OUT_OF_SEQUENCE)
-                alone = "service" if assigned.ports != service.ports else ""
-                with in_sequence():
-                    await self._store.save(assigned, alone=alone)
-        self._events.publish("service", "update", service.id, {"name": spec.name})
-        self._reconciler.wake(service.id)
+            self._check_references(spec)
+            with in_sequence(guarded=True):
+                await self._store.save(assigned, alone="service")
+        return changed
 
     async def remove(self, reference: str) -> None:
         service = self.find(reference)
@@ -343,6 +350,11 @@ class Services:
 
     def _check(self, spec: ServiceSpec, *former: ServiceSpec | None) -> None:
         validate.check(spec, former)
+        self._check_references(spec)
+
+    def _check_references(self, spec: ServiceSpec) -> None:
+        """Raise where a service relies on what is not there. Also right before it is written: who removes such a thing
+        looks for services that rely on it, and each of the two knows what the other has written."""
         self.secrets.check_references(spec.task_template.container_spec)
         self.configs.check_references(spec.task_template.container_spec)
         self.networks.resolve(spec)

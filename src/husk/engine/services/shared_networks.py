@@ -17,6 +17,7 @@ import msgspec
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, version_in
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place, key_of
+from husk.engine.services.containers import is_on
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
 from husk.engine.services.network_share import TunnelKey, World
@@ -29,7 +30,7 @@ from husk.network.ipam import edges, mac_address, special
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-NETWORK, ADDRESS, NODE = "overlay", "address", "node"
+NETWORK, ADDRESS, NODE, SERVICE = "overlay", "address", "node", "service"
 # Of one transaction; etcd takes 128.
 MOST_STEPS = 100
 
@@ -159,17 +160,30 @@ class SharedNetworks:
         if others:
             users = ", ".join(f'name:"{name}"' for name in others)
             raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
-        version = self._versions[NETWORK, network.id]
-        steps = [Delete(ADDRESS, place.key) for place in self.of(network)]
-        for some in _parts(steps):
-            await self._records.commit(*some, happened=True)
-        try:
-            revision = await self._records.commit(Delete(NETWORK, network.id, version))
-        except Stale:
-            revision = version
+        # The network first: from then on nobody takes an address on it.
+        revision = await self._records.retried(lambda: self._end(network))
+        places = list(self.of(network))
         self._drop(NETWORK, network.id, revision)
-        for place in list(self.of(network)):
+        for place in places:
             self._drop(ADDRESS, place.key, revision)
+        for some in _parts([Delete(ADDRESS, place.key) for place in places]):
+            await self._records.commit(*some, happened=True)
+
+    async def _end(self, network: Network) -> int:
+        """Stale where another manager has made or changed a service of which nothing was heard yet."""
+        if user := next((one for one in self._records.services.values() if is_on(one, network)), None):
+            raise Conflict(f"network {network.name} is in use by service {user.id}")
+        version = self._versions.get((NETWORK, network.id), NEW)
+        guard = (self._records.guard(SERVICE),) if self._records.shared else ()
+        try:
+            revision = await self._records.commit(Delete(NETWORK, network.id, version), *guard)
+        except Stale as stale:
+            if all(kind != NETWORK for kind, _ in stale.names):
+                raise
+            return version  # somebody else has removed it
+        if guard:
+            self._records.guarded(SERVICE, revision)
+        return revision
 
     async def clear(self) -> None:
         """The swarm is gone, with all its networks."""

@@ -1,5 +1,6 @@
 """Secrets and configs: what is refused, what is kept sealed, and who keeps one from going."""
 
+import asyncio
 import base64
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from husk.cluster.records import Stale
 from husk.engine.model.events import Event, Events
 from husk.engine.model.filters import Filters
 from husk.engine.services.cluster import Cluster
@@ -26,6 +28,7 @@ from husk.engine.services.records import SwarmRecords
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
+from tests.unit.engine.services.test_records import news
 
 
 class Safe:
@@ -124,6 +127,27 @@ async def test_one_that_services_use_stays(safe: Safe) -> None:
     other = await safe.put("other")
     await safe.secrets.remove("other")
     assert set(safe.store.secrets) == {made.id} and other.id not in safe.store.secrets
+
+
+async def test_one_that_a_service_of_another_manager_begins_to_use_stays(safe: Safe) -> None:
+    made, unused = await safe.put(), await safe.put("unused")
+    safe.store.shared = True
+    other = SwarmRecords(safe.store.store)
+    other.take_in(await news(safe.store.store))
+    other.shared = True
+    reference = SecretReference(secret_id=made.id, secret_name=made.name)
+    wanted = ServiceSpec(name="web", task_template=TaskSpec(container_spec=ContainerSpec(secrets=[reference])))
+    web = Service(id="s", version=0, created_at="", updated_at="", spec=wanted)
+    await other.save(web, alone="service")
+    removing = asyncio.gather(safe.secrets.remove("password"), safe.secrets.remove("unused"), return_exceptions=True)
+    await asyncio.sleep(0)
+    assert made.id in safe.store.secrets, "the first try went by what nobody had told here"
+    safe.store.take_in(await news(safe.store.store))
+    refused, done = await removing
+    assert isinstance(refused, InvalidParameter) and "in use by the following service: web" in refused.message
+    assert done is None and set(safe.store.secrets) == {made.id} and unused.id not in safe.store.secrets
+    with pytest.raises(Stale, match="guard"):
+        await other.save(Service(id="t", version=0, created_at="", updated_at="", spec=wanted), alone="service")
 
 
 async def test_a_service_may_only_ask_for_what_is_there(safe: Safe) -> None:

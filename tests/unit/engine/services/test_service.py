@@ -20,11 +20,15 @@ from husk.engine.services import joining
 from husk.engine.services.declared import FIRST_PORT, LAST_PORT
 from husk.engine.services.joining import Wish
 from husk.engine.services.model import (
+    ConfigReference,
     ContainerSpec,
     Empty,
+    FileTarget,
     Mode,
+    ObjectSpec,
     Replicated,
     ReplicatedJob,
+    SecretReference,
     Service,
     ServiceSpec,
     TaskRestartPolicy,
@@ -251,6 +255,36 @@ async def test_a_port_in_ingress_mode_needs_the_ingress_network(room: SwarmRoom)
     with pytest.raises(InvalidParameter, match="no ingress network is present"):
         await made(room, spec(ports=[port(80)]))
     await made(room, spec(ports=[port(80, mode="host")]))
+
+
+@pytest.mark.parametrize("what", ["secret", "config", "network"])
+@pytest.mark.parametrize("change", [False, True])
+async def test_what_a_service_relies_on_does_not_go_while_it_is_made(room: SwarmRoom, what: str, change: bool) -> None:
+    secret = await room.services.secrets.create(ObjectSpec(name="word", data="eA=="))
+    config = await room.services.configs.create(ObjectSpec(name="conf", data="eA=="))
+    container = ContainerSpec(image="busybox")
+    if what == "secret":
+        container.secrets = [SecretReference(secret_id=secret.id, secret_name="word", file=FileTarget(name="word"))]
+    elif what == "config":
+        container.configs = [ConfigReference(config_id=config.id, config_name="conf", file=FileTarget(name="conf"))]
+    room.networks.add("lan")
+    wanted = spec("web", *(["lan"] if what == "network" else []), task_template=TaskSpec(container_spec=container))
+    former = await made(room, spec()) if change else None
+    keep = room.services._credentials.keep
+
+    async def slowly(service: Service, credentials: Credentials | None) -> Service:
+        if what == "network":
+            room.networks.records.pop("lan")
+        else:
+            await (room.services.secrets if what == "secret" else room.services.configs).remove(
+                "word" if what == "secret" else "conf"
+            )
+        return await keep(service, credentials)
+
+    room.services._credentials.keep = slowly  # type: ignore[method-assign]
+    with pytest.raises(HuskError, match="not found"):
+        await (changed(room, former, wanted) if former is not None else made(room, wanted))
+    assert list(room.store.services.values()) == ([former] if former is not None else [])
 
 
 async def test_a_removed_service_is_gone_at_once(room: SwarmRoom) -> None:

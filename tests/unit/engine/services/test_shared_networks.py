@@ -12,9 +12,10 @@ from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
+from husk.engine.services.model import NetworkAttachment, Service, ServiceSpec
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
-from husk.errors import Forbidden, HuskError, NotFound, Unavailable
+from husk.errors import Conflict, Forbidden, HuskError, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from husk.storage.state.store import StateStore
 from tests.support.waiting import soon
@@ -42,7 +43,7 @@ class Manager:
         self.woken += 1
 
     async def hear(self) -> bool:
-        listings = [await self.store.listing(kind) for kind in ("overlay", "address", "guard")]
+        listings = [await self.store.listing(kind) for kind in ("overlay", "address", "guard", "service")]
         records = tuple(record for listing in listings for record in listing.records)
         news = News(max(listing.revision for listing in listings), True, records)
         self.networks._records.take_in(news)
@@ -154,6 +155,23 @@ async def test_what_is_given_back_is_free_for_all(managers: tuple[Manager, Manag
     await one.networks.give_back([place])
     await two.hear()
     assert two.addresses == {again.address} == one.addresses
+
+
+async def test_a_network_that_a_service_of_another_manager_comes_to_stays(managers: tuple[Manager, Manager]) -> None:
+    one, two = managers
+    await one.networks.add(lan())
+    await two.hear()
+    await two.networks.take(lan(), Occupant("service"))
+    await one.hear()
+    wanted = ServiceSpec(name="web", networks=[NetworkAttachment(target="lan-id")])
+    service = Service(id="s", version=0, created_at="", updated_at="", spec=wanted)
+    await two.networks._records.save(service, alone="service")
+    removing = asyncio.gather(one.networks.removing(lan()), return_exceptions=True)
+    await asyncio.sleep(0)
+    await one.hear()
+    (refused,) = await removing
+    assert isinstance(refused, Conflict) and "in use by service s" in refused.message
+    assert one.networks.networks and one.addresses == two.addresses != set()
 
 
 async def test_a_network_ends_for_all_when_nobody_is_on_it(managers: tuple[Manager, Manager]) -> None:
