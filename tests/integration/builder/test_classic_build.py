@@ -14,7 +14,7 @@ import pytest
 from tests.support.building import Builds, Context, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
-from tests.support.registry import tar_of
+from tests.support.registry import Registry, tar_of
 
 
 @pytest.fixture
@@ -48,6 +48,26 @@ def test_what_a_step_says_is_shown_and_a_failure_has_its_code(builds):
     assert done.returncode == 7
     assert "before" in lines(done)
     assert "The command '/bin/sh -c echo before; exit 7' returned a non-zero code: 7" in done.stderr
+
+
+def test_an_image_is_the_child_of_its_base(builds, daemon):
+    with Registry() as registry:
+        name = f"{registry.host}/team/base:1"
+        daemon.docker("tag", "busybox", name)
+        daemon.docker("push", name)
+        (digest,) = daemon.http("GET", f"/images/{name}/json").json()["RepoDigests"]
+        builds.run(f"FROM {digest}\nRUN true > /made\nLABEL a=b\n")
+        base = daemon.http("GET", "/images/busybox/json").json()["Id"]
+        assert builds.inspect()["Parent"] == base
+        steps = daemon.docker("history", "-q", "--no-trunc", "built").stdout.split()
+        assert steps == [builds.inspect()["Id"], "<missing>", base]
+        for container, image in (("one", digest), ("two", "built"), ("three", name)):
+            daemon.docker("create", "--name", container, image, "true")
+        names = ["ps", "-a", "--format", "{{.Names}}", "--filter"]
+        assert set(daemon.docker(*names, f"ancestor={digest}").stdout.split()) == {"one", "two", "three"}
+        assert daemon.docker(*names, "ancestor=built").stdout.split() == ["two"]
+        assert daemon.docker(*names, f"ancestor=busybox:no@{digest.partition('@')[2]}").stdout == ""
+        assert "image has dependent child images" in daemon.docker("rmi", "-f", base, check=False).stderr
 
 
 @needs_buildx

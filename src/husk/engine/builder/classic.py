@@ -110,7 +110,8 @@ class ClassicBuilder:
             except DockerfileError as error:
                 raise InvalidParameter(str(error)) from error
             known = await sources.cached_images()
-            return await self._make(result, request, epoch, report, known, watcher)
+            parent = sources.parent_of(result.image)
+            return await self._make(result, request, epoch, report, known, watcher, parent)
 
     async def _make(
         self,
@@ -120,6 +121,7 @@ class ClassicBuilder:
         report: Report,
         known: Sequence[ImageConfig],
         watcher: WatchesBuild | None,
+        parent: str,
     ) -> Image:
         def write(text: str) -> None:
             if not request.quiet:
@@ -129,7 +131,7 @@ class ClassicBuilder:
         progress = ClassicProgress(result.steps, needed, write)
         progress.begin()
         if result.root is None:
-            return await self._exporter.export("", result.image, request.names, epoch=epoch)
+            return await self._exporter.export("", result.image, request.names, parent=parent, epoch=epoch)
         try:
             build = await self._solver.solve(
                 result.graph,
@@ -146,7 +148,7 @@ class ClassicBuilder:
             assert build.record
             stack = build.record.outputs[result.root.output]
             async with self._squashed(stack, result.image, request.squash) as (whole, image):
-                return await self._exporter.export(whole, image, request.names, epoch=epoch, clamp=epoch)
+                return await self._exporter.export(whole, image, request.names, parent=parent, epoch=epoch, clamp=epoch)
         finally:
             await build.close()
 
@@ -221,6 +223,12 @@ def _removals(paths: Sequence[str]) -> list[FileAction]:
     ]
 
 
+def _begins_with(image: ImageConfig, base: ImageConfig) -> bool:
+    """Whether an image whose own layers are not there yet has the layers of a base, and its steps before others."""
+    count = len(base.history)
+    return image.rootfs == base.rootfs and len(image.history) > count and image.history[:count] == base.history
+
+
 class _Sources:
     """What the Dockerfile asks for while it is converted."""
 
@@ -242,6 +250,11 @@ class _Sources:
             found = await self._images.resolve(name, platform, self._request.pull, self._credentials, self._report)
             self._known[name, str(platform)] = found
         return found
+
+    def parent_of(self, image: ImageConfig) -> str:
+        """The id of the image that this one was made from: the one with all of its layers and its first steps."""
+        bases = [base for base in self._known.values() if _begins_with(image, base.document)]
+        return max(bases, key=lambda base: len(base.document.history)).id if bases else ""
 
     async def cached_images(self) -> list[ImageConfig]:
         """Those that may serve as a cache. One that is not here is not fetched for it."""

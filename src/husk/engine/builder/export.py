@@ -77,10 +77,14 @@ class ImageExporter:
         document: ImageConfig,
         names: Sequence[Reference],
         *,
+        parent: str = "",
         epoch: int | None = None,
         clamp: int | None = None,
     ) -> Image:
-        """Whoever calls holds what the stack consists of. No file of a layer is later than `clamp`."""
+        """Whoever calls holds what the stack consists of. No file of a layer is later than `clamp`.
+
+        `parent` is the id of the image that it was made from.
+        """
         require_depth(len(stacks.elements(stack)))
         packer = self._finisher.packer
         chain = await packer.chain_ids(stack, clamp)
@@ -89,7 +93,8 @@ class ImageExporter:
             async with self._store.pins.hold(chain):
                 layers = await packer.layers(stack, clamp)
                 finished = self._finisher.finished(stack, document, layers, epoch)
-                image = await make_image(self._store.blobs, finished, layers)
+                parent = parent if self._store.catalog.get(parent) is not None else ""
+                image = await make_image(self._store.blobs, finished, layers, parent)
                 content = image.content
                 if names:
                     image.last_tagged = rfc3339(now_ns())

@@ -125,7 +125,7 @@ class ImageSource:
             auth = credentials(reference.domain)
             await self._images.pull(str(reference), "", str(platform), auth, report)
             image = self._images.select(str(reference), platform).image
-        return BaseImage(str(reference), read_config(await self._config(image.id)))
+        return BaseImage(str(reference), read_config(await self._config(image.id)), image.id)
 
     async def find(self, name: str, platform: Platform) -> ImageConfig | None:
         """An image that is here, by its name or id."""

@@ -25,12 +25,13 @@ def history_of(image: Image, catalog: ImageCatalog, layer: Callable[[str], Layer
             )
         )
     steps.reverse()
-    # The newest step is the image itself, each older one its parent as far as parents are known.
+    # The newest step is the image itself; the newest that its parent has, too, is that parent.
     ancestor: Image | None = image
-    for shown in steps:
-        if ancestor is None:
-            break
+    left = len(steps)
+    while ancestor is not None and 0 < len(ancestor.history) <= left:
+        shown = steps[len(steps) - len(ancestor.history)]
         shown.id = ancestor.id
         shown.tags = [name.familiar for name in catalog.names(ancestor) if not name.digest]
+        left = len(ancestor.history) - 1
         ancestor = catalog.get(ancestor.parent) if ancestor.parent else None
     return steps

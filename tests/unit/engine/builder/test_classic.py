@@ -51,10 +51,11 @@ class Images:
         self.asked = []
         self.here = {}
         self.base = BASE
+        self.bases = {}
 
     async def resolve(self, name, platform, pull, credentials, report):
         self.asked.append((name, pull))
-        return BaseImage(f"docker.io/library/{name}:latest", self.base)
+        return BaseImage(f"docker.io/library/{name}:latest", self.bases.get(name, self.base), f"id of {name}")
 
     async def find(self, name, platform):
         return self.here.get(name)
@@ -115,8 +116,8 @@ class Memory:
 
 
 class Exporter:
-    async def export(self, stack, document, names, *, epoch=None, clamp=None):
-        return SimpleNamespace(id="sha256:image", stack=stack, document=document, names=names, clamp=clamp)
+    async def export(self, stack, document, names, *, parent="", epoch=None, clamp=None):
+        return SimpleNamespace(stack=stack, document=document, names=names, clamp=clamp, parent=parent)
 
 
 class Bench:
@@ -151,6 +152,23 @@ async def test_a_dockerfile_becomes_an_image(bench):
     assert bench.said[:2] == ["Step 1/4 : FROM busybox\n", "Step 2/4 : COPY a b\n"]
     assert "$ make\n" in bench.said
     assert bench.memory.held == 0
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "parent"),
+    [
+        ("FROM one\nRUN make", "id of one"),
+        ("FROM one\nLABEL a=b", "id of one"),
+        ("FROM one AS a\nFROM two\nCOPY --from=a / /", "id of two"),
+        ("FROM one AS a\nRUN make\nFROM a\nRUN make", "id of one"),
+        ("FROM one", ""),
+        ("FROM scratch\nLABEL a=b", ""),
+    ],
+)
+async def test_an_image_is_the_child_of_the_one_that_it_was_made_from(bench, dockerfile, parent):
+    steps = [History(created_by="ADD", created="2026-01-01T00:00:00Z")]
+    bench.images.bases = {"one": structs.replace(BASE, history=steps), "two": structs.replace(BASE, history=steps * 2)}
+    assert (await bench.build(Tree(Dockerfile=dockerfile))).parent == parent
 
 
 async def test_a_quiet_build_says_nothing(bench):

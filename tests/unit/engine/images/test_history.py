@@ -40,6 +40,20 @@ async def test_steps_are_images_as_far_as_parents_are_known(catalog: ImageCatalo
     assert [(step.id, step.tags) for step in steps] == [(top.id, ["top:1"]), (base.id, ["base:1"])]
 
 
+async def test_a_parent_is_the_newest_step_that_it_has_itself(catalog: ImageCatalog) -> None:
+    base = await put(catalog, "base", ["base"], [FIRST])
+    top = await put(catalog, "top", ["base", "top"], [FIRST, EMPTY, LAST], parent=base.id)
+    assert [step.id for step in history_of(top, catalog, layer)] == [top.id, UNKNOWN, base.id]
+
+
+async def test_parents_that_cannot_be_end_the_search(catalog: ImageCatalog) -> None:
+    one = await put(catalog, "one", ["base"], [FIRST])
+    one.parent = one.id
+    assert [step.id for step in history_of(one, catalog, layer)] == [one.id]
+    none = await put(catalog, "none", ["base"], [], parent=one.id)
+    assert history_of(none, catalog, layer) == []
+
+
 async def test_more_steps_than_layers_are_shown_all_the_same(catalog: ImageCatalog) -> None:
     one = await put(catalog, "one", ["base"], [FIRST, LAST])
     assert [step.size for step in history_of(one, catalog, layer)] == [0, 10]

@@ -45,6 +45,7 @@ class BaseImage(Struct, frozen=True):
 
     reference: str
     document: ImageConfig
+    id: str = ""  # of one that is here
 
 
 class NamedContext(Struct, frozen=True):
