@@ -3,12 +3,15 @@
 # make test    set up, then linters, types, import rules and all tests: make test TESTS="tests/unit -k reference"
 # make bench   set up, then speed beside dockerd and podman into build/bench: make bench QUICK=1, ARGS="--only exec,api"
 # make deb     a Debian package, with a virtual environment inside: dist/husk_VERSION_ARCHITECTURE.deb
+# make simulate  lives of a swarm in simulated time: make simulate SECONDS=3600 SEED=1
 # make check   linters, types, import rules, and modules without tests, alone
 
 SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
 QUICK ?=
+SECONDS ?= 60
+SEED ?= $(shell date +%s)
 TESTS ?=
 
 # The tools of .venv first; the system's directories for users without sbin in their PATH.
@@ -19,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Independent commands two at a time, each with its output in one piece.
 BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
-.PHONY: setup setup-test run bench deb test check lint types imports mirrors collect lock clean
+.PHONY: setup setup-test run bench deb test simulate check lint types imports mirrors collect lock clean
 
 setup:
 	@scripts/setup
@@ -32,6 +35,9 @@ run: setup
 
 bench: setup-test
 	@$(BIN)/python -m bench.all $(if $(QUICK),--quick) $(ARGS)
+
+simulate: setup-test
+	@$(BIN)/python -m tests.simulation --seed $(SEED) --seeds 1000000 --seconds $(SECONDS)
 
 deb: setup
 	@$(BIN)/python scripts/build-deb

@@ -18,12 +18,13 @@ class Tasks:
     """The running tasks of one owner; failures are logged with a traceback unless somebody awaits them."""
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Task[object]] = set()
+        # In the order in which they began.
+        self._running: dict[asyncio.Task[object], None] = {}
 
     def spawn(self, work: Coroutine[object, object, T], name: str, *, awaited: bool = False) -> asyncio.Task[T]:
         """Start `work`; `awaited` says that the caller looks at the outcome itself."""
         task = asyncio.get_running_loop().create_task(work, name=name)
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._forget if awaited else self._finish)
         return task
 
@@ -59,7 +60,7 @@ class Tasks:
         return len(self._running)
 
     def _forget(self, task: asyncio.Task[T]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
 
     def _finish(self, task: asyncio.Task[T]) -> None:
         self._forget(task)

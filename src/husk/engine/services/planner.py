@@ -272,11 +272,7 @@ def _tend(slot: Slot, tasks: list[Task], lost: Task | None, service: Service, no
         tasks = [t for t in tasks if t.job_iteration == service.job_iteration or t in old]
     live = [task for task in tasks if task.alive and task.wanted]
     if len(live) > 1:
-        newest = live[-1]
-        surplus = [
-            task for task in live[:-1] if newest.status.state == "running" or task.spec_version == newest.spec_version
-        ]
-        result.actions += [Stop(task.id) for task in surplus]
+        result.actions += [Stop(task.id) for task in _surplus(live, service)]
         return True
     if live or any(task.alive for task in tasks):
         return any(task.status.state == "running" for task in live)
@@ -299,6 +295,17 @@ def _tend(slot: Slot, tasks: list[Task], lost: Task | None, service: Service, no
     recent = tuple(t for t in last.restarts if not policy.window or now - t <= policy.window)
     result.actions.append(_create(slot, (*recent, now)))
     return False
+
+
+def _surplus(live: Sequence[Task], service: Service) -> list[Task]:
+    """Those that are alive beside the one that runs and the one that is to follow it."""
+    newest = live[-1]
+    runs = next((task for task in reversed(live) if task.status.state == "running"), None)
+    if runs is None or runs is newest or runs.spec_version == newest.spec_version:
+        return [*live[:-1]]
+    # A newer template has come before the tasks of the last one ran.
+    kept = (runs, newest) if newest.spec_version == service.spec_version else (runs,)
+    return [task for task in live if task not in kept]
 
 
 def restart_time(last: Task, policy: TaskRestartPolicy) -> int | None:

@@ -253,6 +253,19 @@ def test_an_update_may_start_the_new_task_first():
     assert plan(service, [*tasks, running], START + 1).actions == [Stop(tasks[0].id)]
 
 
+def test_of_updates_that_overtake_each_other_a_slot_has_two_tasks_at_most():
+    service = but(updating("start-first"), spec_version=3, spec_versions=3)
+    done = make_task(2, spec_version=3)
+    runs, overtaken = make_task(1), make_task(1, "preparing", spec_version=2, created_ns=START + 1)
+    assert plan(service, [done, runs, overtaken], START + 2).actions == [Stop(overtaken.id), Create(1)]
+    newest = make_task(1, "preparing", spec_version=3, created_ns=START + 2)
+    assert plan(service, [done, runs, newest], START + 3).actions == []
+    assert plan(service, [done, runs, overtaken, newest], START + 3).actions == [Stop(overtaken.id)]
+    # Where none of them runs nobody misses the older ones.
+    never = make_task(1, "preparing", created_ns=START)
+    assert plan(service, [done, never, overtaken], START + 2).actions == [Stop(never.id), Create(1)]
+
+
 def test_an_update_waits_its_delay_between_slots():
     service = updating(delay=10 * SECOND)
     new = make_task(1, "running", spec_version=2, created_ns=START)

@@ -1,0 +1,331 @@
+"""The daemons of a swarm: managers, which are nodes too, and workers, put together as by `engine.services.parts`."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import TypeVar, cast
+from unittest.mock import AsyncMock, Mock
+
+from husk.engine.containers.service import Containers
+from husk.engine.model.events import Events
+from husk.engine.services.agent import Agent
+from husk.engine.services.assignments import LocalAssignments
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.delivery import Deliveries
+from husk.engine.services.dispatcher import Dispatcher
+from husk.engine.services.dispatcher_desk import DispatchCalls, DispatcherDesk, ManagerChannel, Pulse
+from husk.engine.services.here import Here
+from husk.engine.services.liveness import Liveness, Marking
+from husk.engine.services.node import Node
+from husk.engine.services.nodes import Nodes
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.remote_assignments import RemoteAssignments
+from husk.engine.services.runner import Runner
+from husk.engine.services.shared import Shared
+from husk.engine.services.shared_networks import SharedNetworks
+from husk.engine.services.swarm import Swarm
+from husk.engine.services.workers import Workers
+from husk.errors import Unavailable
+from tests.simulation.etcd import Etcd
+from tests.simulation.hosts import SECOND, Host, HostClock
+from tests.simulation.loop import Process
+
+T = TypeVar("T")
+# What a worker waits for a manager's answer, in seconds; and after which silence a stream of news is given up.
+ANSWER, SILENCE = 5.0, 10.0
+
+
+def _mono() -> int:
+    return round(asyncio.get_running_loop().time() * SECOND)
+
+
+class Daemon:
+    """What managers and workers have in common: a process on a host."""
+
+    def __init__(self, host: Host, chance: random.Random) -> None:
+        self.host = host
+        self.chance = chance
+        self.process = Process(host.name)
+        self.events = Events()
+        self.clock = HostClock(host)
+
+    def start(self) -> None:
+        self.host.containers.events = self.events
+        self.process.begin(self.run())
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.host.containers.events = None
+
+    async def run(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def containers(self) -> Containers:
+        return cast(Containers, self.host.containers)
+
+    def id(self) -> str:
+        return f"{self.chance.getrandbits(100):025x}"
+
+
+class _ManagersCluster:
+    """What a manager's parts ask of `Cluster`: all of it is in the records."""
+
+    locked = False
+    several = True
+    data_path_port = 4789
+
+    def __init__(self, store: SwarmRecords, node_id: str) -> None:
+        self._store = store
+        self.node_id = node_id
+
+    @property
+    def active(self) -> bool:
+        return self._store.swarm is not None and self.node_id in self._store.nodes
+
+    @property
+    def record(self) -> Swarm:
+        assert self._store.swarm is not None
+        return self._store.swarm
+
+    swarm = record
+
+    @property
+    def node(self) -> Node:
+        return self._store.nodes[self.node_id]
+
+    @property
+    def data_address(self) -> str:
+        return self.node.data_address
+
+    def node_facts(self) -> NodeFacts:
+        if not self.active:
+            raise Unavailable("this node does not know itself yet")
+        return self.node.facts
+
+
+class Manager(Daemon):
+    def __init__(self, host: Host, chance: random.Random, etcd: Etcd, members: Sequence[Host]) -> None:
+        super().__init__(host, chance)
+        self._etcd = etcd
+        self._members = members
+        # What its clients have taken of the swarm's networks, and nobody else may have.
+        self.ready = False
+
+    async def run(self) -> None:
+        loop_clock = _mono
+        self.store = SwarmRecords(self._etcd.store(self.host, self._members), self.clock)
+        fake = _ManagersCluster(self.store, self.host.name)
+        cluster = cast(Cluster, fake)
+        self.shared = Shared(self.store, self.store.store, lambda *ids: self.reconciler.wake(*ids))
+        self.nodes = Nodes(self.store, cluster, self.clock)
+        self.networks = SharedNetworks(self.store, cast(Here, fake), lambda: None)
+        self.workers = Workers(
+            own_id=lambda: self.host.name,
+            nodes=self.nodes,
+            liveness=lambda: self._liveness(loop_clock),
+            dispatcher=lambda: self.dispatcher,
+            logs=Mock(),
+            changed=lambda: self.reconciler.wake(),
+            addresses=Mock(),
+            expected=lambda: None,
+            away=lambda: self.store.away(),
+        )
+        self.dispatcher = Dispatcher(
+            store=self.store,
+            values=Mock(),
+            credentials=AsyncMock(of=AsyncMock(return_value=None)),
+            locked=lambda: False,
+            changed=lambda task: self.reconciler.noticed(task),
+            clock=self.clock,
+        )
+        self.desk = DispatcherDesk(self.dispatcher, self.workers, lambda: self.store.away())
+        assignments = LocalAssignments(
+            self.store,
+            cluster,
+            AsyncMock(of=AsyncMock(return_value=None)),
+            lambda task: self.reconciler.noticed(task),
+        )
+        self.runner = _runner(self, assignments)
+        self.agent = _agent(self, assignments, self.runner)
+        self.store.index.observe(lambda task_id: self.agent.noticed(self.store.tasks.get(task_id)))
+        self.reconciler = Reconciler(
+            store=self.store,
+            cluster=cluster,
+            nodes=lambda: {node.id: node.facts for node in self.store.nodes.values()},
+            events=self.events,
+            looked=lambda: self.agent.wake(),
+            clock=self.clock,
+            new_id=self.id,
+        )
+
+        async def begin() -> None:
+            self.reconciler.start()
+            self.agent.start()
+            self.shared.take_part(self.host.name)
+            self.workers.expect()
+            self.ready = True
+
+        await self.shared.open(begin)
+
+    def _liveness(self, clock: Callable[[], int]) -> Liveness:
+        marking = Marking(
+            self.store.store,
+            self.store.nodes.values,
+            self.nodes,
+            leading=lambda: self.store.leadership.leading,
+            marked=lambda: self.reconciler.wake(),
+            clock=clock,
+        )
+        return Liveness(self.store.store, marking, clock=clock)
+
+
+class Worker(Daemon):
+    def __init__(self, host: Host, chance: random.Random, managers: Callable[[], Sequence[Manager]]) -> None:
+        super().__init__(host, chance)
+        self._managers = managers
+
+    async def run(self) -> None:
+        calls = cast(DispatchCalls, _Calls(self, self._managers))
+        assignments = RemoteAssignments(
+            ManagerChannel(calls), lambda *ids: self.agent.wake(*ids), lambda: self._told_all(assignments)
+        )
+        self.runner = _runner(self, assignments)
+        self.agent = _agent(self, assignments, self.runner)
+        self.agent.start()
+        assignments.start()
+        Pulse(calls).start()
+        await asyncio.Event().wait()
+
+    def _told_all(self, assignments: RemoteAssignments) -> None:
+        self.runner.remove_strangers(assignments.unread)
+
+
+def _runner(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments) -> Runner:
+    return Runner(
+        assignments=assignments,
+        containers=daemon.containers,
+        images=Mock(),
+        deliveries=cast(Deliveries, AsyncMock(deliver=AsyncMock(return_value=[]))),
+        wake=lambda task: daemon.agent.wake(task.id),  # type: ignore[attr-defined]
+        clock=daemon.clock,
+    )
+
+
+def _agent(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments, runner: Runner) -> Agent:
+    async def reachable() -> bool:
+        return True
+
+    return Agent(
+        assignments=assignments,
+        containers=daemon.containers,
+        runner=runner,
+        reachable=reachable,
+        events=daemon.events,
+        clock=daemon.clock,
+    )
+
+
+class _Calls:
+    """A worker's calls to one manager after the other (`husk.cluster.port.dispatch.DispatchCalls`)."""
+
+    def __init__(self, worker: Worker, managers: Callable[[], Sequence[Manager]]) -> None:
+        self._worker = worker
+        self._managers = managers
+        self._at = worker.chance.randrange(10)
+        self._network = worker.host.network
+        # Streams end with it: another manager is asked from then on.
+        self._left = asyncio.Event()
+
+    async def report(self, body: bytes) -> bytes:
+        return await self._ask(lambda desk, node: desk.report(node, body))
+
+    async def heartbeat(self, timeout: float) -> bytes:
+        return await self._ask(lambda desk, node: desk.heartbeat(node), timeout)
+
+    async def describe(self, body: bytes) -> bytes:
+        return b""
+
+    async def assignments(self) -> AsyncGenerator[bytes]:
+        manager, left = self._manager(), self._left
+        name, there = self._worker.host.name, manager.host.name
+        await self._network.travel(name, there)
+        told: asyncio.Queue[bytes | Exception] = asyncio.Queue()
+        serving = manager.process.begin(_serve(manager.desk, name, told))
+        try:
+            while True:
+                message = await self._next(told, manager, left)
+                if isinstance(message, Exception):
+                    self._leave(left)
+                    raise message
+                await asyncio.sleep(self._worker.chance.uniform(0.0002, 0.002))
+                yield message
+        finally:
+            serving.cancel()
+
+    async def _next(
+        self, told: "asyncio.Queue[bytes | Exception]", manager: Manager, left: asyncio.Event
+    ) -> bytes | Exception:
+        silent = 0.0
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    return await told.get()
+            linked = self._network.linked(self._worker.host.name, manager.host.name)
+            silent = 0.0 if linked else silent + 0.5
+            if left.is_set() or (linked and manager.process.dead) or silent > SILENCE:
+                self._leave(left)
+                return Unavailable("this manager is not there any more")
+
+    def _manager(self) -> Manager:
+        managers = self._managers()
+        manager = managers[self._at % len(managers)]
+        if manager.process.dead or not manager.ready:
+            self._leave(self._left)
+            raise Unavailable("this manager is not there")
+        return manager
+
+    def _leave(self, left: asyncio.Event) -> None:
+        if left is self._left:
+            self._at += 1
+            self._left = asyncio.Event()
+            left.set()
+
+    async def _ask(self, call: Callable[[DispatcherDesk, str], Awaitable[bytes]], timeout: float = ANSWER) -> bytes:
+        manager, left = self._manager(), self._left
+        name, there = self._worker.host.name, manager.host.name
+
+        async def served() -> bytes:
+            return await call(manager.desk, name)
+
+        try:
+            async with asyncio.timeout(timeout):
+                await self._network.travel(name, there)
+                if manager.process.dead:
+                    raise Unavailable("this manager is not there any more")
+                answering = manager.process.begin(served())
+                await asyncio.wait([answering])
+                if answering.cancelled():
+                    raise Unavailable("this manager is not there any more")
+                answer = answering.result()
+                await self._network.travel(there, name)
+                return answer
+        except TimeoutError:
+            self._leave(left)
+            raise Unavailable("this manager does not answer") from None
+        except Unavailable:
+            self._leave(left)
+            raise
+
+
+async def _serve(desk: DispatcherDesk, node: str, told: "asyncio.Queue[bytes | Exception]") -> None:
+    try:
+        async with contextlib.aclosing(desk.assignments(node)) as news:
+            async for message in news:
+                told.put_nowait(message)
+        told.put_nowait(Unavailable("the manager has ended it"))
+    except Exception as error:
+        told.put_nowait(error)
