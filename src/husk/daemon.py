@@ -71,6 +71,7 @@ def run(source: ConfigSource) -> None:
         raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
     mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
     needs.require(Path("/proc/self/status").read_text(), mounts)
+    needs.require_files(mounts, config.data_root)
     log_setup.set_up(config.log_level, config.log_format)
     stop_ignoring_signals()
     keep_little()
@@ -78,7 +79,7 @@ def run(source: ConfigSource) -> None:
     notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
     for remark in config.remarks:
         log.info("%s", remark)
-    for remark in needs.remarks(mounts, config.data_root):
+    for remark in needs.remarks(mounts):
         log.warning("%s", remark)
     with claimed_pidfile(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(Daemon(config, source, notify_socket, tls, minimum).serve())

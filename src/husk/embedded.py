@@ -24,7 +24,7 @@ from husk.client.http import Connection
 from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, AddressPool, Config, RuntimeConfig
 from husk.engine.engine import Engine as Core
 from husk.errors import Forbidden, InvalidParameter
-from husk.kernel import process, thread_files
+from husk.kernel import needs, process, thread_files
 from husk.loop_thread import ThreadBound
 
 _PIECE = 1 << 18
@@ -73,6 +73,10 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def _require_files(data_root: Path) -> None:
+    needs.require_files(Path("/proc/self/mountinfo").read_text(errors="replace"), data_root)
+
+
 def _exec_root(data_root: Path) -> Path:
     if data_root == DEFAULT_DATA_ROOT:
         return DEFAULT_EXEC_ROOT
@@ -106,6 +110,7 @@ class Engine(Client):
         wanted = _config(config, settings).settings()
         if os.geteuid() != 0:
             raise Forbidden("an engine needs root: it mounts filesystems and makes namespaces")
+        await asyncio.to_thread(_require_files, wanted.data_root)
         home = ThreadBound(_served(wanted), "husk-engine", thread_files.use_own)
         home.start()
         await home.entered()

@@ -14,7 +14,7 @@ import msgspec
 
 from husk.cli import packages
 from husk.errors import HuskError
-from husk.kernel import cgroups, mount, namespaces, rtnetlink
+from husk.kernel import cgroups, namespaces, needs, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import drop_policies, legacy_rules
@@ -112,19 +112,8 @@ def _rights(status: str) -> Iterator[Finding]:
 
 
 def _overlay(data_root: Path) -> Finding:
-    existing = next(path for path in (data_root, *data_root.parents) if path.is_dir())
-    name = "overlayfs"
-    try:
-        with tempfile.TemporaryDirectory(prefix=".husk-doctor-", dir=existing) as scratch:
-            parts = {part: f"{scratch}/{part}" for part in ("lower", "upper", "work", "merged")}
-            for directory in parts.values():
-                os.mkdir(directory)
-            mount.mount_overlay([parts["lower"]], parts["upper"], parts["work"], parts["merged"])
-            try:
-                Path(parts["merged"], "written").write_text("")
-            finally:
-                mount.unmount(parts["merged"])
-    except OSError as error:
+    name, existing = "overlayfs", needs.existing(data_root)
+    if (error := needs.overlay_fault(data_root)) is not None:
         known = "overlay" in Path("/proc/filesystems").read_text()
         cure = "choose a --data-root on ext4, xfs or btrfs" if known else "load it (modprobe overlay) or another kernel"
         return Finding(name, "bad", f"an overlay cannot be mounted in {existing}: {error.strerror}", cure)

@@ -1,7 +1,7 @@
 """What the daemon needs of this host before it begins: rights, a cgroup tree, and a file system for its data root.
 
-Without the first two no container runs: the daemon says so at once, and what to do, instead of failing with the first
-container. The rest is told as remarks.
+Without them no container runs: the daemon says so at once, and what to do, instead of failing with the first container.
+The rest is told as remarks.
 """
 
 import os
@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from husk.errors import Forbidden, SystemFault
+from husk.kernel import mount
 
 # Bits of the kernel's capability sets.
 _RIGHTS = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_SYS_CHROOT": 18}
-# They have no room for what overlayfs writes beside files, or are one themselves.
+# Many of these have no room for what overlayfs writes beside files, or are one themselves.
 _POOR = ("overlay", "nfs", "nfs4", "vfat", "msdos", "exfat", "cifs", "smb3", "9p", "ecryptfs", "virtiofs")
 _CGROUPS = "/sys/fs/cgroup"
 
@@ -33,27 +34,57 @@ def require(status: str, mounts: str) -> None:
         )
 
 
-def remarks(mounts: str, data_root: Path) -> Iterator[str]:
-    """What will fail later; the data root need not exist yet."""
+def remarks(mounts: str) -> Iterator[str]:
+    """What will fail later."""
     locked = [point for point, kind, options, _ in _mounts(mounts) if kind.startswith("cgroup") and "ro" in options]
     if locked:
         yield (
             f"the cgroup tree at {locked[0]} is read-only, and containers will not start: "
             f"mount -o remount,rw {locked[0]}, or run the daemon on the host itself or in a container with --privileged"
         )
-    if (kind := _kind(mounts, data_root)) in _POOR:
-        yield (
-            f"the data root {data_root} is on {kind}, which cannot hold the files of containers: choose one on ext4, "
-            "xfs or btrfs with --data-root"
-        )
+
+
+def require_files(mounts: str, data_root: Path) -> None:
+    """SystemFault where the files of containers or builds cannot be mounted; the data root need not exist yet."""
+    for place in ("containers", "layers"):
+        kind = _kind(mounts, data_root / place)
+        if kind in _POOR and (fault := overlay_fault(data_root / place)):
+            raise SystemFault(
+                f"the data root {data_root} is on {kind}, which cannot hold the files of containers (mounting an "
+                f"overlay there: {(fault.strerror or str(fault)).lower()}): choose one on ext4, xfs or btrfs with "
+                "--data-root"
+            )
+
+
+def overlay_fault(path: Path) -> OSError | None:
+    """What keeps an overlay from being mounted there, by doing it."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryDirectory(prefix=".husk-overlay-", dir=existing(path)) as scratch:
+            parts = {part: f"{scratch}/{part}" for part in ("lower", "upper", "work", "merged")}
+            for directory in parts.values():
+                os.mkdir(directory)
+            mount.mount_overlay([parts["lower"]], parts["upper"], parts["work"], parts["merged"])
+            try:
+                Path(parts["merged"], "written").write_text("")
+            finally:
+                mount.unmount(parts["merged"])
+    except OSError as error:
+        return error
+    return None
 
 
 def _kind(mounts: str, path: Path) -> str:
     """The file system that a path is on, by the device of what of it exists."""
-    existing = next(each for each in (path, *path.parents) if each.exists())
-    device = os.stat(existing).st_dev
+    device = os.stat(existing(path)).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     return next((kind for _, kind, _, number in _mounts(mounts) if number == wanted), "")
+
+
+def existing(path: Path) -> Path:
+    """The deepest directory of a path that is there."""
+    return next(each for each in (path, *path.parents) if each.is_dir())
 
 
 def _mounts(text: str) -> Iterator[tuple[str, str, list[str], str]]:
