@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from husk.kernel import cgroups
+from tests.support.building import Builds, Context, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.disk import SmallDisk, small_disk
 from tests.support.lifecycle import create, ended, inspect, logs, post, started, state, status
@@ -251,3 +253,19 @@ def test_an_image_that_has_no_room_is_told_and_leaves_nothing(place: Place):
     assert FULL in answer.body.decode().lower()
     assert daemon.http("GET", "/images/new:1/json").status == 404
     until(lambda: place.files() == before, "nothing is left of it")
+
+
+@needs_buildx
+@pytest.mark.parametrize("buildkit", [True, False], ids=["buildkit", "classic"])
+def test_a_build_says_that_the_disk_is_full(place: Place, tmp_path: Path, buildkit: bool):
+    """Also the first of a daemon: whatever the builder needs to be opened, its door answers."""
+    (tmp_path / "context").mkdir()
+    builds = Builds(place.daemon, Context(tmp_path / "context"), buildkit=buildkit)
+    place.brimful()
+    for _ in range(2):
+        done = builds.run("FROM busybox\nRUN echo hi > /x\n", check=False)
+        said = done.stdout + done.stderr
+        assert done.returncode and FULL in said and "booting" not in said, said
+    assert place.daemon.http("POST", "/build/prune?all=1").status == 200
+    place.disk.make_room()
+    builds.run("FROM busybox\nRUN echo hi > /x\n")

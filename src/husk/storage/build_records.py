@@ -23,9 +23,8 @@ class BuildRecords:
 
     def load(self) -> list[bytes]:
         """All records, those that were written first at the beginning. What is not one is removed."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         found: list[tuple[int, bytes]] = []
-        for place in self._directory.iterdir():
+        for place in self._directory.iterdir() if self._directory.exists() else ():
             record = None if place.name.startswith(_NEW) else self._content(place / RECORD)
             if record is None:
                 discard_tree(place)
@@ -40,9 +39,10 @@ class BuildRecords:
             for file, data in files.items():
                 self._replace(place / file, data)
             return
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self._directory / f"{_NEW}{name}"
         shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(mode=0o700, parents=True)
+        new.mkdir(mode=0o700)
         for file, data in files.items():
             (new / file).write_bytes(data)
         new.rename(place)

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from husk.api.buildkit.errors import to_grpc
-from husk.errors import HuskError
+from husk.errors import HuskError, full_disk
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import INVALID_ARGUMENT, UNIMPLEMENTED, GrpcError
@@ -60,5 +60,9 @@ def router(methods: Mapping[str, Handler]) -> Handler:
             await method(stream)
         except HuskError as error:
             raise to_grpc(error) from error
+        except OSError as error:
+            if (full := full_disk(error)) is not None:
+                raise to_grpc(full) from error
+            raise
 
     return handler

@@ -51,10 +51,9 @@ class Mirrors:
 
     @classmethod
     def open(cls, root: Path, diffs: DiffStore, nursery: Nursery) -> Self:
-        """Forget tables of what is not there any more."""
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Forget tables of what is not there any more. Nothing is made: a builder opens on a full disk."""
         mirrors = cls(root, diffs, nursery)
-        for path in root.iterdir():
+        for path in root.iterdir() if root.exists() else ():
             if path.suffix == ".new" or not diffs.has(_element(path)):
                 path.unlink()
             else:
@@ -79,6 +78,7 @@ class Mirrors:
 
         What comes for the first time, and is much, is packed `ahead`. `anew`: nothing is compared with the last one.
         """
+        await asyncio.to_thread(self._root.mkdir, mode=0o700, parents=True, exist_ok=True)
         self._sequence += 1
         new = self._root / f"{self._sequence}.new"
         try:

@@ -7,7 +7,6 @@
 The engine's record makes a directory count: one without is the rest of something cut off.
 """
 
-import contextlib
 import logging
 import os
 from collections.abc import Collection, Sequence
@@ -32,15 +31,13 @@ class CacheDirectories:
 
     @classmethod
     def open(cls, root: Path, known: Collection[str]) -> Self:
-        """Make the root, and remove what has no record."""
-        root.mkdir(mode=0o701, parents=True, exist_ok=True)
+        """Remove what has no record. Nothing is made: a builder opens on a full disk."""
         directories = cls(root.resolve())
         for target in mounts_below(str(directories._root)):
             unmount(target, detach=True)
-        for name in set(os.listdir(root)) - set(known):
-            discard_tree(directories._root / name)
-        for directory in (directories._new, directories._trash):
-            directory.mkdir(mode=0o700)
+        if directories._root.exists():
+            for name in set(os.listdir(directories._root)) - set(known):
+                discard_tree(directories._root / name)
         return directories
 
     def path(self, name: str) -> Path:
@@ -53,7 +50,9 @@ class CacheDirectories:
         """Make a directory, with a copy of what is at `selector` in the directories `lower`, the topmost first."""
         fresh = self._new / name
         try:
-            fresh.mkdir(parents=True)
+            self._root.mkdir(mode=0o701, parents=True, exist_ok=True)
+            self._new.mkdir(mode=0o700, exist_ok=True)
+            fresh.mkdir()
             content = fresh / "content"
             content.mkdir(mode=0o755)
             content.chmod(0o755)
@@ -76,9 +75,15 @@ class CacheDirectories:
 
     def remove(self, name: str) -> None:
         """Nothing happens when it is gone."""
-        with contextlib.suppress(FileNotFoundError):
-            self.path(name).rename(self._trash / name)
-        discard_tree(self._trash / name)
+        going = self._trash / name
+        try:
+            self._trash.mkdir(mode=0o700, exist_ok=True)
+            self.path(name).rename(going)
+        except FileNotFoundError:
+            pass
+        except OSError:  # a full disk has no room for another name
+            going = self.path(name)
+        discard_tree(going)
 
     def _fill(self, fresh: Path, content: Path, lower: Sequence[str], selector: str) -> None:
         whole, empty = fresh / "whole", fresh / "empty"
