@@ -71,12 +71,17 @@ class Remover:
         left = self._store.catalog.names(image)
         if not left and self._may_go_unnamed(together, force):
             return removals + await self._delete(self._unneeded(together, shown), shown, noprune)
-        if left:
-            # The image has other names; an index that was named by these alone goes without it.
-            nameless = [index for index in shown if not self._store.catalog.is_named(index)]
-            for index in nameless:
-                removals += await self.remove_index(index)
-        return removals
+        return removals + (await self._remove_nameless(shown) if left else [])
+
+    async def untag(self, image: Image, names: list[Reference]) -> list[Removal]:
+        """Take names off an image that stays."""
+        shown = self._store.catalog.shown_by(image)
+        return await self._untag(image, names) + await self._remove_nameless(shown)
+
+    async def _remove_nameless(self, indexes: list[ImageIndex]) -> list[Removal]:
+        """An index that has lost its last name goes without the image that stood for it, which has others."""
+        nameless = [index for index in indexes if not self._store.catalog.is_named(index)]
+        return [removal for index in nameless for removal in await self.remove_index(index)]
 
     async def remove_index(self, index: ImageIndex) -> list[Removal]:
         """Forget an index that no name points to, with those of its images that nobody else needs."""

@@ -9,7 +9,8 @@ from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.prune import Pruner
 from husk.engine.images.remove import Remover
 from husk.engine.images.store import ImageStore
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.events import Event, Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
@@ -93,6 +94,61 @@ async def test_all_that_is_not_used_goes_when_asked_for(shelf: Shelf) -> None:
     await shelf.put("unused", "unused:1", "unused:2")
     shelf.containers = [container(image=used.id, layers=used.chain_ids)]
     assert await shelf.prune(dangling="false") == ({used.id}, 10)
+
+
+DIGEST = f"sha256:{'a' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("named", "left"),
+    [
+        (["app:1"], ["app:1", f"app@{DIGEST}"]),
+        (["other"], ["other:latest"]),
+        (["app:2", "other:latest"], ["app:2", "other:latest", f"app@{DIGEST}"]),
+        ([f"app:2@{DIGEST}"], ["app:2", f"app@{DIGEST}"]),
+        ([f"app@{DIGEST}"], ["other:latest", f"app@{DIGEST}"]),
+        (["0123456789ab"], ["other:latest"]),
+        (["Nonsense::"], ["other:latest"]),
+    ],
+)
+async def test_a_used_image_loses_the_names_that_no_container_was_made_from(
+    shelf: Shelf, named: list[str], left: list[str]
+) -> None:
+    used = await shelf.put("used", "app:1", "app:2", "other:latest", f"app@{DIGEST}")
+    users = [container(image=used.id, config=ContainerConfig(image=text)) for text in named]
+    shelf.containers = users
+    assert await shelf.prune() == ({used.id}, 0)
+    assert len(shelf.catalog.names(used)) == 4
+    await shelf.prune(dangling="false", label="none")
+    assert len(shelf.catalog.names(used)) == 4
+    assert await shelf.prune(dangling="false") == ({used.id}, 0)
+    assert [name.familiar for name in shelf.catalog.names(used)] == left
+
+
+async def test_what_a_container_mounts_keeps_its_name(shelf: Shelf) -> None:
+    used = await shelf.put("used", "app:1", "app:2")
+    user = container(image="sha256:other")
+    user.mounts = [MountPoint(type="image", name="app:1", destination="/i", image_id=used.id)]
+    shelf.containers = [user]
+    await shelf.prune(dangling="false")
+    assert [name.familiar for name in shelf.catalog.names(used)] == ["app:1"]
+
+
+async def test_images_that_were_made_from_each_other_go_at_once(shelf: Shelf) -> None:
+    base = await shelf.put("base", "base:1")
+    child = await shelf.put("child", "child:1", parent=base.id)
+    await shelf.put("grandchild", "grandchild:1", parent=child.id)
+    assert await shelf.prune(dangling="false") == (set(), 30)
+
+
+async def test_of_what_a_used_image_was_made_from_the_names_go(shelf: Shelf) -> None:
+    base = await shelf.put("base", "base:1")
+    child = await shelf.put("child", "child:1", parent=base.id)
+    shelf.containers = [container(image=child.id, config=ContainerConfig(image="child:1"))]
+    assert await shelf.prune(dangling="false") == ({base.id, child.id}, 0)
+    assert shelf.catalog.names(base) == []
+    shelf.containers = []
+    assert await shelf.prune(dangling="false") == (set(), 20)
 
 
 async def test_what_others_are_built_on_stays(shelf: Shelf) -> None:
