@@ -18,7 +18,7 @@ from husk.engine.services.autolock import Autolock
 from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.founding import Home, first_node, new_swarm
 from husk.engine.services.machine import Machine
-from husk.engine.services.node import MANAGER_PORT, Node, NodeDescription, describe
+from husk.engine.services.node import MANAGER_PORT, MANAGERS, Node, NodeDescription, describe
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
 from husk.engine.services.settings import SwarmSpec
@@ -370,17 +370,21 @@ class Cluster:
     async def leave(self, force: bool) -> None:
         if self._membership is None and not self.unreadable:
             raise Unavailable(refusals.IN_NO_SWARM)
-        swarm = self.record
+        _ = self.record
         if not force and self.locked:
             raise Unavailable(
                 "Swarm is encrypted and locked. Please unlock it first or use `--force` to ignore this message."
             )
         if not force:
             raise Unavailable(refusals.leaving(sum(node.is_manager for node in self._store.nodes.values())))
+        await self._store.retried(self._give_up)
+
+    async def _give_up(self) -> None:
+        """Of two managers that leave at once, or while another is demoted, the last one ends the swarm."""
         if self.others:
-            await self._store.delete(self.node)
+            await self._store.delete(self.node, alone=MANAGERS)
         else:
-            await self._store.delete(swarm, *self._store.nodes.values())
+            await self._store.delete(self.record, *self._store.nodes.values(), alone=MANAGERS)
 
     async def forget(self) -> None:
         """Nothing is left of the swarm here: neither what its keys open, nor a place in it."""

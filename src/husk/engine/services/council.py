@@ -223,8 +223,10 @@ class Council:
             voting = [member.peer.host for member in await members.listing() if not member.learns]
         finally:
             await members.close()
-        left = [host for host in voting if host != node.status.addr]
-        if len(left) == len(voting) or not left:
+        # Members of others that are no managers any more are on their way out, too, and count for nobody.
+        managers = {other.status.addr for other in self._managers() if other.id != node.id}
+        left = [host for host in voting if host in managers]
+        if node.status.addr not in voting or not left:
             return
         asked = (self._answers(endpoints.get(host)) for host in left)
         there = sum(await asyncio.gather(*asked))

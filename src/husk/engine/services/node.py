@@ -18,6 +18,9 @@ from husk.version import CLUSTER_PROTOCOL
 
 NETWORK_DRIVERS = ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")
 
+# The guard of what makes a node a manager, or takes one from the swarm, which must have one.
+MANAGERS = "managers"
+
 NodeState = Literal["unknown", "down", "ready", "disconnected"]
 Reachability = Literal["unknown", "unreachable", "reachable"]
 

@@ -9,14 +9,12 @@ from husk.engine.model.filters import Filters
 from husk.engine.services import settings
 from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.cluster import Cluster
-from husk.engine.services.node import Node, NodeDescription, NodeState, NodeStatus, manager_at
+from husk.engine.services.node import MANAGERS, Node, NodeDescription, NodeState, NodeStatus, manager_at
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.engine.services.settings import NodeSpec
 from husk.errors import InvalidParameter
 
 NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
-# The guard of what takes a manager from the swarm, which must have one.
-MANAGERS = "managers"
 _REFUSED = "rpc error: code = FailedPrecondition desc = "
 _WORDS = {"role": ("manager", "worker"), "membership": ("accepted", "pending")}
 
@@ -80,14 +78,18 @@ class Nodes:
             manager = (node.manager or manager_at(node.status.addr)) if wanted.role == "manager" else None
             changed = msgspec.structs.replace(node, spec=wanted, manager=manager)
             # Of two managers that demote each other one is told of the other, and that it is the last.
-            with in_sequence(guarded=demoted):
-                await self._store.save(changed, alone=MANAGERS if demoted else "")
+            changes = wanted.role != node.spec.role
+            with in_sequence(guarded=changes):
+                await self._store.save(changed, alone=MANAGERS if changes else "")
             return Changed(node, changed)
 
         return await self._store.retried(attempt)
 
     async def remove(self, reference: str, force: bool) -> Node:
         """Forget a node: one that is down, or any worker with `force`."""
+        return await self._store.retried(lambda: self._remove(reference, force))
+
+    async def _remove(self, reference: str, force: bool) -> Node:
         node = self.find(reference)
         if node.is_manager:
             raise InvalidParameter(
@@ -96,7 +98,8 @@ class Nodes:
             )
         if node.status.state != "down" and not force:
             raise InvalidParameter(f"{_REFUSED}node {node.id} is not down and can't be removed")
-        await self._store.delete(node)
+        # Another manager may have made it one, and laid down its own office.
+        await self._store.delete(node, alone=MANAGERS)
         return node
 
     # --- for the swarm itself, locked or not

@@ -185,7 +185,9 @@ async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypa
     assert done == [1, 1]
 
 
-async def spared(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], *, demoted: str) -> bool:
+async def spared(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], *, demoted: str, learning: tuple[int, ...] = (4,)
+) -> bool:
     """May one of three managers be demoted while the members at these addresses do not answer?"""
     place = room.cluster.membership
     assert place is not None
@@ -194,7 +196,7 @@ async def spared(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str
         node = worker(f"m{number}", f"host{number}")
         address = f"192.0.2.{number}"
         await room.store.save(but(node, spec=NodeSpec(role="manager"), status__addr=address))
-    peers = [Known(n, f"m{n}", Endpoint(f"192.0.2.{n}", 2380), learns=n == 4) for n in (1, 2, 3, 4)]
+    peers = [Known(n, f"m{n}", Endpoint(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)]
     members = AsyncMock(listing=AsyncMock(return_value=peers))
     monkeypatch.setattr(room.council, "_members", AsyncMock(return_value=members))
 
@@ -224,6 +226,15 @@ async def test_a_manager_goes_only_where_the_others_have_a_majority_without_it(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], demoted: str, may: bool
 ) -> None:
     assert await spared(room, monkeypatch, down, demoted=demoted) == may
+
+
+async def test_members_that_are_on_their_way_out_count_for_nobody(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four, one is down, and one is demoted: with a second one demoted, the down one would be half of the rest."""
+    going = but(worker("m4", "host4"), spec=NodeSpec(role="worker"), status__addr="192.0.2.4")
+    await room.store.save(going)
+    assert not await spared(room, monkeypatch, {"192.0.2.3"}, demoted="192.0.2.2", learning=())
 
 
 @pytest.mark.parametrize("forced", [True, False])

@@ -11,14 +11,17 @@ import pytest
 
 from husk.engine.model.filters import Filters
 from husk.engine.services.cluster import Cluster
+from husk.engine.services.machine import Machine
 from husk.engine.services.node import Node, NodeDescription, NodeStatus
 from husk.engine.services.nodes import Nodes
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import NodeSpec
+from husk.engine.services.swarm import Membership
 from husk.errors import InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.waiting import soon, until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_records import news
 
 
 def worker(id: str, hostname: str, **labels: str) -> Node:
@@ -124,8 +127,8 @@ async def test_of_two_managers_that_demote_each_other_one_stays(room: SwarmRoom)
     other.shared = room.store.shared = True
 
     async def hear(store: SwarmRecords) -> None:
-        async for news in room.store.store.watch():
-            store.take_in(news)
+        async for told_now in room.store.store.watch():
+            store.take_in(told_now)
 
     async def demote(nodes: Nodes, store: SwarmRecords, id: str) -> None:
         try:
@@ -142,6 +145,60 @@ async def test_of_two_managers_that_demote_each_other_one_stays(room: SwarmRoom)
     await asyncio.wait(hearing)
     assert len(told) == 1 and "last manager" in told[0], told
     assert len([node for node in other.nodes.values() if node.is_manager]) == 1
+
+
+async def test_a_worker_that_another_manager_has_promoted_is_not_removed(room: SwarmRoom) -> None:
+    other = SwarmRecords(room.store.store)
+    other.take_in(await news(room.store.store))
+    other.shared = room.store.shared = True
+    elsewhere = Nodes(other, cast(Cluster, SimpleNamespace(swarm=None, node_id="w1abc")))
+    await elsewhere.update("w1xyz", NodeSpec(role="manager"), other.nodes["w1xyz"].version)
+    removing = asyncio.gather(room.nodes.remove("w1xyz", force=True), return_exceptions=True)
+    await asyncio.sleep(0)
+    room.store.take_in(await news(room.store.store))
+    (refused,) = await removing
+    assert isinstance(refused, InvalidParameter) and "must be demoted" in refused.message
+
+
+@pytest.mark.parametrize("other_does", ["leave", "demote"])
+async def test_a_swarm_of_two_managers_has_one_however_they_go_at_once(
+    room: SwarmRoom, tmp_path: Path, other_does: str
+) -> None:
+    """This one leaves, and the other leaves, or is demoted by itself."""
+    await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
+    other = SwarmRecords(room.store.store)
+    other.shared = room.store.shared = True
+    theirs = room.nodes.find("beta").id
+
+    async def hear(store: SwarmRecords) -> None:
+        async for told_now in room.store.store.watch():
+            store.take_in(told_now)
+
+    hearing = [soon(hear(store)) for store in (other, room.store)]
+    await until_async(lambda: len(other.nodes) == len(room.store.nodes), "that both know all")
+    elsewhere = Nodes(other, cast(Cluster, SimpleNamespace(swarm=None, node_id=theirs)))
+    if other_does == "leave":
+        again = elsewhere_cluster(room, other, theirs)
+        await asyncio.gather(room.cluster.leave(True), again.leave(True))
+        assert await room.store.store.get("swarm", "default") is None, "the last one ended it"
+    else:
+        spec, version = NodeSpec(role="worker"), other.nodes[theirs].version
+        results = await asyncio.gather(
+            room.cluster.leave(True), elsewhere.update(theirs, spec, version), return_exceptions=True
+        )
+        (refused,) = [result for result in results if isinstance(result, InvalidParameter)]
+        assert "last manager" in refused.message
+        assert [node.id for node in other.nodes.values() if node.is_manager] == [theirs]
+    for one in hearing:
+        one.cancel()
+    await asyncio.wait(hearing)
+
+
+def elsewhere_cluster(room: SwarmRoom, store: SwarmRecords, node_id: str) -> Cluster:
+    """The other manager's, which has the same records."""
+    made = Cluster(room.state, store, room.sealer, {}, Machine(hostname="beta"))
+    made.assume(Membership(node_id=node_id))
+    return made
 
 
 async def test_a_manager_that_cannot_be_spared_stays_one(room: SwarmRoom) -> None:
