@@ -6,6 +6,7 @@ import msgspec
 
 from husk import config_values as values
 from husk.config import BuilderConfig, CacheRule
+from husk.config_settings import in_case
 from husk.errors import InvalidParameter
 
 
@@ -27,15 +28,20 @@ class _Collection(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     policy: list[_Policy] = []
 
 
+class _Entitlements(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
+    network_host: bool | None = None
+    security_insecure: bool | None = None
+
+
 class _Builder(msgspec.Struct, forbid_unknown_fields=True):
     gc: _Collection = msgspec.field(default_factory=_Collection)
-    entitlements: dict[str, bool | None] = {}
+    entitlements: _Entitlements = msgspec.field(default_factory=_Entitlements)
     history: dict[str, Any] = {}
 
 
 def builder(document: dict[str, Any] | None) -> BuilderConfig:
     try:
-        read = msgspec.convert(document or {}, _Builder)
+        read = msgspec.convert(_in_our_case(document or {}), _Builder)
     except msgspec.ValidationError as error:
         raise InvalidParameter(f"invalid builder: {error}") from None
     collection = read.gc
@@ -45,9 +51,21 @@ def builder(document: dict[str, Any] | None) -> BuilderConfig:
             collection.default_keep_storage, collection.default_max_used_space, collection.default_reserved_space
         ),
         rules=tuple(_rule(policy) for policy in collection.policy),
-        insecure=bool(read.entitlements.get("security-insecure")),
-        host_network=read.entitlements.get("network-host") is not False,
+        insecure=bool(read.entitlements.security_insecure),
+        host_network=read.entitlements.network_host is not False,
     )
+
+
+def _in_our_case(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with all keys as they are written here."""
+    found: dict[str, Any] = in_case(document, _Builder, "builder")
+    for key, kind in (("gc", _Collection), ("entitlements", _Entitlements)):
+        if key in found:
+            found[key] = in_case(found[key], kind, f"builder.{key}")
+    collection = found.get("gc")
+    if isinstance(collection, dict) and isinstance(policies := collection.get("policy"), list):
+        collection["policy"] = [in_case(policy, _Policy, "builder.gc.policy") for policy in policies]
+    return found
 
 
 def _rule(policy: _Policy) -> CacheRule:

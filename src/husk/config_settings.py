@@ -150,6 +150,12 @@ class Settings(msgspec.Struct, rename="kebab"):
     node_generic_resources: list[str] | None = None
 
 
+# The objects in a file: those that are a setting themselves, those with names of their own, those in lists.
+_OBJECTS: dict[str, type[msgspec.Struct]] = {"proxies": ProxySettings}
+_NAMED: dict[str, type[msgspec.Struct]] = {"runtimes": RuntimeSetting, "default-ulimits": UlimitSetting}
+_LISTS: dict[str, type[msgspec.Struct]] = {"default-address-pools": PoolSetting}
+
+
 def keys() -> dict[str, str]:
     """Names of the fields of `Settings` and their keys in the file."""
     return dict(zip(Settings.__struct_fields__, Settings.__struct_encode_fields__, strict=True))
@@ -182,11 +188,12 @@ def read_file(path: Path) -> Settings:
 
 def parse_file(text: str) -> Settings:
     """The settings in the text of a daemon.json."""
-    if not text.strip():
+    document = _document(text) if text.strip() else None
+    if document is None:
         return Settings()
-    document = _document(text)
     if not isinstance(document, dict):
         raise InvalidParameter("it must hold one JSON object")
+    document = _in_our_case(document)
     if unknown := sorted(document.keys() - BY_KEY.keys()):
         raise InvalidParameter(f"the following directives don't match any configuration option: {', '.join(unknown)}")
     try:
@@ -201,12 +208,46 @@ def _document(text: str) -> object:
     """What is written in JSON. Python's own reader is loaded for what is none alone: it knows where the mistake is."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except RecursionError:
+        raise InvalidParameter("it is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        refused = error
         import json
     try:
-        return json.loads(text)
+        json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidParameter(f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+    except (ValueError, RecursionError):
+        pass  # it takes numbers and nesting for what they are, but not so much of them
+    raise InvalidParameter(f"it is not JSON: {refused}")
+
+
+def in_case(value: Any, kind: type[msgspec.Struct], place: str) -> Any:
+    """An object with those of its keys that `kind` knows as they are written there, whatever their case, as Go reads
+    them; what is no object stays as it is. InvalidParameter where two keys are one, of which only one could count."""
+    if not isinstance(value, dict):
+        return value
+    known = {key.lower(): key for key in kind.__struct_encode_fields__}
+    found: dict[str, Any] = {}
+    for key, inner in value.items():
+        name = known.get(key.lower()) or str(key)
+        if name in found:
+            raise InvalidParameter(f"{f'{place}.' if place else ''}{name} is given twice, once as {key!r}")
+        found[name] = inner
+    return found
+
+
+def _in_our_case(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with all keys as they are written here, also of the objects within."""
+    found: dict[str, Any] = in_case(document, Settings, "")
+    found |= {key: in_case(found[key], kind, key) for key, kind in _OBJECTS.items() if key in found}
+    for key, kind in _NAMED.items():
+        if isinstance(named := found.get(key), dict):
+            found[key] = {name: in_case(each, kind, f"{key}.{name}") for name, each in named.items()}
+    for key, kind in _LISTS.items():
+        if isinstance(listed := found.get(key), list):
+            found[key] = [in_case(each, kind, key) for each in listed]
+    return found
 
 
 def _one_form(settings: Settings) -> Settings:

@@ -30,6 +30,13 @@ def test_what_steps_may_ask_for():
     assert not builder({"entitlements": {"network-host": False}}).host_network
 
 
+def test_keys_match_in_any_case():
+    assert not builder({"Entitlements": {"Network-Host": False}}).host_network
+    policy = {"KEEPSTORAGE": "1gb", "filter": ["type=regular"]}
+    found = builder({"GC": {"Enabled": False, "defaultkeepstorage": "2gb", "Policy": [policy]}})
+    assert (found.collects, found.keep, found.rules[0].keep) == (False, 2 << 30, 1 << 30)
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -39,6 +46,12 @@ def test_what_steps_may_ask_for():
         {"gc": {"policy": [{"filter": ["colour=red"]}]}},
         {"gc": {"policy": [{"filter": ["unused-for=1h", "until=2h"]}]}},
         {"rubbish": 1},
+        {"gc": 5},
+        {"gc": {"policy": {"a": 1}}},
+        {"gc": {"policy": ["a"]}},
+        {"gc": {"enabled": True, "Enabled": False}},
+        {"entitlements": {"network-hots": False}},
+        {"entitlements": {"network-host": False, "NETWORK-HOST": True}},
     ],
 )
 def test_what_is_wrong_is_refused(document):

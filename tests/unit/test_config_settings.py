@@ -83,11 +83,33 @@ def test_a_flag_that_was_not_given_sets_nothing() -> None:
             r"default-address-pools\[0\]: object missing required field `size`",
         ),
         ('{"runtimes": {"x": {"path": "/x", "odd": 1}}}', "runtimes"),
+        ('{"tlsverify": true, "TLSVerify": false}', "tlsverify is given twice, once as 'TLSVerify'"),
+        ('{"runtimes": {"x": {"path": "/x", "Path": "/y"}}}', r"runtimes\.x\.path is given twice, once as 'Path'"),
+        ('{"proxies": {"http-proxy": "", "Http-Proxy": ""}}', r"proxies\.http-proxy is given twice"),
+        ('{"proxies": [], "runtimes": 5}', "expected `object`, got"),
+        ('{"default-address-pools": [5]}', r"default-address-pools\[0\]: expected `object`, got `int`"),
+        ('{"labels": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested too deeply"),
+        ('{"mtu": ' + "9" * 5000 + "}", "mtu|it is not JSON"),
+        ('{"mtu": NaN}', "it is not JSON"),
+        ('{"labels": ["a=\\ud800"]}', "it is not JSON"),
     ],
 )
 def test_a_file_that_means_nothing_says_where(text: str, says: str) -> None:
     with pytest.raises(InvalidParameter, match=says):
         parse_file(text)
+
+
+def test_keys_match_in_any_case() -> None:
+    settings = parse_file(
+        """{"Debug": true, "LOG-OPTS": {"Max-Size": "1m"}, "Runtimes": {"X": {"PATH": "/x", "runtimeargs": ["a"]}},
+        "default-ulimits": {"nofile": {"soft": 1, "HARD": 2}}, "Default-Address-Pools": [{"Base": "b", "SIZE": 24}],
+        "Proxies": {"No-Proxy": "n"}, "mtu": null}"""
+    )
+    assert (settings.debug, settings.log_opts, settings.no_proxy) == (True, {"Max-Size": "1m"}, "n")
+    assert settings.runtimes == {"X": RuntimeSetting("/x", ["a"])}
+    assert settings.default_ulimits == {"nofile": UlimitSetting(1, 2)}
+    assert settings.default_address_pools == [PoolSetting("b", 24)]
+    assert parse_file("null") == Settings()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
