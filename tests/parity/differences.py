@@ -38,7 +38,7 @@ RUNNING = (
     Difference("*.NetworkSettings.SandboxID", "<id>", "<id of box>", OWN),
     Difference("*.NetworkSettings.SandboxKey", ANY, ANY, OWN),
 )
-WITHOUT_SANDBOX = (
-    Difference("*.NetworkSettings.SandboxID", "<id>", "", "there is no sandbox"),
-    Difference("*.NetworkSettings.SandboxKey", ANY, "", "there is no sandbox"),
+ENDED = (
+    Difference("*.NetworkSettings.SandboxID", "<id>", "", "there is no sandbox any more"),
+    Difference("*.NetworkSettings.SandboxKey", ANY, "", "there is no sandbox any more"),
 )

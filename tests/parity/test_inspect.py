@@ -4,6 +4,7 @@ import json
 
 from tests.parity.differences import (
     DEFAULT_NETWORK,
+    ENDED,
     ENDPOINTS,
     INSPECT,
     NEVER_STARTED,
@@ -12,7 +13,6 @@ from tests.parity.differences import (
     NOT_PRIVILEGED,
     RUNNING,
     STARTED,
-    WITHOUT_SANDBOX,
     refused,
 )
 from tests.support.parity import ANY, Difference, Engine, Pair
@@ -40,7 +40,7 @@ def test_inspect_of_an_ended_container(pair: Pair) -> None:
         engine.wait("box")
         return engine.get("/containers/box/json")
 
-    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *NO_POLICY, *DEFAULT_NETWORK, *ENDPOINTS, *STARTED, *WITHOUT_SANDBOX)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *NO_POLICY, *DEFAULT_NETWORK, *ENDPOINTS, *STARTED, *ENDED)
 
 
 def test_inspect_of_a_container_of_a_rich_image(pair: Pair) -> None:
@@ -82,7 +82,7 @@ def test_inspect_of_a_container_with_much_said(pair: Pair) -> None:
         engine.http("DELETE", "/volumes/named")
         return shown
 
-    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *ENDPOINTS, *STARTED, *WITHOUT_SANDBOX)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *ENDPOINTS, *STARTED, *RUNNING)
 
 
 def test_inspect_of_a_privileged_container_and_of_one_on_the_host(pair: Pair) -> None:

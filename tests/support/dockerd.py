@@ -25,6 +25,8 @@ _DEADLINE = 60.0
 _PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2", "runc")
 # Where `scripts/setup --test` puts the programs of Debian's packages without installing them.
 _PEERS = Path(__file__).resolve().parents[2] / ".venv/peers"
+# A directory with another dockerd, and what it starts.
+_CHOSEN = os.environ.get("HUSK_TEST_DOCKERD", "")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:{_PEERS}"
 
 
@@ -40,7 +42,7 @@ class Dockerd(Server, Client):
         super().__init__(Path(tempfile.mkdtemp(prefix="dk-", dir="/tmp")))
         self.subnet = unused_subnet()
         self._bridge = f"dk-{secrets.token_hex(4)}"
-        self._path = f"{programs}:{_PATH}" if programs else _PATH
+        self._path = ":".join(filter(None, (str(programs or _CHOSEN), _PATH)))
         self._process: subprocess.Popen[bytes] | None = None
 
     @staticmethod

@@ -225,11 +225,19 @@ def _graph_driver(container: Container, paths: HostPaths) -> DriverData:
     return DriverData(name=STORAGE_DRIVER, data=data)
 
 
+def _sandbox_key(container: Container) -> str:
+    """A file by which others get into its network; none for one that is in another container's, as in dockerd."""
+    if container.host_config.network_mode.startswith("container:"):
+        return ""
+    return container.sandbox_path or f"/proc/{container.state.pid}/ns/net"
+
+
 def _network_settings(container: Container, version: Version) -> NetworkSettings:
     connected = endpoints.is_connected(container)
+    key = _sandbox_key(container) if connected else ""
     settings = NetworkSettings(
-        sandbox_id=container.id if container.sandbox_path and connected else "",
-        sandbox_key=container.sandbox_path if connected else "",
+        sandbox_id=container.id if key else "",
+        sandbox_key=key,
         ports=endpoints.port_map(container),
         networks=endpoints.networks(container, version),
     )

@@ -20,6 +20,7 @@ from husk import threads
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.mounts import Roots
+from husk.engine.containers.shared_files import files_of
 from husk.engine.model.container import Container
 from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
@@ -262,7 +263,7 @@ class Copier:
 
     def _binds(self, record: Container) -> list[Bind]:
         """What the container has mounted, as `plan` mounts it; a tmpfs exists only inside a running container."""
-        paths = self._assembly.paths.of(record.id)
+        paths = files_of(record, self._assembly.paths, lambda reference: self._index.find(reference).record)
         binds = [
             Bind(
                 source=str(paths.staging / str(number)) if point.staged else point.source,

@@ -99,9 +99,11 @@ class Containers:
         return self._index.find(reference).record
 
     def host_paths(self, container: Container) -> "HostPaths":
+        from husk.engine.containers.shared_files import files_of
         from husk.engine.model.paths import HostPaths
 
-        paths, own = self._assembly.paths, self._assembly.paths.of(container.id)
+        paths = self._assembly.paths
+        own = files_of(container, paths, self.find)
         image = self._images.directories(container.layers)
         return HostPaths(
             resolv_conf=str(own.resolv_conf),
