@@ -85,8 +85,10 @@ def _entrypoint(config: ContainerConfig, text: str) -> None:
 
 
 def _env(config: ContainerConfig, text: str) -> None:
-    for name, value in _pairs("ENV", text, config.env):
-        config.env = [entry for entry in config.env if entry.partition("=")[0] != name] + [f"{name}={value}"]
+    # One that is there keeps its place.
+    entries = {entry.partition("=")[0]: entry for entry in config.env}
+    entries.update({name: f"{name}={value}" for name, value in _pairs("ENV", text, config.env)})
+    config.env = list(entries.values())
 
 
 def _label(config: ContainerConfig, text: str) -> None:

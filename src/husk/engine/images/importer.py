@@ -1,6 +1,7 @@
 """`docker import`: a tar becomes the only layer of an image; instructions make its configuration."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from urllib.parse import urlsplit
@@ -15,11 +16,16 @@ from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, ImportOptions, Progress, RootFS
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, detected_platform, parse_platform
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.tar.inflate import inflate, peek
+
+_CONTROL = pattern(r"[\x00-\x1f\x7f]")
+_NO_ESCAPE = pattern(r"%(?![0-9A-Fa-f]{2}).{0,2}")
+_NOT_IN_HOSTS = pattern(r'[ "<>^`{|}\\]|[^ -~]')
 
 
 class Importer:
@@ -89,7 +95,7 @@ class Importer:
         parse_target(options.repo, options.tag)
         platform = parse_platform(options.platform)
         if platform.os != "linux":
-            raise InvalidParameter(f'operating system "{platform.os}" is not supported')
+            raise InvalidParameter("operating system is not supported")
         apply_changes(ContainerConfig(), options.changes)
 
     async def _take_in(self, chunks: AsyncIterator[bytes]) -> Unpacked:
@@ -111,12 +117,28 @@ class Importer:
 
 
 def _check_url(url: str) -> None:
-    if not url.startswith(("http://", "https://")):
-        raise InvalidParameter(f"invalid source {url!r}: expected -, or an http:// or https:// address")
+    """Refuse what is no address, in the words of the Go library, which scripts know."""
+    quoted = json.dumps(url, ensure_ascii=False)
+    if reason := _fault(url):
+        raise InvalidParameter(f"parse {quoted}: {reason}")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise InvalidParameter(f'Get {quoted}: unsupported protocol scheme "{parts.scheme}"')
+    if not parts.hostname:
+        raise InvalidParameter(f"Get {quoted}: http: no Host in request URL")
+
+
+def _fault(url: str) -> str:
+    """What keeps a text from being a URL; nothing if it is one."""
+    if _CONTROL.search(url):  # before urllib reads it, which would leave some of them out
+        return "net/url: invalid control character in URL"
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port  # which is no number in a bad one
     except ValueError as error:
-        raise InvalidParameter(f'parse "{url}": {error}') from error
-    if not host or not host.isprintable() or any(letter in host for letter in ' "<>^`{|}\\'):
-        raise InvalidParameter(f'parse "{url}": invalid host name {host!r}')
+        return "missing ']' in host" if "[" in url else str(error)
+    if escape := _NO_ESCAPE.search(f"{parts.netloc}{parts.path}#{parts.fragment}"):
+        return f'invalid URL escape "{escape[0]}"'
+    if odd := _NOT_IN_HOSTS.search(host):
+        return f"invalid character {json.dumps(odd[0])} in host name"
+    return ""

@@ -23,6 +23,8 @@ class Remover:
         self._store = store
 
     async def remove(self, text: str, force: bool, noprune: bool, platforms: Sequence[Platform] = ()) -> list[Removal]:
+        if not text.strip():
+            raise InvalidParameter("image name cannot be blank")
         found = self._store.catalog.look_up(text)
         image = found.image
         if platforms and (going := self._some(text, found, platforms)):

@@ -88,6 +88,11 @@ def test_what_makes_no_sense_is_refused(change: str, message: str) -> None:
     assert caught.value.message == message
 
 
+def test_a_variable_keeps_its_place() -> None:
+    config = changed("ENV B=9 D=4", "ENV A=$B D=5", env=["A=1", "B=2", "C=3"])
+    assert config.env == ["A=9", "B=9", "C=3", "D=5"]
+
+
 def test_variables_take_their_values_from_the_environment() -> None:
     config = changed(
         "ENV PATH=$PATH:/opt/bin",
@@ -96,7 +101,7 @@ def test_variables_take_their_values_from_the_environment() -> None:
         "EXPOSE $PORT",
         env=["PATH=/bin", "NAME=n", "DIR=/srv", "PORT=80"],
     )
-    assert config.env == ["NAME=n", "DIR=/srv", "PORT=80", "PATH=/bin:/opt/bin"]
+    assert config.env == ["PATH=/bin:/opt/bin", "NAME=n", "DIR=/srv", "PORT=80"]
     assert config.labels == {"a": "n $x", "b": "$NAME", "c": "default", "d": "set", "e": "."}
     assert (config.working_dir, config.exposed_ports) == ("/srv/sub", {"80/tcp": {}})
 

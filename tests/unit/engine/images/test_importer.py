@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import cast
 
@@ -123,11 +124,25 @@ async def test_an_address_of_the_web(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["ftp://example.test/x", "http://", "http://ex ample.test/", "http://host:port/", "http://[::1/x", "file:///etc"],
+    ("url", "told"),
+    [
+        ("ftp://example.test/x", 'Get "ftp://example.test/x": unsupported protocol scheme "ftp"'),
+        ("file:///etc", 'Get "file:///etc": unsupported protocol scheme "file"'),
+        ("/etc/passwd", 'Get "http:///etc/passwd": http: no Host in request URL'),
+        ("http://", 'Get "http://": http: no Host in request URL'),
+        ("http://ex ample.test/", 'parse "http://ex ample.test/": invalid character " " in host name'),
+        ("http://host:port/", 'parse "http://host:port/": '),
+        ("http://[::1/x", "parse \"http://[::1/x\": missing ']' in host"),
+        ("host/%2Fpasswd%", 'parse "http://host/%2Fpasswd%": invalid URL escape "%"'),
+        ("http://%zz/x", 'parse "http://%zz/x": invalid URL escape "%zz"'),
+        ("host/%zz?%yy", 'parse "http://host/%zz?%yy": invalid URL escape "%zz"'),
+        ("a\nb", 'parse "http://a\\nb": net/url: invalid control character in URL'),
+        ("a\x00b", 'parse "http://a\\u0000b": net/url: invalid control character in URL'),
+        ("http://a\ud800/", 'parse "http://a'),
+    ],
 )
-async def test_what_is_no_address_is_not_asked(shelf: Shelf, url: str) -> None:
+async def test_what_is_no_address_is_not_asked(shelf: Shelf, url: str, told: str) -> None:
     web = FakeWeb()
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameter, match=f"^{re.escape(told)}"):
         await Importer(shelf.store, cast(RegistryClient, web)).import_url(url, ImportOptions(), shelf.told.append)
     assert web.asked == []

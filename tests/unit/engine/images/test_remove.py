@@ -12,7 +12,7 @@ from husk.engine.images.store import ImageStore, Pins
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
 from husk.engine.model.image import Image
-from husk.errors import Conflict, NotFound
+from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry.reference import parse
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.store import LayerStore
@@ -192,6 +192,12 @@ async def test_layers_that_work_under_way_relies_on_are_kept(shelf: Shelf) -> No
     box = await shelf.put("box", "box:1")
     async with shelf.pins.hold(box.chain_ids):
         assert await shelf.remove("box:1") == ["box:1", box.id]
+
+
+@pytest.mark.parametrize("text", ["", " ", " \t\n "])
+async def test_a_blank_name_is_refused(shelf: Shelf, text: str) -> None:
+    with pytest.raises(InvalidParameter, match="image name cannot be blank"):
+        await shelf.remove(text)
 
 
 async def test_a_name_that_looks_like_an_id_is_a_name(shelf: Shelf) -> None:
