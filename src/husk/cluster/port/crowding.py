@@ -1,11 +1,13 @@
 """How many are too many: connections of strangers, of one address, of one node; wrong tokens. Pure: clocks are given.
 
 The port is open to everybody, so what a stranger can take is small and soon given back; nodes have their own share,
-which strangers cannot take away. Whoever comes back from an address where a node was heard has places of its own, too.
+which strangers cannot take away. Whoever comes from an address of a node has places of its own, too, and waits for its
+turn: when hundreds of nodes come back at once nobody has to go for another.
 """
 
 import ipaddress
 from collections import Counter, OrderedDict
+from functools import lru_cache
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -14,6 +16,9 @@ MOST_STRANGERS = 64
 MOST_OF_ADDRESS = 16
 MOST_OF_NODE = 8
 MOST_NODES = 4096
+# Of those who come from addresses of nodes: how many say who they are at once, in all and of one address.
+MOST_TURNS = 64
+MOST_TURNS_OF_ADDRESS = 2
 
 # So many wrong tokens of an address at once, then one in so many seconds.
 BURST = 5
@@ -25,32 +30,50 @@ _MOST_REMEMBERED = 4096
 class Visit:
     """A connection of somebody whom we do not know yet."""
 
-    __slots__ = ("place", "room")
+    __slots__ = ("place", "room", "waits")
 
-    def __init__(self, place: str, room: "_Room") -> None:
+    def __init__(self, place: str, room: "_Room", waits: bool) -> None:
         self.place = place
         self.room = room
+        # Has it to wait for its turn?
+        self.waits = waits
 
 
 class _Room:
     """Those who are here, the oldest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int, *, in_turn: bool) -> None:
         self.visits: dict[Visit, None] = {}
+        self._most = most
+        self._in_turn = in_turn
 
     def enter(self, place: str) -> tuple[Visit, Visit | None]:
         leaving = self._too_many(place)
         if leaving is not None:
             del self.visits[leaving]
-        visit = Visit(place, self)
+        visit = Visit(place, self, self._in_turn)
         self.visits[visit] = None
         return visit, leaving
+
+    def turns(self) -> list[Visit]:
+        """Those whose turn it is now: who has waited for the longest, and few of one address."""
+        begun = Counter(visit.place for visit in self.visits if not visit.waits)
+        total, found = begun.total(), []
+        for visit in self.visits:
+            if total >= MOST_TURNS:
+                break
+            if visit.waits and begun[visit.place] < MOST_TURNS_OF_ADDRESS:
+                visit.waits = False
+                begun[visit.place] += 1
+                total += 1
+                found.append(visit)
+        return found
 
     def _too_many(self, place: str) -> Visit | None:
         """Who has to go for one more: the oldest of its own address, or of the one that most come from."""
         counts = Counter(visit.place for visit in self.visits)
         if counts[place] < MOST_OF_ADDRESS:
-            if len(self.visits) < MOST_STRANGERS:
+            if len(self.visits) < self._most:
                 return None
             place = max(counts, key=lambda each: counts[each])
         return next(visit for visit in self.visits if visit.place == place)
@@ -60,9 +83,9 @@ class Crowd:
     """Connections that are open."""
 
     def __init__(self) -> None:
-        self._anybody = _Room()
-        # Of addresses at which nodes were heard: nodes come back from there.
-        self._expected = _Room()
+        self._anybody = _Room(MOST_STRANGERS, in_turn=False)
+        # Of addresses of nodes, or at which nodes were heard: nodes come back from there.
+        self._expected = _Room(MOST_NODES, in_turn=True)
         self._known: OrderedDict[str, None] = OrderedDict()
         self._nodes: Counter[str] = Counter()
 
@@ -70,11 +93,23 @@ class Crowd:
     def strangers(self) -> int:
         return len(self._anybody.visits) + len(self._expected.visits)
 
-    def welcome(self, address: str) -> tuple[Visit, Visit | None]:
-        """One more of somebody whom we do not know yet; and who has to go for it, where there are too many. Those who
-        say who they are do so at once: who has been silent for the longest is the least of a loss."""
+    def welcome(self, address: str, *, home: bool = False) -> tuple[Visit, Visit | None]:
+        """One more of somebody whom we do not know yet, at the `home` of a node or not; and who has to go for it, where
+        there are too many. Those who say who they are do so at once: who has been silent for the longest is the least
+        of a loss."""
         place = place_of(address)
-        return (self._expected if place in self._known else self._anybody).enter(place)
+        return (self._expected if home or place in self._known else self._anybody).enter(place)
+
+    def turns(self) -> list[Visit]:
+        """Those that waited, and may say now who they are. To be asked whenever somebody has come or gone."""
+        return self._expected.turns()
+
+    def unmask(self, visit: Visit) -> tuple[Visit, Visit | None]:
+        """One that has no certificate is a stranger, wherever it comes from: another visit of it, and who has to go."""
+        if visit.room is self._anybody:
+            return visit, None
+        self.farewell(visit)
+        return self._anybody.enter(visit.place)
 
     def farewell(self, visit: Visit) -> None:
         """Safe to call twice, and for one that had to go."""
@@ -143,6 +178,7 @@ def _remember(table: "OrderedDict[str, T]", key: str, value: T) -> None:
         table.popitem(last=False)
 
 
+@lru_cache(maxsize=_MOST_REMEMBERED)
 def place_of(address: str) -> str:
     """One that its owner cannot change at will: an IPv6 address counts by its network of 64 bits."""
     found = peer_address(address)

@@ -41,6 +41,8 @@ A = TypeVar("A", bound=Message)
 
 # In seconds: for the handshake, the first word after it, all that a stranger has to say, a call of one message.
 HANDSHAKE, FIRST, STRANGERS_STAY, UNARY = 10.0, 10.0, 30.0, 20.0
+# For the turn of somebody who comes from a node's address, in seconds: nodes ask no longer themselves.
+WAITING = 10.0
 # While no descriptor is left.
 _REST = 0.5
 # Between two looks at who is connected.
@@ -61,12 +63,18 @@ class _Method(NamedTuple):
 
 
 class ClusterPort:
-    def __init__(self, members: Members, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, members: Members, clock: Callable[[], float] = time.time, home: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """`home` tells whether an address is that of a node."""
+        self._home = home
         self._members = members
         self._clock = clock
         self._methods: dict[str, _Method] = {}
         self._crowd = Crowd()
         self._visits: dict[Visit, asyncio.Task[None]] = {}
+        # Of those that wait for their turn.
+        self._turns: dict[Visit, asyncio.Event] = {}
         self._tasks = Tasks()
         self._context: ssl.SSLContext | None = None
         self._roots = b""
@@ -146,12 +154,15 @@ class ClusterPort:
                 await asyncio.sleep(_REST)
                 continue
             address = str(name[0])
-            visit, leaving = self._crowd.welcome(address)
+            visit, leaving = self._crowd.welcome(address, home=self._home(address))
             if leaving is not None:
                 self._complain("crowd", "there are too many at the cluster port: one of %s has to go", leaving.place)
                 self._visits.pop(leaving).cancel()
             serving = self._serve(connection, address, visit)
             self._visits[visit] = self._tasks.spawn(serving, "connection to the cluster port")
+            if visit.waits:
+                self._turns[visit] = asyncio.Event()
+            self._let_in()
             # It has begun before anybody else can take its place, and sees to its end itself.
             await asyncio.sleep(0)
 
@@ -170,10 +181,12 @@ class ClusterPort:
 
     async def _serve(self, connection: socket.socket, address: str, visit: Visit) -> None:
         try:
+            await self._turn(connection, visit)
             peer, below = await self._meet(connection, address)
             if peer is None or below is None:
                 return
             if peer.holder is None:
+                visit = self._unmask(visit)
                 async with asyncio.timeout(STRANGERS_STAY):
                     await self._converse(peer, below, _STRANGERS, LARGEST_STRANGE, 2 * LARGEST_STRANGE)
                 return
@@ -182,6 +195,7 @@ class ClusterPort:
                 self._complain(node, "a connection of %s to the cluster port was refused: too many", peer)
                 below.abort()
                 return
+            self._let_in()
             try:
                 await self._converse(peer, below, _NODES, LARGEST, MOST)
             finally:
@@ -191,6 +205,33 @@ class ClusterPort:
         finally:
             self._crowd.farewell(visit)
             self._visits.pop(visit, None)
+            self._let_in()
+
+    def _unmask(self, visit: Visit) -> Visit:
+        serving = self._visits.pop(visit)
+        visit, leaving = self._crowd.unmask(visit)
+        if leaving is not None:
+            self._visits.pop(leaving).cancel()
+        self._visits[visit] = serving
+        self._let_in()
+        return visit
+
+    def _let_in(self) -> None:
+        for visit in self._crowd.turns():
+            self._turns.pop(visit).set()
+
+    async def _turn(self, connection: socket.socket, visit: Visit) -> None:
+        """Until it is its turn to say who it is; who comes from nowhere in particular is not kept waiting."""
+        if (turn := self._turns.get(visit)) is None:
+            return
+        try:
+            async with asyncio.timeout(WAITING):
+                await turn.wait()
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._turns.pop(visit, None)
 
     async def _meet(self, connection: socket.socket, address: str) -> tuple[Peer | None, StreamBytes | None]:
         """Shake hands: who it is, and its bytes. Nobody if that fails."""

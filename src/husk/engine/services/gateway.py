@@ -171,7 +171,7 @@ class Gateway:
         from husk.cluster.port.server import ClusterPort
 
         office = self._office()
-        port = ClusterPort(office)
+        port = ClusterPort(office, home=office.is_home)
         CertificateHandlers(office).register(port)
         if self._registering is not None:
             self._registering(port)

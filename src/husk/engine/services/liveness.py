@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -29,6 +29,8 @@ ALIVE = "alive"
 PAUSE, LOOK = 1.0, 2.0
 # Between two times that a node which comes anew is written down.
 AGAIN = SECOND
+# Nodes in one transaction; etcd takes 128 steps.
+AT_ONCE = 100
 Period = Callable[[], int]
 
 
@@ -137,20 +139,13 @@ class Hearing:
         self._moving &= wanted
         now = self._clock()
         self._fresh = {node_id: when for node_id, when in self._fresh.items() if now < when + AGAIN}
+        due: list[str] = []
         for node_id in (wanted - self._written) | (self._again - self._fresh.keys()):
             if node_id in self._moving and not await self._is_ours(node_id):
                 continue
-            self._written.add(node_id)
-            self._again.discard(node_id)
-            self._fresh[node_id] = self._clock()
-            try:
-                await self._store.commit(Put(ALIVE, node_id, _body(self._node_id), lease=lease.id))
-            except BaseException:
-                # It may be there all the same.
-                self._again.add(node_id)
-                self._fresh.pop(node_id, None)
-                raise
-            self._fresh[node_id] = self._clock()
+            due.append(node_id)
+        for some in _parts(due):
+            await self._write(some, lease)
         for node_id in self._written - wanted:
             await self._remove(node_id)
             self._written.discard(node_id)
@@ -159,6 +154,22 @@ class Hearing:
             await self._former[-1].close()
             self._former.pop()
         await self._wait(lease)
+
+    async def _write(self, node_ids: Sequence[str], lease: Lease) -> None:
+        """Hundreds may come at once, when another manager has gone: they are written down together."""
+        self._written.update(node_ids)
+        self._again.difference_update(node_ids)
+        self._fresh |= dict.fromkeys(node_ids, self._clock())
+        body = _body(self._node_id)
+        try:
+            await self._store.commit(*(Put(ALIVE, node_id, body, lease=lease.id) for node_id in node_ids))
+        except BaseException:
+            # They may be there all the same.
+            self._again.update(node_ids)
+            for node_id in node_ids:
+                self._fresh.pop(node_id, None)
+            raise
+        self._fresh |= dict.fromkeys(node_ids, self._clock())
 
     async def _held(self) -> Lease:
         """The lease to write under: another one when nodes are to be heard in another time."""
@@ -356,6 +367,11 @@ class Liveness:
 
 class _Heard(msgspec.Struct):
     manager: str = ""
+
+
+def _parts(node_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for begin in range(0, len(node_ids), AT_ONCE):
+        yield node_ids[begin : begin + AT_ONCE]
 
 
 def _body(manager: str) -> bytes:

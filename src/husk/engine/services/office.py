@@ -7,7 +7,7 @@ from typing import cast
 import msgspec
 
 from husk.cluster.port.certificates import Tokens, WantedCertificate
-from husk.cluster.port.crowding import peer_address
+from husk.cluster.port.crowding import peer_address, place_of
 from husk.cluster.port.messages import CertificateReply, JoinRequest
 from husk.cluster.port.peers import Peer
 from husk.cluster.records import NEW
@@ -55,6 +55,11 @@ class SwarmOffice:
     def role(self, node: str) -> Role | None:
         found = self._store.nodes.get(node)
         return None if found is None else cast("Role", found.spec.role)
+
+    def is_home(self, address: str) -> bool:
+        """Is it the address of a node?"""
+        place = place_of(address)
+        return any(place_of(node.status.addr) == place for node in self._store.nodes.values())
 
     def root(self) -> bytes:
         return self._roots().root.certificate.encode()

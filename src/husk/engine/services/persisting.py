@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable
 
 from husk.errors import HuskError
@@ -10,6 +11,8 @@ log = logging.getLogger(__name__)
 
 # In seconds, between two tries to reach a manager: the first, the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+# Of such a pause.
+SPREAD = 0.5, 1.5
 
 
 async def again_and_again(work: Callable[[], Awaitable[None]], what: str) -> None:
@@ -25,5 +28,6 @@ async def again_and_again(work: Callable[[], Awaitable[None]], what: str) -> Non
             log.exception("%s: this node could not go on, and tries again", what)
         if asyncio.get_running_loop().time() - begun > LONGEST_PAUSE:
             pause = FIRST_PAUSE
-        await asyncio.sleep(pause)
+        # A manager that goes leaves hundreds of nodes at once: they do not come to the next one all at the same time.
+        await asyncio.sleep(pause * random.uniform(*SPREAD))
         pause = min(2 * pause, LONGEST_PAUSE)

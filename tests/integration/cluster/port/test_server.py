@@ -6,6 +6,7 @@ import os
 import ssl
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -323,6 +324,27 @@ async def test_nodes_come_back_however_many_strangers_wait(
     for _, writer in waiting:
         writer.transport.abort()
     await until_async(lambda: port._crowd.strangers == 0 and not port._visits, "they are gone")
+
+
+async def test_nodes_that_come_back_all_at_once_are_all_heard(
+    swarm: PortedSwarm, port: ClusterPort, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A manager that starts has heard no address yet: it goes by the records. They are more than strangers may be."""
+    monkeypatch.setattr("husk.cluster.port.managers.CONNECT", 120.0)
+    monkeypatch.setattr(server, "WAITING", 120.0)
+    port._home = lambda address: True
+    names = [f"w{number}" for number in range(2 * crowding.MOST_STRANGERS)]
+    swarm.roles |= dict.fromkeys(names, "worker")
+    identities = [swarm.identity(name, "worker") for name in names]
+    places, connect = iter(range(len(names))), asyncio.open_connection
+
+    async def from_another_place(host: str, at: int, **options: Any) -> Any:
+        number = next(places)
+        return await connect(host, at, local_addr=(f"127.0.{1 + number // 250}.{1 + number % 250}", 0), **options)
+
+    monkeypatch.setattr(asyncio, "open_connection", from_another_place)
+    told = await asyncio.gather(*(asks(swarm, identity, "/test/Nodes") for identity in identities))
+    assert told == [name.encode() for name in names] and "has to go" not in caplog.text
 
 
 async def test_a_node_cannot_fill_the_managers_memory(swarm: PortedSwarm, port: ClusterPort) -> None:

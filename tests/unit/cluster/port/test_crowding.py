@@ -43,6 +43,36 @@ def test_who_comes_from_where_a_node_was_heard_has_places_of_its_own() -> None:
     assert crowd.strangers == crowding.MOST_STRANGERS + 1 and crowd.admit(again, "n")
 
 
+def test_hundreds_of_nodes_that_come_at_once_wait_for_their_turn() -> None:
+    crowd = Crowd()
+    places = [f"192.0.{number // 250}.{number % 250}" for number in range(450)]
+    coming = [crowd.welcome(place, home=True) for place in places]
+    assert all(leaving is None and visit.waits for visit, leaving in coming)
+    order: list[str] = []
+    while turns := crowd.turns():
+        assert len(turns) <= crowding.MOST_TURNS
+        order += [visit.place for visit in turns]
+        assert crowd.turns() == []
+        for visit in turns:
+            assert crowd.admit(visit, visit.place)
+    assert order == places and crowd.strangers == 0
+
+
+def test_one_address_takes_no_turns_of_others() -> None:
+    crowd = Crowd()
+    greedy = [crowd.welcome("192.0.2.1", home=True)[0] for _ in range(crowding.MOST_OF_ADDRESS)]
+    last, leaving = crowd.welcome("192.0.2.1", home=True)
+    assert leaving is greedy[0]
+    other, _ = crowd.welcome("192.0.2.2", home=True)
+    assert crowd.turns() == [*greedy[1 : 1 + crowding.MOST_TURNS_OF_ADDRESS], other]
+    crowd.farewell(greedy[1])
+    assert crowd.turns() == [greedy[1 + crowding.MOST_TURNS_OF_ADDRESS]]
+    stranger, _ = crowd.unmask(greedy[2])
+    assert not stranger.waits and crowd.turns() == [greedy[2 + crowding.MOST_TURNS_OF_ADDRESS]], "it has no certificate"
+    crowd.farewell(stranger)
+    assert last.waits and crowd.unmask(come(crowd, "198.51.100.1")[0])[1] is None
+
+
 def test_nodes_have_a_share_of_their_own() -> None:
     crowd = Crowd()
     for _ in range(crowding.MOST_OF_NODE):

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from husk.cluster.records import Delete, Put, Step
+from husk.cluster.records import Delete, Put, Step, StoreUnavailable
 from husk.engine.services import liveness
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.heartbeats import GRACE, PERIOD, spared_for
@@ -92,6 +93,30 @@ async def test_a_manager_writes_down_itself_and_whom_it_hears(swarm: Swarm) -> N
     assert await swarm.alive() == {"m"}, "a daemon that starts again at once was never away"
     await swarm.hearing.close(for_good=True)
     assert await swarm.alive() == set()
+
+
+async def test_hundreds_that_come_at_once_are_written_together(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, sizes = swarm.store.commit, list[int]()
+
+    async def counted(*steps: Step, **options: Any) -> int:
+        sizes.append(len(steps))
+        if len(sizes) == 2:
+            raise StoreUnavailable("no member answers")
+        return await commit(*steps, **options)
+
+    monkeypatch.setattr(swarm.store, "commit", counted)
+    monkeypatch.setattr(liveness, "PAUSE", 0.001)
+    names = [f"w{number}" for number in range(450)]
+    for name in names:
+        swarm.hearing.beat(name)
+    swarm.hearing.start()
+    async with asyncio.timeout(10):
+        while await swarm.alive() != {"m", *names}:
+            swarm.clock.now += AGAIN
+            await asyncio.sleep(0.001)
+    assert max(sizes) <= liveness.AT_ONCE and len(sizes) <= 12, (
+        "what could not be written is written again, with others"
+    )
 
 
 async def test_who_is_heard_elsewhere_now_stays(swarm: Swarm) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import random
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.support.waiting import soon
 
 async def test_it_is_tried_again_and_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(persisting, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(random, "uniform", lambda least, most: (least + most) / 2)
     pauses: list[float] = []
     sleep = asyncio.sleep
 
