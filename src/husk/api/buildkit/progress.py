@@ -32,8 +32,8 @@ def _size(told: Told) -> int:
     match told:
         case LogTold(data=data):
             return len(data)
-        case WarningTold(short=short, detail=detail, source=source):
-            return len(short) + sum(map(len, detail)) + (len(source.content) if source else 0)
+        case WarningTold():
+            return told.size
         case VertexTold(vertex=vertex):
             return len(vertex.name)
         case _:

@@ -251,8 +251,7 @@ class Job:
             raise InvalidParameter(f"a build has {limit}")
 
     def _told(self, warning: WarningTold) -> bool:
-        size = len(warning.short) + sum(map(len, warning.detail)) + len(warning.url)
-        self._warned += size + (len(warning.source.content) if warning.source else 0)
+        self._warned += warning.size
         self._warnings += 1
         if self._warnings > _MOST_WARNINGS or self._warned > _MOST_WARNED:
             return False

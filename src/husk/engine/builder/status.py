@@ -11,6 +11,8 @@ from husk.engine.builder.progress import LogLimit, Status
 from husk.engine.model.clock import now_ns
 
 STDOUT, STDERR = 1, 2
+# What a thing takes beside its bytes.
+_EACH = 100
 
 
 class VertexTold(Struct, frozen=True, kw_only=True):
@@ -44,6 +46,13 @@ class WarningTold(Struct, frozen=True, kw_only=True):
     url: str = ""
     source: SourceFile | None = None
     locations: list[Location] = []
+
+    @property
+    def size(self) -> int:
+        """About as many bytes as it takes, here and on its way."""
+        size = len(self.vertex) + len(self.short) + len(self.url) + sum(map(len, self.detail))
+        size += _EACH * (1 + len(self.detail) + len(self.locations))
+        return size + (len(self.source.name) + len(self.source.content) if self.source else 0)
 
 
 Told = VertexTold | StatusTold | LogTold | WarningTold

@@ -9,6 +9,7 @@ import pytest
 from husk.engine.builder import jobs
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
+from husk.engine.builder.graph import Location, SourceFile
 from husk.engine.builder.jobs import Jobs
 from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.results import Definition, Question, Result
@@ -200,6 +201,21 @@ async def test_warnings_have_an_end(bench, job, monkeypatch):
 
 
 async def test_and_they_have_an_end_in_bytes(bench, job, monkeypatch):
-    monkeypatch.setattr(jobs, "_MOST_WARNED", 10)
+    monkeypatch.setattr(jobs, "_MOST_WARNED", 110)
     with pytest.raises(InvalidParameter, match="at most"):
         job.warn(WarningTold(vertex="", level=1, short=b"x" * 11))
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"vertex": "x" * 100_000},
+        {"locations": [Location(0, 1, 1)] * 1000},
+        {"detail": [b""] * 1000},
+        {"source": SourceFile("x" * 100_000, b"")},
+    ],
+)
+async def test_all_of_a_warning_counts(job, monkeypatch, large):
+    monkeypatch.setattr(jobs, "_MOST_WARNED", 50_000)
+    with pytest.raises(InvalidParameter, match="at most"):
+        job.warn(WarningTold(**{"vertex": "", "level": 1, "short": b"x", **large}))

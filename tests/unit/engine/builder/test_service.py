@@ -15,6 +15,7 @@ from husk.engine.builder.prune import Pruned
 from husk.engine.builder.service import Builder
 from husk.engine.builder.solver import Record
 from husk.errors import InvalidParameter
+from tests.support.parsing import Here
 
 
 class Classic:
@@ -125,7 +126,7 @@ class Bench:
         doubles |= {"contexts": Contexts(), "steps": self.steps, "registry": self.registry}
         doubles |= {"sources": SimpleNamespace(git=Git(), web=Web()), "late": SimpleNamespace(classic=self.classic)}
         doubles |= {"cache": self.cache, "pruner": self.pruner}
-        self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, rest=self.rest, **doubles)
+        self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, rest=self.rest, parsers=Here(), **doubles)
         self.told: list[Any] = []
 
     async def upload(self) -> Any:

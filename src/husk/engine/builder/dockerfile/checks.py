@@ -12,7 +12,7 @@ from msgspec import Struct
 from husk.engine.builder.dockerfile import directives
 from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.arguments import Pair
-from husk.engine.builder.dockerfile.errors import DockerfileError, Span, suggestion
+from husk.engine.builder.dockerfile.errors import DockerfileError, Span, shortened, suggestion
 from husk.engine.builder.dockerfile.parse import Dockerfile
 from husk.engine.builder.dockerfile.rules import EXPERIMENTAL, Warning
 from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, with_global_args
@@ -27,6 +27,10 @@ _SECRET = re.compile(
     r"(?:_|^)(?:apikey|auth|credentials?|key|password|pword|passwd|secret|token)(?:_|$)", re.IGNORECASE
 )
 _NO_SECRET = re.compile(r"(?:_|^)(?:public|file|version)(?:_|$)", re.IGNORECASE)
+
+
+# What one file is warned of; each is shown beside the lines that it is about.
+MOST_WARNINGS = 1000
 
 
 class CheckOptions(Struct, frozen=True):
@@ -92,12 +96,16 @@ class Checks:
     def __init__(self, options: CheckOptions | None = None) -> None:
         self.options = options or CheckOptions()
         self.warnings: list[Warning] = []
+        self._told: set[Warning] = set()
 
     def warn(self, rule: str, origin: types.Origin | None, message: str, span: Span | None = None) -> None:
+        if len(self.warnings) >= MOST_WARNINGS:
+            return
         options = self.options.with_comment(origin.comments) if origin else self.options
         place = span or (origin.span if origin else Span(1, 1))
-        warning = Warning(rule, message, place)
-        if options.wants(rule) and warning not in self.warnings:
+        warning = Warning(rule, shortened(message), place)
+        if options.wants(rule) and warning not in self._told:
+            self._told.add(warning)
             self.warnings.append(warning)
 
     def undefined(self, origin: types.Origin, missing: Iterable[str], known: Mapping[str, str]) -> None:

@@ -11,6 +11,8 @@ conversion is done twice, which costs little, because images are asked about onc
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from husk.engine.builder.dockerfile import contexts, scans
 from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.checks import Checks, check_bases, check_text, options_of
@@ -31,15 +33,26 @@ from husk.engine.builder.dockerfile.outline import used_args
 from husk.engine.builder.dockerfile.parse import parse, parse_trigger
 from husk.engine.builder.dockerfile.run import Runner
 from husk.engine.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step
-from husk.engine.builder.dockerfile.state import DEFAULT_PATH, StageState, copy_of, empty_image, locations, shown
+from husk.engine.builder.dockerfile.state import (
+    DEFAULT_PATH,
+    LARGEST_IMAGE,
+    StageState,
+    copy_of,
+    empty_image,
+    locations,
+    shown,
+    too_large,
+)
 from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, predefined, with_global_args
 from husk.engine.builder.dockerfile.words import Rules
 from husk.engine.builder.graph import Graph, SourceFile
 from husk.engine.builder.operations import NONE, Edge, FileAction, Files, MakeDirectory, Operation, Source
+from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform
 
 # What a name that is not there may have been meant to be.
 COMMON_IMAGES = ("alpine", "busybox", "centos", "debian", "fedora", "golang", "ubuntu")
+MOST_OPERATIONS = 20_000
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
 
 
@@ -80,12 +93,20 @@ async def convert(
     state = conversion.states[target]
     state.config.labels.update(options.labels)
     checks.raise_if_asked()
+    _check_size(graph, state.image)
     args = used_args(dockerfile, needed, conversion.args, variables, rules)
     scanned = scans.wanted_stages(target, needed, variables, options.build_args)
     extras = {plan.name: conversion.states[plan].root for plan in scanned}
     if scans.wants_context(target, variables, options.build_args):
         extras["context"] = conversion.main_context()
     return Converted(graph, state.root, state.image, checks.warnings, list(_steps(needed)), args, extras)
+
+
+def _check_size(graph: Graph, image: ImageConfig) -> None:
+    if len(graph) > MOST_OPERATIONS:
+        raise DockerfileError(f"the Dockerfile makes more than {MOST_OPERATIONS} operations")
+    if len(msgspec.json.encode(image)) > LARGEST_IMAGE:
+        raise too_large()
 
 
 def _steps(plans: Iterable[StagePlan]) -> Iterator[ShownStep]:

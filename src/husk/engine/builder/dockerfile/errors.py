@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 _FAR = 3
+# What is told of a text that is longer: people read the beginning.
+_LONGEST_MESSAGE = 4096
 
 
 class Span(Struct, frozen=True):
@@ -24,6 +26,7 @@ class DockerfileError(ValueError):
     def __init__(
         self, message: str, span: Span | None = None, *, unreadable: bool = False, plain: bool = False
     ) -> None:
+        message = shortened(message)
         super().__init__(message)
         self.message = message
         self.span = span
@@ -40,6 +43,10 @@ class DockerfileError(ValueError):
         return f"dockerfile parse error on line {self.span.start}: {self.message}"
 
 
+def shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
+
+
 def suggestion(word: str, known: Iterable[str], *, fold_case: bool = True) -> str:
     """` (did you mean X?)` if a known word is one or two letters away, else nothing."""
     fold = str.lower if fold_case else str
@@ -49,12 +56,18 @@ def suggestion(word: str, known: Iterable[str], *, fold_case: bool = True) -> st
 
 
 def _distance(first: str, second: str) -> int:
-    """How many letters to add, drop or change: Levenshtein's."""
+    """How many letters to add, drop or change (Levenshtein's), or `_FAR` if that is more: what is further from the
+    diagonal of its table than that is not looked at."""
     if abs(len(first) - len(second)) >= _FAR:
         return _FAR
-    row = list(range(len(second) + 1))
+    row = dict(enumerate(range(_FAR)))
     for number, letter in enumerate(first, 1):
-        above, row[0] = row[0], number
-        for place, other in enumerate(second, 1):
-            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != other))
-    return row[-1]
+        above, row = row, {}
+        for place in range(max(0, number - _FAR + 1), min(len(second), number + _FAR - 1) + 1):
+            near = min(above.get(place, _FAR), row.get(place - 1, _FAR)) + 1
+            if place:
+                near = min(near, above.get(place - 1, _FAR) + (letter != second[place - 1]))
+            row[place] = near
+        if min(row.values()) >= _FAR:
+            return _FAR
+    return min(row[len(second)], _FAR)

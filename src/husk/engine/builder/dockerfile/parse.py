@@ -19,6 +19,7 @@ STAGE_NAME = re.compile(r"[a-z][a-z0-9-_.]*")
 NETWORKS = ("default", "none", "host")
 SECURITY = ("sandbox", "insecure")
 SHORTEST_INTERVAL = 1_000_000  # nanoseconds
+MOST_INSTRUCTIONS = 50_000
 NO_TRIGGERS = ("MAINTAINER", "FROM")
 _ONBUILD = re.compile(r"\s*ONBUILD\s*", re.IGNORECASE)
 
@@ -33,6 +34,8 @@ class Dockerfile(Struct, frozen=True):
 
 def parse(text: str) -> Dockerfile:
     lines = split(text)
+    if len(lines.lines) > MOST_INSTRUCTIONS:
+        raise DockerfileError(f"the Dockerfile has more than {MOST_INSTRUCTIONS} instructions")
     global_args: list[types.ArgInstruction] = []
     stages: list[Stage] = []
     for line in lines.lines:

@@ -21,6 +21,8 @@ from husk.registry.manifest import Platform
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_SHELL = ["/bin/sh", "-c"]
+# Of an image's configuration, as registries take and give it.
+LARGEST_IMAGE = 8 << 20
 INLINE = "[internal] preparing inline document"
 
 
@@ -41,6 +43,7 @@ class StageState(Struct, eq=False):
     total: int = 0  # steps that are counted in names
     number: int = 0
     own_cmd: bool = False
+    remembered: int = 0  # letters of its history
 
     @property
     def config(self) -> ContainerConfig:
@@ -69,6 +72,9 @@ class StageState(Struct, eq=False):
         return [f"{name}={value}" for name, value in self.env.items()]
 
     def remember(self, created_by: str, *, layer: bool = False) -> None:
+        self.remembered += len(created_by)
+        if self.remembered > LARGEST_IMAGE:
+            raise too_large()
         self.image.history.append(
             History(created=self.created, created_by=created_by, comment=COMMENT, empty_layer=not layer)
         )
@@ -92,6 +98,10 @@ class StageState(Struct, eq=False):
         stage = f"{self.plan.name} " if self.plan.name else ""
         place = f"{self.number:{len(str(self.total))}d}/{self.total}"
         return f"[{platform}{stage}{place}] {'ONBUILD ' if from_trigger else ''}{text}"
+
+
+def too_large() -> DockerfileError:
+    return DockerfileError(f"the configuration of the image would have more than {LARGEST_IMAGE >> 20} MiB")
 
 
 def locations(span: Span) -> list[Location]:

@@ -100,3 +100,11 @@ def test_options():
     for text in ("skip", "x=y", "error=maybe"):
         with pytest.raises(DockerfileError):
             parse_options(text)
+
+
+def test_a_file_is_warned_of_a_thousand_times_at_most():
+    text = "FROM busybox\n" + "\n".join(f"ENV a $b{n}" for n in range(2000))
+    found = warnings(text)
+    assert len(found) == len(set(found)) == 1000
+    (long,) = warnings("FROM busybox\nLABEL a=$" + "b" * 1_000_000)
+    assert len(long.message) < 5000

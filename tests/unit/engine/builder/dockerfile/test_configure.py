@@ -1,6 +1,7 @@
 """The instructions that change an image and no file."""
 
-from tests.unit.engine.builder.dockerfile.building import build, histories
+from husk.engine.builder.dockerfile import convert, parse
+from tests.unit.engine.builder.dockerfile.building import build, histories, refusal
 
 
 def test_the_environment():
@@ -75,3 +76,21 @@ def test_a_command_of_this_file_outlives_an_entrypoint_of_a_later_line_only() ->
 def test_a_shell_form_without_a_shell_of_its_own_is_warned_of() -> None:
     assert [warning.rule for warning in build("FROM busybox\nCMD x").warnings] == ["JSONArgsRecommended"]
     assert build('FROM busybox\nSHELL ["sh", "-c"]\nCMD x').warnings == []
+
+
+def test_an_image_is_not_larger_than_registries_take():
+    """A line of a few letters is 650 KB of history, and names all that it exposes once more."""
+    ports = "EXPOSE 1-65535\n"
+    result = build(f"FROM busybox\n{ports * 10}")
+    assert len(result.image.config.exposed_ports) == 65535
+    told = "the configuration of the image would have more than 8 MiB"
+    assert told in refusal(f"FROM busybox\n{ports * 20}")
+    assert told in refusal("FROM busybox\nENV " + " ".join(f"A{n}={'x' * 1_000_000}" for n in range(9)))
+
+
+def test_a_file_has_so_many_instructions_and_operations(monkeypatch):
+    monkeypatch.setattr(parse, "MOST_INSTRUCTIONS", 100)
+    monkeypatch.setattr(convert, "MOST_OPERATIONS", 50)
+    assert "more than 100 instructions" in refusal("FROM busybox\n" + "USER x\n" * 100)
+    assert "more than 50 operations" in refusal("FROM busybox\n" + "\n".join(f"RUN {n}" for n in range(50)))
+    assert len(build("FROM busybox\n" + "\n".join(f"RUN {n}" for n in range(49))).graph) == 50
