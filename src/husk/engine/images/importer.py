@@ -137,8 +137,9 @@ def _fault(url: str) -> str:
         host, _ = parts.hostname or "", parts.port  # which is no number in a bad one
     except ValueError as error:
         return "missing ']' in host" if "[" in url else str(error)
-    if escape := _NO_ESCAPE.search(f"{parts.netloc}{parts.path}#{parts.fragment}"):
-        return f'invalid URL escape "{escape[0]}"'
+    for part in (parts.netloc, parts.path, parts.fragment):
+        if escape := _NO_ESCAPE.search(part):
+            return f'invalid URL escape "{escape[0]}"'
     if odd := _NOT_IN_HOSTS.search(host):
         return f"invalid character {json.dumps(odd[0])} in host name"
     return ""
