@@ -533,19 +533,22 @@ class Life:
         if mode.replicated_job is not None:
             done = {task.slot for task in tasks if task.status.state == "complete"}
             return [f"job {name} has done {sorted(done)}"] if len(done) < 3 and places else []
-        wanted: list[object]
+        places_of_tasks = [str(_slot(task)[1]) for task in live]
         if mode.is_global:
-            wanted = [*places]
             kept = {node.id for node in self.nodes.values() if node.spec.availability == "pause"}
+            places_of_tasks = [place for place in places_of_tasks if place not in kept]
             live = [task for task in live if task.node_id not in kept]
             running = [(host, task) for host, task in running if host not in kept]
-        else:
-            wanted = list(range(1, (mode.replicated.replicas if mode.replicated else 1) + 1))
-        if not places and not mode.is_global:
+            fits = sorted(places_of_tasks) == places
+        elif not places:
             return []
+        else:
+            # Which numbers they have depends on which of them ran when it was scaled down.
+            wanted = mode.replicated.replicas if mode.replicated is not None else 1
+            fits = len(places_of_tasks) == len(set(places_of_tasks)) == wanted
         problems = []
-        if sorted((_slot(task)[1] for task in live), key=str) != sorted(wanted, key=str):
-            problems.append(f"{name} has slots {sorted(str(_slot(task)[1]) for task in live)} instead of {wanted}")
+        if not fits:
+            problems.append(f"{name} has slots {sorted(places_of_tasks)}")
         for task in live:
             if task.status.state != "running":
                 problems.append(f"{name}: task {task.id} is {task.status.state}: {task.status.err}")
