@@ -38,7 +38,8 @@ class GoClient:
         told = engine.http("HEAD", "/_ping")
         assert (told.status, told.body) == (200, b""), told
         theirs = tuple(map(int, told.headers["Api-Version"].split(".")))
-        self.prefix = "/v" + ".".join(map(str, min(NEWEST, theirs)))
+        self.version = min(NEWEST, theirs)
+        self.prefix = "/v" + ".".join(map(str, self.version))
 
     def ask(self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> Answer:
         answer = self.engine.http(
