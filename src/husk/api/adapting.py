@@ -11,6 +11,7 @@ from husk.errors import InvalidParameter
 WITH_AUTO_REMOVE = Version(1, 25)
 WITH_PRIVATE_IPC = Version(1, 40)
 WITH_PLATFORM = Version(1, 41)
+WITH_CGROUPNS = Version(1, 41)
 WITH_CONSOLE_SIZE = Version(1, 42)
 WITH_CREATE_MOUNTPOINT = Version(1, 42)
 WITH_STRICT_MOUNTS = Version(1, 42)
@@ -28,14 +29,21 @@ MAC_DEPRECATED = (
 
 
 def adapt(
-    config: ContainerConfig, host: HostConfig, endpoints: dict[str, EndpointRequest], version: Version
+    config: ContainerConfig,
+    host: HostConfig,
+    endpoints: dict[str, EndpointRequest],
+    version: Version,
+    *,
+    cgroup_v2: bool = True,
 ) -> list[str]:
-    """Change the request to what its client means; returns warnings for it."""
+    """Change the request to what its client means on a host with such cgroups; returns warnings for it."""
     host.links = host.links or None
     if version < WITH_AUTO_REMOVE:
         host.auto_remove = False  # such a client removes its containers itself
     if version < WITH_PRIVATE_IPC:
         host.ipc_mode = host.ipc_mode or "shareable"
+    if version < WITH_CGROUPNS and not cgroup_v2:
+        host.cgroupns_mode = host.cgroupns_mode or "host"
     if version < WITH_CONSOLE_SIZE:
         host.console_size = [0, 0]
     if version < WITH_ANNOTATIONS:

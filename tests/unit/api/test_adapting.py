@@ -55,6 +55,13 @@ def test_shared_memory_could_be_shared_by_default_until_1_40() -> None:
     assert host(Version(1, 40)).ipc_mode == ""
 
 
+@pytest.mark.parametrize(("minor", "v2", "expected"), [(40, False, "host"), (41, False, ""), (40, True, "")])
+def test_the_cgroup_namespace_was_the_host_s_on_cgroup_v1_until_1_41(minor: int, v2: bool, expected: str) -> None:
+    made = HostConfig()
+    adapt(ContainerConfig(), made, {}, Version(1, minor), cgroup_v2=v2)
+    assert made.cgroupns_mode == expected
+
+
 def test_the_start_interval_of_a_health_check_came_with_1_44() -> None:
     def interval(version: Version) -> int:
         config = ContainerConfig(healthcheck=HealthConfig(test=["CMD", "true"], start_interval=5))

@@ -41,9 +41,8 @@ def begin(request: Request) -> HijackedStream:
 
 
 def asked_for(request: Request) -> bool:
-    """Does the client want to go on in HTTP/2?"""
-    words = [word.strip().lower() for word in request.header("connection").split(",")]
-    return "upgrade" in words and request.header("upgrade").strip().lower() == "h2c"
+    """Does the client want to go on in HTTP/2? As with dockerd, `Upgrade` alone says so, without `Connection`."""
+    return request.header("upgrade").strip().lower() == "h2c"
 
 
 def upgrade(request: Request, fields: bytes = b"") -> HijackedStream:

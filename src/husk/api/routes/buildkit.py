@@ -45,7 +45,8 @@ async def server_of(common: Common) -> "BuildkitServer":
 
 async def _require_upgrade(call: Call) -> None:
     if not h2c.asked_for(call.request):
-        raise InvalidParameter("this operation needs a connection that is upgraded to h2c")
+        protocol = call.request.header("upgrade")
+        raise InvalidParameter(f"protocol {protocol} not supported" if protocol else "no upgrade proto in request")
     # Node's clients send a body without anything in it: what is behind its end is HTTP/2.
     async for _ in call.upload(1):
         raise InvalidParameter("a request to upgrade to h2c has no body")

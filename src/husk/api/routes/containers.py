@@ -42,7 +42,8 @@ async def made(call: Call, document: Document, awaited: bool = False) -> CreateR
     config, extras = _config.read(document), _extras.read(document)
     endpoints = extras.networking_config.endpoints_config
     call.request.meant = config, extras.host_config
-    warnings = adapting.adapt(config, extras.host_config, endpoints, call.version)
+    cgroup_v2 = call.engine.system.info().cgroup_version == "2"
+    warnings = adapting.adapt(config, extras.host_config, endpoints, call.version, cgroup_v2=cgroup_v2)
     created = await call.engine.containers.create(
         call.text("name"),
         config,

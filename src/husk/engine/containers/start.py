@@ -21,7 +21,7 @@ from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig
 from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
-from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime.assembly import cgroup, sources
 from husk.runtime.conmon import Apart, Bring, Bundle, Copies, Created
 from husk.runtime.devices import block_device_numbers, from_host, host_devices
@@ -319,5 +319,7 @@ def _donor(kind: str, mode: str, find: Finder) -> Container | None:
         # Not as "not found": that would be said of the container that is to start.
         raise InvalidParameter(f"failed to join {kind} namespace: {error.message}") from None
     if donor.state.status not in ("running", "paused") or not donor.state.pid:
-        raise Conflict(f"failed to join {kind} namespace: container {donor.id} is not running")
+        # Of processes dockerd says that as a fault of its own (500).
+        refusal = HuskError if kind == "PID" else Conflict
+        raise refusal(f"failed to join {kind} namespace: container {donor.id} is not running")
     return donor

@@ -33,7 +33,11 @@ async def test_after_the_answer_to_an_upgrade_to_h2c_bytes_are_bytes(tmp_path: P
                 b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nX: y\r\n"
             )
             assert await client.rest() == b"PRI * HTTP/2.0\r\n\r\n!"
-        for head in (PLAIN, UPGRADE, SESSION.replace(b"Connection: Upgrade\r\n", b"")):
+        async with connect() as client:
+            client.send(SESSION.replace(b"Connection: Upgrade\r\n", b""))
+            client.end()
+            assert (await client.head()).startswith(b"HTTP/1.1 101 ")
+        for head in (PLAIN, UPGRADE, SESSION.replace(b"Upgrade: h2c\r\n", b"")):
             async with connect() as client:
                 client.send(head)
                 assert await client.answer() == (400, b"no h2c")

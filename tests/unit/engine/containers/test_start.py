@@ -84,8 +84,10 @@ async def test_a_container_joins_the_processes_of_one_that_runs(room: Room) -> N
 
 async def test_one_that_has_ended_cannot_be_joined(room: Room) -> None:
     donor = await room.add(container("donor"))
-    message = await refusal(room, container(host_config=HostConfig(pid_mode="container:donor")), Conflict)
+    message = await refusal(room, container(host_config=HostConfig(pid_mode="container:donor")), HuskError)
     assert message == f"failed to join PID namespace: container {donor.id} is not running"
+    message = await refusal(room, container(host_config=HostConfig(ipc_mode="container:donor")), Conflict)
+    assert message == f"failed to join IPC namespace: container {donor.id} is not running"
 
 
 async def test_one_that_is_gone_is_not_reported_as_if_the_new_one_were(room: Room) -> None:

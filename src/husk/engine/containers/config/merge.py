@@ -107,6 +107,8 @@ def complete_host_config(
 
 
 def _cgroupns_mode(config: HostConfig, host: Host, default: str) -> str:
+    if config.privileged and not host.cgroup_v2:
+        default = "host"
     return config.cgroupns_mode or default or ("private" if host.cgroup_v2 else "host")
 
 

@@ -87,6 +87,23 @@ def test_without_cgroup_v2_the_cgroup_namespace_is_the_host_s() -> None:
     assert complete_host_config(HostConfig(), HOST_V1).cgroupns_mode == "host"
 
 
+@pytest.mark.parametrize(
+    ("privileged", "asked", "on", "expected"),
+    [
+        (False, "", HOST_V1, "private"),
+        (True, "", HOST_V1, "host"),
+        (True, "private", HOST_V1, "private"),
+        (True, "", HOST, "private"),
+    ],
+)
+def test_who_is_privileged_on_cgroup_v1_sees_the_host_s_groups(
+    privileged: bool, asked: str, on: Host, expected: str
+) -> None:
+    config = HostConfig(privileged=privileged, cgroupns_mode=asked)
+    daemon = ContainerDefaults(default_cgroupns_mode="private")
+    assert complete_host_config(config, on, daemon=daemon).cgroupns_mode == expected
+
+
 @pytest.mark.parametrize(("memory", "swap", "expected"), [(0, 0, 0), (100, 0, 200), (100, -1, -1), (100, 150, 150)])
 def test_swap_is_twice_the_memory_unless_asked_otherwise(memory: int, swap: int, expected: int) -> None:
     assert complete_host_config(HostConfig(memory=memory, memory_swap=swap), HOST).memory_swap == expected
