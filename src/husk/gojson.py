@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import inspect
 
+from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
@@ -43,8 +44,8 @@ def _as_text(value: object) -> object:
 def parse_document(body: bytes) -> Document:
     """A JSON object, or 400. As in Go, `null` leaves everything as it is: docker 20.10 commits with it."""
     try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        document = decode(body, largest=len(body))
+    except Malformed as error:
         raise InvalidParameter(f"invalid JSON: {error}") from error
     if document is None:
         return {}

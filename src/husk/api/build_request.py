@@ -5,6 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from husk.api.call import Call
+from husk.documents import Malformed, decode
 from husk.engine.builder.classic import DOCKERFILE, ClassicRequest
 from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.operations import Limits, Ulimit
@@ -84,8 +85,8 @@ def _document(call: Call, name: str, type: type[T]) -> T:
     if text in ("", "null"):
         return type()
     try:
-        return msgspec.json.decode(text, type=type)
-    except msgspec.MsgspecError as error:
+        return decode(text, type)
+    except Malformed as error:
         raise InvalidParameter(f"error reading {name}: {error}") from error
 
 

@@ -3,14 +3,13 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
 from husk.api.errors import JSON_TYPE
 from husk.api.http.errors import BadRequest, BodyCutOff
 from husk.api.http.limits import Limits
 from husk.api.http.request import Query, Request
 from husk.api.http.response import Response, StreamedResponse, fields
 from husk.api.versioning import CURRENT, MINIMUM, Version
+from husk.documents import Malformed, decode
 from husk.engine.model.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.gojson import Document, Reader, encode, parse_document
@@ -182,8 +181,8 @@ def platform_parameter(text: str) -> Platform | None:
     if not text:
         return None
     try:
-        return msgspec.json.decode(text, type=Platform)
-    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        return decode(text, Platform)
+    except Malformed as error:
         raise InvalidParameter(f"invalid platform {text!r}: expected JSON with os and architecture: {error}") from error
 
 

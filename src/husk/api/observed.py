@@ -18,6 +18,7 @@ from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from husk.api.versioning import MINIMUM, Version
+from husk.documents import Malformed, decode
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
@@ -52,8 +53,8 @@ class Seen:
         if self.status < 400 or not isinstance(self.answer, Response):
             return ""
         try:
-            return msgspec.json.decode(self.answer.body, type=_Told).message
-        except msgspec.MsgspecError:
+            return decode(self.answer.body, _Told).message
+        except Malformed:
             return ""
 
 

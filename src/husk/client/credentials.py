@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from husk.client.names import host_of, registry_of
+from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault
 
 # The API's words: `username` and `password`, or `identitytoken`.
@@ -84,10 +85,10 @@ class Keychain:
     def _read(self) -> _File:
         path = (self._directory or directory()) / "config.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=_File)
+            return decode(path.read_bytes(), _File)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return _File()
-        except msgspec.DecodeError as error:
+        except Malformed as error:
             raise InvalidParameter(f"{path} cannot be read: {error}") from error
 
 
@@ -135,8 +136,8 @@ async def _told(helper: str, verb: str, given: str, kind: type[Any]) -> Any:
             return None
         raise SystemFault(f"{program} {verb} failed: {reason}")
     try:
-        return msgspec.json.decode(said, type=kind)
-    except msgspec.DecodeError as error:
+        return decode(said, kind)
+    except Malformed as error:
         raise SystemFault(f"the answer of {program} cannot be read: {error}") from error
 
 

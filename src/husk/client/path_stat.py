@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from husk.documents import decode
 from husk.errors import Unavailable
 
 HEADER = "x-docker-container-path-stat"
@@ -60,7 +61,7 @@ class _Told(msgspec.Struct, rename="camel"):
 def path_stat(header: str) -> PathStat:
     """What the header says; Unavailable where it says nothing that can be read."""
     try:
-        told = msgspec.json.decode(base64.b64decode(header), type=_Told)
+        told = decode(base64.b64decode(header), _Told)
     except (binascii.Error, ValueError) as error:
         raise Unavailable(f"the engine's answer about a path cannot be read: {error}") from error
     return PathStat(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import Conflict, InvalidParameter, Unavailable
 
 NEW = 0
@@ -110,14 +111,14 @@ class _Versioned(msgspec.Struct):
 
 
 def version_in(body: bytes) -> int:
-    """The version that a body carries; MsgspecError for what is no such thing."""
-    return msgspec.json.decode(body, type=_Versioned).version
+    """The version that a body carries; Malformed for what is no such thing."""
+    return decode(body, _Versioned).version
 
 
 def with_version(body: bytes, version: int) -> bytes:
     """The body with its version in it, everything else as it is."""
     try:
-        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError as error:
+        fields = decode(body, dict[str, msgspec.Raw])
+    except Malformed as error:
         raise InvalidParameter(f"the body of a record must be a JSON object: {error}") from None
     return msgspec.json.encode(fields | {"version": version})

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.engine.images.catalog import IMAGE, INDEX, NAME
 from husk.engine.images.check import BY_FIX, Records, Verdict, judge
 from husk.engine.images.held import KIND as HELD
@@ -163,8 +164,8 @@ def _read(
             try:
                 if reason := refused.get((kind, key)):
                     raise Unreadable(reason)
-                readable[kind][key] = msgspec.json.decode(body, type=type)
-            except (Unreadable, msgspec.DecodeError, UnicodeDecodeError) as error:
+                readable[kind][key] = decode(body, type, largest=len(body))
+            except (Unreadable, Malformed) as error:
                 _note_unreadable(found, kind, key, error)
     names = {}
     for key, body in documents.get(NAME, {}).items():

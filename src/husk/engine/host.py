@@ -5,6 +5,7 @@ import os
 import msgspec
 
 from husk.config import Config
+from husk.documents import Malformed
 from husk.errors import InvalidParameter
 from husk.runtime import host_files
 from husk.runtime.host_facts import HostFacts, read_host_facts
@@ -71,6 +72,6 @@ def _seccomp(setting: str) -> str:
         seccomp_custom.parse(text)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"opening seccomp profile ({setting}) failed: {error}") from None
-    except msgspec.MsgspecError as error:
+    except Malformed as error:
         raise InvalidParameter(f"decoding seccomp profile ({setting}) failed: {error}") from None
     return text

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, read_refusal
@@ -230,8 +231,8 @@ class Authorizer:
             body = await read_limited(response, _LARGEST_TOKEN, cut=True)
             if response.status == 200:
                 try:
-                    return msgspec.json.decode(body, type=_TokenAnswer)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    return decode(body, _TokenAnswer)
+                except Malformed as error:
                     raise SystemFault(f'Get "{url}": unable to decode token response: {error}') from error
             refusal = read_refusal(
                 response.status, parse_challenges(response.headers.getall("WWW-Authenticate", [])), body

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from husk.config import NO_PROXIES, Proxies
+from husk.documents import Malformed, decode
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials
 from husk.registry.failures import blob_error, manifest_error, phrase
@@ -180,8 +181,8 @@ class RegistryClient:
                 raise
             raise manifest_error(error.refusal, ref) from error
         try:
-            listed = msgspec.json.decode(body, type=_Tags)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            listed = decode(body, _Tags)
+        except Malformed as error:
             raise SystemFault(f"error unmarshalling content: not a list of tags: {error}") from error
         following = response.links.get("next")
         link = following.get("url") if following is not None else None

@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import HuskError, NotFound, SystemFault
 from husk.registry.challenges import Challenge
 from husk.registry.reference import Reference
@@ -65,8 +66,8 @@ def read_refusal(status: int, challenges: Sequence[Challenge], body: bytes) -> R
 
 def _from_body(status: int, body: bytes) -> Refusal:
     try:
-        problems = msgspec.convert(_with_small_names(msgspec.json.decode(body)), _Problems)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problems = msgspec.convert(_with_small_names(decode(body)), _Problems)
+    except (Malformed, msgspec.ValidationError) as error:
         why = str(error)
     else:
         if problems.errors:

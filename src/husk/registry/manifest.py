@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
 from husk.patterns import pattern
 from husk.registry.reference import validate_digest
@@ -85,8 +86,8 @@ def parse_manifest(body: bytes, media_type: str) -> ImageManifest | Index:
     announced = media_type.partition(";")[0].strip().lower()
     refuse_schema1(announced)
     try:
-        document = msgspec.json.decode(body, type=_Document)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        document = decode(body, _Document)
+    except Malformed as error:
         raise SystemFault(f"error unmarshalling content: not an image manifest: {error}") from error
     if document.schema_version == 1:
         raise _schema1()
@@ -149,10 +150,10 @@ def _schema1() -> SystemFault:
 def referenced(body: bytes) -> list[Descriptor]:
     """What any manifest names, also one that is no container image; empty if it cannot be read."""
     try:
-        document = msgspec.json.decode(body, type=_Document)
+        document = decode(body, _Document)
         found = [*([document.config] if document.config else []), *(document.layers or [])]
         _check(found)
-    except (msgspec.DecodeError, UnicodeDecodeError, SystemFault):
+    except (Malformed, SystemFault):
         return []
     return found
 

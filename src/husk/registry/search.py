@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.registry.auth import Credentials
 from husk.registry.failures import phrase
@@ -56,8 +57,8 @@ async def search(transport: Transport, term: str, limit: int, who: Credentials |
         if response.status != 200:
             raise SystemFault(f"Unexpected status code {response.status} from search at {host or DOCKER_HUB}")
     try:
-        return msgspec.json.decode(body, type=_Results).results
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(body, _Results).results
+    except Malformed as error:
         raise Unavailable(
             f"the registry {host or DOCKER_HUB} does not offer search: its answer is not a list"
         ) from error

@@ -4,6 +4,8 @@ import re
 
 import msgspec
 
+from husk.documents import Malformed, decode
+
 CANNOT_START = 128
 
 
@@ -28,8 +30,8 @@ def complaint(written: str, command: str = "") -> str:
     messages = []
     for line in written.splitlines():
         try:
-            entry = msgspec.json.decode(line, type=_LogLine)
-        except msgspec.MsgspecError:
+            entry = decode(line, _LogLine)
+        except Malformed:
             if line.strip():
                 messages.append(line.strip())
             continue

@@ -27,6 +27,7 @@ from pathlib import Path
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves as Moves
@@ -372,8 +373,8 @@ async def read_report(fd: int) -> SyncReport | None:
         loop.remove_reader(fd)
     try:
         # The exit status of an exec may follow at once.
-        return msgspec.json.decode(line.partition(b"\n")[0], type=SyncReport)
-    except msgspec.MsgspecError:
+        return decode(line.partition(b"\n")[0], SyncReport)
+    except Malformed:
         return SyncReport(-1, line.decode(errors="replace"))
 
 

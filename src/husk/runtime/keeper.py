@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from husk.documents import decode
 from husk.errors import SystemFault
 from husk.kernel import keeping, process
 from husk.kernel.lean_mounts import Copies, LeanMounts
@@ -189,7 +190,7 @@ class Keeper:
             if not data:
                 self._hang_up()
                 return
-            said = msgspec.json.decode(data, type=_Said)
+            said = decode(data, _Said)
             run = self._runs.pop(said.id, None) if said.exit is not None else self._runs.get(said.id)
             if run is not None:
                 run.heard(said)

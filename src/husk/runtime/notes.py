@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from husk.documents import Malformed, decode
+
 _NAME = ".program"
 
 
@@ -22,8 +24,8 @@ class Note(msgspec.Struct, frozen=True):
 def read(root: Path) -> Note | None:
     """None without a note that can be read."""
     try:
-        return msgspec.json.decode((root / _NAME).read_bytes(), type=Note)
-    except (OSError, msgspec.MsgspecError):
+        return decode((root / _NAME).read_bytes(), Note)
+    except (OSError, Malformed):
         return None
 
 

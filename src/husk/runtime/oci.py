@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import SystemFault
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
@@ -156,10 +157,8 @@ class OCIRuntime(msgspec.Struct, frozen=True):
         """The cgroup of a container that has ended and has no hooks, "" when it is known no more; None where it takes
         the program to tell, or to end it."""
         try:
-            status = (
-                msgspec.json.decode(_content(f"{directory}/status"), type=_CrunStatus) if self.known_files else None
-            )
-        except (OSError, msgspec.MsgspecError):
+            status = decode(_content(f"{directory}/status"), _CrunStatus) if self.known_files else None
+        except (OSError, Malformed):
             status = None
         if status is None:
             return None if os.path.exists(directory) else ""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.kernel import seccomp
 from husk.runtime import oci
 
@@ -68,7 +69,7 @@ class CompiledFilters:
 
 def _compile(document: bytes) -> dict[str, str]:
     try:
-        profile = msgspec.json.decode(document, type=_Profile)
+        profile = decode(document, _Profile)
         if profile.listener_path or profile.flags:
             return {}
         program = seccomp.compile_filter(
@@ -86,7 +87,7 @@ def _compile(document: bytes) -> dict[str, str]:
                 if (rule.action, rule.errno_ret) != (profile.default_action, profile.default_errno_ret)
             ],
         )
-    except (seccomp.CompileError, msgspec.MsgspecError) as error:
+    except (seccomp.CompileError, Malformed) as error:
         log.warning("the runtime compiles the seccomp profile at each start: %s", error)
         return {}
     return {ANNOTATION: base64.b64encode(program).decode()}

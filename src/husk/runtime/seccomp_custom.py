@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from husk.documents import decode
 from husk.errors import InvalidParameter
 from husk.runtime.seccomp import ARCHITECTURES, machine_of
 
@@ -62,8 +63,8 @@ class Profile(msgspec.Struct, rename="camel"):
 
 
 def parse(text: str) -> Profile:
-    """Raises msgspec.MsgspecError when it is no profile, InvalidParameter when it contradicts itself."""
-    profile = msgspec.json.decode(text, type=Profile)
+    """Raises Malformed when it is no profile, InvalidParameter when it contradicts itself."""
+    profile = decode(text, Profile)
     if profile.architectures and profile.arch_map:
         raise InvalidParameter(
             "'architectures' and 'archMap' were specified in the seccomp profile, use either 'architectures' or "

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import HuskError
 from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.blobs import validate_digest
@@ -98,8 +99,8 @@ def read_layer_records(documents: Mapping[str, bytes]) -> LayerFacts:
     facts = LayerFacts()
     for key, body in documents.items():
         try:
-            layer = msgspec.json.decode(body, type=Layer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            layer = decode(body, Layer, largest=len(body))
+        except Malformed as error:
             facts.wrong_records[key] = f"its record cannot be read: {error}"
             facts.unreadable.append(key)
             continue
@@ -117,8 +118,8 @@ def read_diff_records(documents: Mapping[str, bytes]) -> set[str]:
     """The directories of what builds remember, of those whose records can be read."""
     found = set()
     for body in documents.values():
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
-            found.add(msgspec.json.decode(body, type=Diff).directory)
+        with contextlib.suppress(Malformed):
+            found.add(decode(body, Diff, largest=len(body)).directory)
     return found
 
 

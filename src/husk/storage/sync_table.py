@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.storage.file_digest import DIGEST_SIZE
 
 VERSION = 3
@@ -118,8 +119,8 @@ def read_packed(file: BinaryIO) -> Packed | None:
     """Which tar the places are in; None if there is none."""
     try:
         file.seek(-_PACKED_SIZE, os.SEEK_END)
-        return msgspec.json.decode(file.read(), type=Packed)
-    except (msgspec.DecodeError, OSError):  # it is shorter than that
+        return decode(file.read(), Packed)
+    except (Malformed, OSError):  # it is shorter than that
         return None
 
 
@@ -184,8 +185,8 @@ class _Parts(NamedTuple):
 def _read_parts(file: BinaryIO) -> _Parts | None:
     """What is behind the head, and that; None if it was not written whole."""
     try:
-        head = msgspec.json.decode(file.readline(4096), type=_Head)
-    except msgspec.DecodeError:
+        head = decode(file.readline(4096), _Head)
+    except Malformed:
         return None
     messages, paths, links = file.read(head.messages), file.read(head.paths), file.read(head.links)
     looks, briefs, places = (file.read(head.entries * size) for size in (DIGEST_SIZE, _BRIEF.size, _PLACE.size))

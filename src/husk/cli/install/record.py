@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from husk.cli.install.files import UNITS
+from husk.documents import Malformed, decode
 from husk.errors import SystemFault
 from husk.kernel.path_walk import walk
 
@@ -81,10 +82,10 @@ def load(root: Path) -> Installed | None:
     """What was put below `root`, or None if nothing was."""
     place = inside(root, PLACE)
     try:
-        found = msgspec.json.decode(place.read_bytes(), type=Installed)
+        found = decode(place.read_bytes(), Installed)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, Malformed) as error:
         raise SystemFault(f"cannot read {place}, which says what was installed: {error}") from error
     # An image's own record is not to have programs of this host told anything else.
     if set(found.units) - set(UNITS) or (found.group and not _GROUP.fullmatch(found.group)):

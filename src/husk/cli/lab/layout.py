@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, NotFound
 
 USUAL_NAME = "husk-lab"
@@ -125,8 +126,8 @@ def written(lab: Lab) -> bytes:
 def read(name: str, text: bytes) -> Lab:
     """What is up, or was."""
     try:
-        record = msgspec.json.decode(text, type=_Record)
-    except msgspec.MsgspecError:
+        record = decode(text, _Record)
+    except Malformed:
         # Of one that died while it was written: all that could be there.
         return planned(name, MOST, USUAL_SUBNET)
     return planned(name, record.hosts, record.subnet)

@@ -29,6 +29,7 @@ from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
 from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.messages import STATUS, StatusRequest
 from husk.cluster.records import StoreUnavailable
+from husk.documents import Malformed, decode
 from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
 from husk.rpc.grpc.status import GrpcError
@@ -312,8 +313,8 @@ class Member:
 def plain(line: str) -> str:
     """A line of etcd's log without what only its authors read. Pure."""
     try:
-        told = msgspec.json.decode(line, type=_Line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        told = decode(line, _Line)
+    except Malformed:
         return line
     return ": ".join(filter(None, (told.msg, told.error))) or line
 

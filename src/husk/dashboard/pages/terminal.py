@@ -18,6 +18,7 @@ from husk.client.execs import Exec
 from husk.dashboard.pages.container import found, shown
 from husk.dashboard.router import page, socket
 from husk.dashboard.visit import BEAT, Visit
+from husk.documents import Malformed, decode
 from husk.errors import HuskError, InvalidParameter
 
 # The better shell of the two that images have.
@@ -114,8 +115,8 @@ async def _inward(line: WebSocket, console: Console) -> None:
 async def _resize(console: Console, message: str) -> None:
     """What is no size changes nothing."""
     try:
-        columns, rows = msgspec.json.decode(message, type=_Said).resize
-    except msgspec.DecodeError:
+        columns, rows = decode(message, _Said).resize
+    except Malformed:
         return
     if 0 < columns <= _LARGEST_SIZE and 0 < rows <= _LARGEST_SIZE:
         with suppress(HuskError):  # it has ended meanwhile

@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from husk.documents import Malformed, decode
 from husk.engine.builder import schemes
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
@@ -145,6 +146,6 @@ def _patterns(text: str, name: str) -> list[str]:
     if not text:
         return []
     try:
-        return msgspec.json.decode(text, type=list[str] | None) or []
-    except msgspec.MsgspecError as error:
+        return decode(text, list[str] | None) or []
+    except Malformed as error:
         raise InvalidParameter(f"invalid value for {name}: {error}") from None

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.engine.containers.attach import Attachment, Ending
 from husk.engine.containers.drivers import Drivers, Process
 from husk.engine.containers.index import Companion, Index, Instance, Publish
@@ -394,6 +395,6 @@ def _command(config: ExecConfig) -> str:
 
 def _read(text: bytes | None) -> ExecRecord | None:
     try:
-        return None if text is None else msgspec.json.decode(text, type=ExecRecord)
-    except msgspec.MsgspecError:
+        return None if text is None else decode(text, ExecRecord)
+    except Malformed:
         return None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.engine.images.index import IMAGE_KIND, ImageIndex, IndexEntry, index_record, suits
 from husk.engine.images.make import read_config
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
@@ -121,8 +122,8 @@ def _docker_members(
     documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
 ) -> list[ArchivedImage | ArchivedIndex]:
     try:
-        entries = msgspec.json.decode(documents[DOCKER_LIST], type=list[_DockerEntry])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        entries = decode(documents[DOCKER_LIST], list[_DockerEntry])
+    except Malformed as error:
         raise InvalidParameter(f"invalid {DOCKER_LIST}: {error}") from error
     described = _layout_beside(documents, has, platforms)
     manifests = {each.config: each.manifest for each in described if isinstance(each, ArchivedImage)}
@@ -165,8 +166,8 @@ def _oci_members(
     documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
 ) -> list[ArchivedImage | ArchivedIndex]:
     try:
-        entries = msgspec.json.decode(documents[OCI_LIST], type=_OCIList).manifests
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        entries = decode(documents[OCI_LIST], _OCIList).manifests
+    except Malformed as error:
         raise InvalidParameter(f"invalid {OCI_LIST}: {error}") from error
     if not entries:
         raise InvalidParameter(f"there is no image in this archive: its {OCI_LIST} is empty")

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.engine.images.index import ATTESTATION, ImageIndex
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
@@ -45,7 +46,7 @@ async def _statement(descriptor: Descriptor, store: ImageStore) -> bytes:
     """The statement as it came, which goes into an answer that must stay JSON."""
     body = await store.blobs.read(descriptor.digest)
     try:
-        msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        decode(body)
+    except Malformed as error:
         raise SystemFault(f"the attestation {descriptor.digest} is no JSON: {error}") from error
     return body

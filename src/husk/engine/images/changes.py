@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.engine.model.clock import parse_duration
 from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.engine.model.paths import clean
@@ -64,8 +65,8 @@ def _apply(config: ContainerConfig, line: str) -> str:
 def _json_words(text: str) -> list[str] | None:
     """The words of the JSON form; None if the text is not in that form."""
     try:
-        return msgspec.json.decode(text.encode(), type=list[str])
-    except msgspec.DecodeError:
+        return decode(text.encode(), list[str])
+    except Malformed:
         return None
 
 

@@ -9,8 +9,7 @@ never mean "all", for prunes delete what is meant.
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-import msgspec
-
+from husk.documents import Malformed, decode
 from husk.engine.model.clock import parse_moment
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
@@ -22,7 +21,7 @@ _YES = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _NO = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _NUMBER = pattern(r"[+-]?\d{1,19}", re.ASCII)
 
-_decoder = msgspec.json.Decoder(dict[str, list[str] | dict[str, bool] | None] | None)
+_WIRE = dict[str, list[str] | dict[str, bool] | None] | None
 
 
 class Filters:
@@ -39,8 +38,8 @@ class Filters:
         if not text:
             return cls()
         try:
-            raw = _decoder.decode(text) or {}
-        except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+            raw = decode(text, _WIRE) or {}
+        except Malformed as error:
             raise InvalidParameter("invalid filter") from error
         for key in raw:
             if accepted is not None and key not in accepted:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from husk.documents import Malformed, decode
 from husk.engine.services.model import Service, Task, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.errors import InvalidParameter
@@ -103,6 +104,6 @@ def encoded(message: Struct) -> bytes:
 
 def decoded(body: bytes, kind: type[M]) -> M:
     try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return decode(body, kind)
+    except Malformed as error:
         raise InvalidParameter(f"this is no message of a node: {error}") from None

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.storage.secrets import passphrases
 
@@ -98,18 +99,18 @@ def read_head(data: bytes) -> tuple[Head, bytes]:
     line, found, sealed = data[:_LONGEST_HEAD].partition(b"\n")
     sealed = data[len(line) + 1 :]
     try:
-        any_head = msgspec.json.decode(line, type=_AnyHead)
+        any_head = decode(line, _AnyHead)
         if any_head.husk != _NAME or not found:
             raise ValueError
-    except (msgspec.MsgspecError, ValueError):
+    except ValueError:
         raise InvalidParameter("this is not a backup of a swarm") from None
     if any_head.version > VERSION:
         raise InvalidParameter(
             f"this backup has the form {any_head.version}, of a newer release; this daemon reads {VERSION} and older"
         )
     try:
-        head = msgspec.json.decode(line, type=Head)
-    except msgspec.MsgspecError as error:
+        head = decode(line, Head)
+    except Malformed as error:
         raise InvalidParameter(f"this backup of a swarm is damaged: {error}") from None
     if len(sealed) < head.size:
         raise InvalidParameter(f"this backup of a swarm is cut off: {len(sealed)} of {head.size} bytes are there")
@@ -127,11 +128,11 @@ def read(data: bytes, secret: bytes) -> Content:
         raise Unauthorized(f"the backup cannot be opened: this is not its {head.opened_by}")
     try:
         unpacking = zlib.decompressobj()
-        content = msgspec.json.decode(unpacking.decompress(packed, LARGEST_CONTENT), type=Content)
+        content = decode(unpacking.decompress(packed, LARGEST_CONTENT), Content, largest=LARGEST_CONTENT)
         if content.swarm != head.swarm or not unpacking.eof:
             raise ValueError("it is of another swarm than it says")
         return content
-    except (zlib.error, msgspec.MsgspecError, ValueError) as error:
+    except (zlib.error, ValueError) as error:
         raise InvalidParameter(f"this backup of a swarm is damaged: {error}") from None
 
 

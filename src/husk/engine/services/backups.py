@@ -14,6 +14,7 @@ import msgspec
 
 from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale
+from husk.documents import Malformed, decode
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.networks.service import Networks
 from husk.engine.services import backup_file
@@ -256,7 +257,7 @@ def _secret(data: bytes, secret: str) -> bytes:
 
 
 def _vni(record: backup_file.SavedRecord) -> int:
-    return msgspec.json.decode(record.body, type=_Numbered).vni
+    return decode(record.body, _Numbered).vni
 
 
 class _Numbered(msgspec.Struct):
@@ -276,7 +277,7 @@ def _lock(swarm: Swarm) -> tuple[bool, bytes]:
 def _id_of(record: Record) -> str:
     try:
         return read_swarm(record.body).id
-    except (msgspec.MsgspecError, HuskError, UnicodeDecodeError):
+    except (Malformed, HuskError):
         return ""
 
 

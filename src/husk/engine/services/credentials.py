@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 
+from husk.documents import decode
 from husk.engine.services.model import Service
 from husk.errors import HuskError
 from husk.registry.auth import Credentials
@@ -30,7 +31,7 @@ class PullCredentials:
             value = await asyncio.to_thread(self._sealer.unseal, service.credentials, _context(service))
         except HuskError:
             return None
-        return msgspec.json.decode(value, type=Credentials)
+        return decode(value, Credentials)
 
 
 def _context(service: Service) -> str:

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from typing import Self, TypeVar
 
-import msgspec
-
 from husk.cluster.records import (
     NEW,
     Check,
@@ -29,6 +27,7 @@ from husk.cluster.records import (
     version_in,
     with_version,
 )
+from husk.documents import Malformed
 from husk.errors import DiskFault, InvalidParameter
 from husk.storage.state.store import Change, StateStore
 
@@ -293,5 +292,5 @@ def _version(body: bytes) -> int:
     """That of a record that cannot be read is of no use to anybody, but there is one."""
     try:
         return version_in(body) or FIRST
-    except msgspec.MsgspecError:
+    except Malformed:
         return FIRST

@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from husk.cluster.records import NEW, Check, News, Put, Stale
+from husk.documents import Malformed, decode
 from husk.engine.services.cluster_store import ClusterStore, Lease
 from husk.errors import HuskError
 from husk.tasks import Tasks
@@ -168,6 +169,6 @@ class _Holder(msgspec.Struct):
 
 def _node_in(body: bytes) -> str:
     try:
-        return msgspec.json.decode(body, type=_Holder).node_id
-    except msgspec.MsgspecError:
+        return decode(body, _Holder).node_id
+    except Malformed:
         return ""

@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from husk.cluster.records import Delete, News, Put, Stale
+from husk.documents import Malformed, decode
 from husk.engine.services.cluster_store import ClusterStore, Lease
 from husk.engine.services.heartbeats import MISSED, PERIOD, Heartbeats, spared_for, verdicts
 from husk.engine.services.model import SECOND
@@ -380,8 +381,8 @@ def _body(manager: str) -> bytes:
 
 def _manager_in(body: bytes) -> str:
     try:
-        return msgspec.json.decode(body, type=_Heard).manager
-    except msgspec.MsgspecError:
+        return decode(body, _Heard).manager
+    except Malformed:
         return ""
 
 

@@ -67,7 +67,7 @@ def read_piece(body: bytes, tasks: Collection[object], times: bool) -> tuple[int
     """The task's place, and its records; InvalidParameter for what is none. The other node may be anybody's."""
     try:
         piece = _decode_piece(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParameter(f"this is no piece of a log: {error}") from None
     count = len(piece.data)
     expected = (count,) if count else (0, 1)

@@ -18,6 +18,7 @@ import msgspec
 
 from husk.cluster import member_files
 from husk.cluster.trust import renewal
+from husk.documents import decode
 from husk.engine.services import roots
 from husk.engine.services.swarm import SwarmRoot
 from husk.errors import HuskError
@@ -85,7 +86,7 @@ class MemberCertificate:
         """Renew it where it is time; in how many seconds to look again."""
         try:
             wait = await self._tasks.to_its_end(asyncio.to_thread(self._look), "a certificate on the disk")
-        except (HuskError, OSError, ValueError, msgspec.MsgspecError) as error:
+        except (HuskError, OSError, ValueError) as error:
             self._failures += 1
             log.warning("the certificate of this manager's member of etcd could not be looked at: %s", error)
             return renewal.wait_again(self._failures, LONGEST)
@@ -117,7 +118,7 @@ class MemberCertificate:
         wait = renewal.wait(has.made, has.ends, self._clock(), zlib.crc32(certificate) / (1 << 32))
         if wait > 0:
             return wait if kept else min(wait, SOON)
-        owner, root = self._owner(), msgspec.json.decode(kept, type=SwarmRoot)
+        owner, root = self._owner(), decode(kept, SwarmRoot)
         request = authority.request_for(member_files.read(self._key))
         signed = roots.member_certificate(root, self._sealer, request, owner.node, owner.host, self._clock())
         member_files.replace(self._certificate, signed)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from husk.documents import Malformed, decode
 from husk.engine.services.assignment_messages import Given, Report, Reports, Told, decoded
 from husk.errors import InvalidParameter
 
@@ -57,9 +58,9 @@ class MixedReader:
         self, body: bytes, kind: type[M], entries: str, entry: type[Struct], refused: InvalidParameter
     ) -> tuple[M, list[str]]:
         try:
-            fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-            parts = msgspec.json.decode(fields.get(entries, b"[]"), type=list[msgspec.Raw])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            fields = decode(body, dict[str, msgspec.Raw])
+            parts = decode(fields.get(entries, b"[]"), list[msgspec.Raw])
+        except Malformed:
             raise refused from None
         kept, unread = list[msgspec.Raw](), list[str]()
         for part in parts:

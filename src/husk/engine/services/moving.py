@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-import msgspec
-
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, version_in
 from husk.config import ClusterStoreConfig
+from husk.documents import Malformed
 from husk.engine.services.batches import batches
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.cluster_store import ClusterStore
@@ -135,6 +134,6 @@ def _readable(record: Record) -> bool:
         version_in(record.body)
         if record.kind in READERS:
             READERS[record.kind](record.body)
-    except (msgspec.MsgspecError, HuskError, UnicodeDecodeError):
+    except (Malformed, HuskError):
         return False
     return True

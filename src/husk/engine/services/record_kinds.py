@@ -2,22 +2,21 @@
 
 from collections.abc import Callable
 
-import msgspec
-
+from husk.documents import reader
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
 from husk.engine.services.swarm import KEY, Swarm, read_swarm
 
 SwarmRecord = Service | Task | ClusterObject | Swarm | Node
 
-_object = msgspec.json.Decoder(ClusterObject).decode
+_object = reader(ClusterObject)
 READERS: dict[str, Callable[[bytes], SwarmRecord]] = {
-    "service": msgspec.json.Decoder(Service).decode,
-    "task": msgspec.json.Decoder(Task).decode,
+    "service": reader(Service),
+    "task": reader(Task),
     "secret": _object,
     "config": _object,
     "swarm": read_swarm,
-    "node": msgspec.json.Decoder(Node).decode,
+    "node": reader(Node),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Self, TypeVar, cast
 import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, Step
+from husk.documents import Malformed
 from husk.engine.services.clocks import CLOCK, Clock, node_by_ours, service_by_ours, task_by_ours
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
@@ -318,7 +319,7 @@ class SwarmRecords:
             return False
         try:
             read = READERS[kind](record.body)
-        except (msgspec.MsgspecError, HuskError, UnicodeDecodeError) as error:
+        except (Malformed, HuskError) as error:
             self.unreadable.note((kind, key), record.body, error)
             return True
         self.unreadable.forget((kind, key))

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from husk.cluster.records import NEW, Put
+from husk.documents import Malformed, reader
 from husk.engine.migrations import STEPS
 from husk.engine.model.clock import rfc3339
 from husk.engine.networks.sharing import Place, key_of
@@ -147,13 +148,13 @@ def _put(kept: SavedRecord, record: Swarm | Node | Task | Service | Place) -> Pu
 def _read(kept: SavedRecord, read: Callable[[bytes], T]) -> T:
     try:
         return read(bytes(kept.body))
-    except (msgspec.MsgspecError, HuskError, UnicodeDecodeError) as error:
+    except (Malformed, HuskError) as error:
         raise InvalidParameter(
             f"this backup of a swarm is damaged: {kept.kind} {kept.key} cannot be read: {error}"
         ) from None
 
 
-_node = msgspec.json.Decoder(Node).decode
-_task = msgspec.json.Decoder(Task).decode
-_service = msgspec.json.Decoder(Service).decode
-_place = msgspec.json.Decoder(Place).decode
+_node = reader(Node)
+_task = reader(Task)
+_service = reader(Service)
+_place = reader(Place)

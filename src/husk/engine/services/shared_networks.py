@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, version_in
+from husk.documents import Malformed, decode
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place, key_of
 from husk.engine.services.containers import is_on
@@ -354,10 +355,10 @@ class SharedNetworks:
             return False
         try:
             if kind == NETWORK:
-                self._keep_network(key, msgspec.json.decode(record.body, type=Network), record.version)
+                self._keep_network(key, decode(record.body, Network), record.version)
             else:
-                self._keep_place(key, msgspec.json.decode(record.body, type=Place), record.version)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                self._keep_place(key, decode(record.body, Place), record.version)
+        except Malformed as error:
             if (kind, key) not in self._unread:
                 log.warning("%s %s cannot be read here, and stays as it is: %s", kind, key, error)
             self._unread.add((kind, key))

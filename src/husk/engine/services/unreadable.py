@@ -7,8 +7,9 @@ a service one of whose tasks cannot, since another task in its place might be on
 import logging
 from collections.abc import Iterable, Iterator
 
-import msgspec
 from msgspec import Struct
+
+from husk.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,6 @@ class Unreadable:
 
 def _service_of(body: bytes) -> str:
     try:
-        return msgspec.json.decode(body, type=_OfService).service_id
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return decode(body, _OfService).service_id
+    except Malformed:
         return ""

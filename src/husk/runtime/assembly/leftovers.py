@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.kernel.mount import mounts_below, unmount
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, staging
@@ -63,8 +64,8 @@ class Leftovers:
         not have got as far as to know of it."""
         try:
             config = _plain_file(self._paths.bundle(container_id) / "config.json")
-            path = msgspec.json.decode(config, type=_Config).linux.cgroups_path
-        except (OSError, msgspec.MsgspecError) as error:
+            path = decode(config, _Config).linux.cgroups_path
+        except (OSError, Malformed) as error:
             log.debug("the bundle of %s names no control group: %s", container_id, error)
             return
         # Never what others may have something in.

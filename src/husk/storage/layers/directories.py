@@ -14,6 +14,7 @@ from typing import Self
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.patterns import pattern
 from husk.storage.layers.trash import Trash
 from husk.storage.layers.writeback import Writeback
@@ -151,8 +152,8 @@ def _named(state: StateStore) -> tuple[Counter[str], bool]:
     for kind in (LAYER, DIFF):
         for body in state.load(kind).values():
             try:
-                names[msgspec.json.decode(body, type=_Named).directory] += 1
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+                names[decode(body, _Named).directory] += 1
+            except Malformed:
                 all_read = False
     return names, all_read
 

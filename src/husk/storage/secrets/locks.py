@@ -8,6 +8,7 @@ import secrets
 
 import msgspec
 
+from husk.documents import Malformed, decode
 from husk.errors import SystemFault
 
 UNLOCK_KEY_BYTES = 32
@@ -47,8 +48,8 @@ def has_others(content: bytes) -> bool:
 
 def _read(content: bytes) -> _Lock:
     try:
-        return msgspec.json.decode(content, type=_Lock)
-    except msgspec.MsgspecError as error:
+        return decode(content, _Lock)
+    except Malformed as error:
         raise SystemFault(f"the lock file of the swarm is damaged: {error}") from error
 
 

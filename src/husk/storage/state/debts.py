@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from husk.documents import Malformed, decode
+
 log = logging.getLogger(__name__)
 
 Document = tuple[str, str, bytes | None]
@@ -32,10 +34,11 @@ class Debts:
         if self._path is None:
             return []
         try:
-            page = msgspec.json.decode(self._path.read_bytes(), type=_Page)
+            content = self._path.read_bytes()
+            page = decode(content, _Page, largest=len(content))
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, Malformed) as error:
             log.error("%s cannot be read: %s", self._path, error)
             return []
         # A directory may have served a daemon with another data root.

@@ -24,6 +24,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
+from husk import documents
 from husk.errors import DiskFault, HuskError
 from husk.kernel.disk import sync_directory
 from husk.storage.durable import Flusher
@@ -174,7 +175,7 @@ class StateStore:
 
     def records(self, kind: str, type: type[T]) -> dict[str, T]:
         """All records of a kind that can be read. The others are put aside: they stay in the store, and are told."""
-        return self.read(kind, lambda body: msgspec.json.decode(body, type=type))
+        return self.read(kind, lambda body: documents.decode(body, type, largest=len(body)))
 
     def read(self, kind: str, decode: Callable[[bytes], T]) -> dict[str, T]:
         """As `records`, for documents that are something else than JSON."""

@@ -19,6 +19,7 @@ from typing import Self
 
 import msgspec
 
+from husk.documents import decode
 from husk.storage.sync import packets
 from husk.storage.sync.modes import system_mode
 from husk.storage.sync.packets import Stat
@@ -88,7 +89,7 @@ class PackAhead:
     def finish(self) -> Packed:
         """Wait for the whole tar, of all that has come."""
         answer = self._aside.answer() if self._aside is not None else None
-        return msgspec.json.decode(answer, type=Packed) if answer else Packed()
+        return decode(answer, Packed) if answer else Packed()
 
     def _leave_out(self) -> None:
         if self._file is not None:

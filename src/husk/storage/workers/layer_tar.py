@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from husk.documents import decode
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY
 from husk.kernel.trees import walk
@@ -127,7 +128,7 @@ class LayerTar:
             if aside is None:
                 self._add_tree(path, source, foreseen)
             elif answer := aside.answer():
-                self._written = msgspec.json.decode(answer, type=Blob)
+                self._written = decode(answer, Blob)
             else:
                 self.give_up()
 

@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from husk.documents import Malformed, decode
 from husk.engine.builder import given
 from husk.engine.builder.attest.wanted import Sbom
 from husk.engine.builder.dockerfile.options import BaseImage
@@ -88,8 +89,8 @@ class Scanner:
         if data is None or len(data) > _LARGEST:
             raise InvalidParameter(f"the generator {generator} has written {name}, which is too large or no file")
         try:
-            statement = msgspec.json.decode(data, type=_Statement)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            statement = decode(data, _Statement)
+        except Malformed as error:
             raise InvalidParameter(f"cannot decode in-toto statement {name} of {generator}: {error}") from None
         if statement.predicate_type != PREDICATE:
             raise InvalidParameter(

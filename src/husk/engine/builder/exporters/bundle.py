@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, structs
 
+from husk.documents import decode
 from husk.engine.builder.export import Finisher
 from husk.engine.builder.exporters import documents
 from husk.engine.builder.exporters.attestations import Attested, attest
@@ -217,8 +218,9 @@ def compression_of(media_type: str) -> str:
 
 
 def with_inline_cache(config: bytes, cache: bytes) -> bytes:
-    document = msgspec.json.decode(config)
-    return msgspec.json.encode(document | {INLINE_CACHE: base64.b64encode(cache).decode()})
+    document: dict[str, msgspec.Raw] = decode(config, dict[str, msgspec.Raw])
+    inline = msgspec.Raw(msgspec.json.encode(base64.b64encode(cache).decode()))
+    return msgspec.json.encode(document | {INLINE_CACHE: inline})
 
 
 class Held:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from husk.documents import Malformed, decode
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.results import CONFIG, PLATFORMS, Predicate, Result
 from husk.engine.images.make import read_config
@@ -71,8 +72,8 @@ def _named(result: Result) -> list[_Named]:
     if not text:
         return []
     try:
-        return msgspec.json.decode(text, type=_Platforms).platforms
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(text, _Platforms).platforms
+    except Malformed as error:
         raise InvalidParameter(f"failed to parse platforms passed to exporter: {error}") from None
 
 

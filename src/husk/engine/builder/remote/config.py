@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter
 
 MEDIA_TYPE = "application/vnd.buildkit.cacheconfig.v0"
@@ -157,6 +158,6 @@ def _decoded(data: bytes, kind: type[T]) -> T:
     if len(data) > LARGEST:
         raise InvalidParameter(f"invalid cache: its document has more than {LARGEST} bytes")
     try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        return decode(data, kind)
+    except Malformed as error:
         raise InvalidParameter(f"invalid cache: {error}") from None

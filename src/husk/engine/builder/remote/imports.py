@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from husk.documents import Malformed, decode
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.registry_login import login_at
@@ -223,6 +224,6 @@ async def _pieces(store: ContentStore, descriptor: Descriptor) -> AsyncGenerator
 
 def _decoded(data: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        return decode(data, kind)
+    except Malformed as error:
         raise InvalidParameter(f"invalid cache: {error}") from None

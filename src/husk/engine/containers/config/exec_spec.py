@@ -5,6 +5,7 @@ from typing import cast
 
 import msgspec
 
+from husk.documents import decode
 from husk.engine.containers.config.spec import environment
 from husk.engine.containers.drivers import Root
 from husk.engine.model.container import Container
@@ -79,7 +80,7 @@ def read_and_plan(
     available: Collection[str],
 ) -> Json:
     """`process` of a running container, with what has to be looked up in its files. Blocking."""
-    first = msgspec.json.decode(bundle_config, type=_Bundle).process
+    first = decode(bundle_config, _Bundle).process
     user = find_user(root, container, config.user)
     return process(first, container, config, user, size, available)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from husk.documents import Malformed
 from husk.errors import InvalidParameter
 from husk.runtime import seccomp_custom
 
@@ -47,7 +48,7 @@ def check(options: Sequence[str] | None) -> None:
     """Raise for what cannot become a container's security."""
     try:
         _ = parse(options).custom_profile
-    except msgspec.MsgspecError as error:
+    except Malformed as error:
         raise InvalidParameter(f"Decoding seccomp profile failed: {error}") from None
 
 

@@ -1,0 +1,68 @@
+"""JSON of others: bounded, and wrong in one way only."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from husk import documents
+from husk.documents import DEEPEST, Malformed, decode
+
+
+class Pet(msgspec.Struct):
+    name: str = ""
+    age: int = 0
+    friends: "list[Pet]" = []
+
+
+def test_a_document_of_a_type():
+    assert decode(b'{"name": "Rex", "age": 3, "kind": "dog"}', Pet) == Pet("Rex", 3)
+    assert decode('["a"]', list[str]) == ["a"]
+
+
+def test_a_document_of_any_kind():
+    assert decode(b'{"a": [1, 2.5, null, true, "x"]}') == {"a": [1, 2.5, None, True, "x"]}
+
+
+@pytest.mark.parametrize(
+    "data, why",
+    [
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b'{"name": 1}', "Expected `str`, got `int`"),
+        (b'{"age": ' + b"9" * 5000 + b"}", "out of range"),
+        (b'{"name": "\xff"}', "not UTF-8"),
+        ('{"name": "\ud800"}', "not UTF-8"),
+        (b'{"x": ' * 100_000, "nested too deeply"),
+        (b'{"friends": [' * 100_000, "nested too deeply"),
+        (b"NaN", "malformed"),
+        (b"[]", "Expected `object`, got `array`"),
+    ],
+)
+def test_what_is_wrong_is_malformed(data, why):
+    with pytest.raises(Malformed, match=why):
+        decode(data, Pet)
+
+
+def test_the_largest_there_may_be():
+    text = b'"' + b"x" * 98 + b'"'
+    assert decode(text, str, largest=100) == "x" * 98
+    with pytest.raises(Malformed, match="longer than 99 bytes"):
+        decode(text, str, largest=99)
+
+
+@pytest.mark.parametrize("opens, closes", [("[", "]"), ('{"a":', "}")])
+def test_the_deepest_there_may_be(opens, closes):
+    assert decode(opens * DEEPEST + "1" + closes * DEEPEST)
+    for depth in (DEEPEST + 1, 500):
+        with pytest.raises(Malformed, match="nested too deeply"):
+            decode(opens * depth + "1" + closes * depth)
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200))
+def test_nothing_else_comes_of_any_bytes(data):
+    for type in (object, Pet, dict[str, list[Pet]], list[msgspec.Raw]):
+        try:
+            decode(data, type)
+        except documents.Malformed as error:
+            assert str(error)
