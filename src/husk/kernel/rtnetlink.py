@@ -181,6 +181,10 @@ def set_mac(name: str, mac: str) -> Message:
     return Message(_NEWLINK, 0, payload, f"set MAC of {name}")
 
 
+def set_mtu(name: str, mtu: int) -> Message:
+    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MTU, mtu), f"set MTU of {name}")
+
+
 def set_alias(name: str, alias: str) -> Message:
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_IFALIAS, alias.encode())
     return Message(_NEWLINK, 0, payload, f"set alias of {name}")

@@ -108,10 +108,6 @@ def set_told_port(name: str) -> Message:
     return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
 
 
-def set_mtu(name: str, mtu: int) -> Message:
-    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MTU, mtu), f"set MTU of {name}")
-
-
 def add_remote(vxlan: int, mac: str, host: Address, link: int = 0) -> Message:
     """Frames for the MAC go to this host, and no longer to another; by this link, or by any that leads there. That of
     the interface itself (`Tunnel.link`) is not asked for this."""

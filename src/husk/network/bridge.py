@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import TYPE_CHECKING, Self, TypeGuard
 
-from husk.errors import SystemFault, Unavailable
+from husk.errors import HuskError, SystemFault, Unavailable
 from husk.network import host, provision, sandbox
 from husk.network.allocator import Allocator, subnet_of
 from husk.network.endpoint import DEFAULTS, EndpointOptions
@@ -202,6 +202,7 @@ class BridgeDriver:
     async def fit(self, mtu: int) -> None:
         """From now on no endpoint sends larger packets, also those that are there already."""
         self._state = self._state._replace(mtu=mtu)
+        await asyncio.to_thread(provision.fit, self._settings.interface, mtu)
         # What is being made is made to fit when it is there.
         await self._shrink(list(self._allocator.leases.values()), mtu)
 
@@ -322,6 +323,9 @@ class BridgeDriver:
             if error.errno == errno.EXFULL:
                 raise BridgeFull(f"bridge {self._settings.interface} has {MOST_PORTS} ports already") from error
             raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
+        except HuskError:
+            self._release(wiring)
+            raise
         self._allocator.note(lease)
         mtu = wiring.mtu
         while mtu != self._state.mtu:  # it was told to fit while this was made
@@ -357,9 +361,15 @@ class BridgeDriver:
             link_local=tuple(ip_interface(f"{text}/{64 if ':' in text else 16}") for text in options.link_local),
             port_prefix=self._firewall.port_prefix,
             host_versions=provision.host_versions(settings, self._state),
-            host_addresses=frozenset(own.ip for own in (self._gateway, self._gateway6) if own is not None),
+            host_addresses=self._host_addresses,
             host_mac=self._state.mac,
         )
+
+    @property
+    def _host_addresses(self) -> frozenset[IPv4Address | IPv6Address]:
+        """The gateways that are the host itself."""
+        gateways = [own.ip for own in (self._gateway, self._gateway6) if own is not None]
+        return frozenset(address for address in gateways if address.version not in self._settings.silent)
 
     def _release(self, wiring: Wiring) -> None:
         for address in (wiring.address, wiring.address6):

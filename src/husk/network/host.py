@@ -30,6 +30,7 @@ from husk.network import hardening, ipam
 log = logging.getLogger(__name__)
 
 _DEFAULT_MTU = 1500
+_LEAST_MTU_6 = 1280
 # Of the subnets of a host that others are told.
 _MOST_USED = 128
 _FORWARDING = "net/ipv4/ip_forward"
@@ -58,6 +59,8 @@ class BridgePlan(Struct, frozen=True):
     ipv4: bool = True
     # The versions of IP of which the bridge has no address: its subnet is the containers' alone.
     bare: frozenset[int] = frozenset()
+    # Whether it has to be there already.
+    must_exist: bool = False
     # Whether forwarding may be switched on where it is off.
     forward: bool = True
     # Addresses that the host may have on the bridge besides.
@@ -358,6 +361,10 @@ def _ensure_bridge(
     own6 = surroundings.own6
     mac = link.mac if link is not None else _mac(plan, state)
     ours = link is None or link.alias == plan.owner
+    if link is None and plan.must_exist:
+        raise InvalidParameter(
+            f"bridge device with non default name {name} must be created manually (ip link add {name} type bridge)"
+        )
     if link is None:
         netlink.execute(rtnetlink.add_bridge(name, mac), rtnetlink.set_alias(name, plan.owner))
     index = link.index if link is not None else socket.if_nametoindex(name)
@@ -379,6 +386,10 @@ def _ensure_bridge(
             messages.append(rtaddresses.add_address(index, gateway6))
     if link is None or not link.up:
         messages.append(rtnetlink.set_up(name))
+    # One that is there with a size of its own, which follows its ports, goes on so.
+    mtu = max(state.mtu, _LEAST_MTU_6) if state.gateway6 is not None else state.mtu
+    if ours and (link is None or (plan.mtu and link.mtu != mtu)):
+        messages.insert(0, rtnetlink.set_mtu(name, mtu))
     if messages:
         netlink.execute(*messages)
     return index, mac if ours else ""

@@ -191,7 +191,7 @@ def _prepare(netlink: NetlinkSocket, settings: OverlaySettings) -> None:
     if link is not None and link.mac != settings.mac:
         messages.append(rtnetlink.set_mac(name, settings.mac))
     if link is not None and link.mtu != settings.mtu:
-        messages.append(rtvxlan.set_mtu(name, settings.mtu))
+        messages.append(rtnetlink.set_mtu(name, settings.mtu))
     if link is None or link.master != master:
         messages.append(rtnetlink.set_master(name, master))
     netlink.execute(*messages, rtvxlan.set_told_port(name), rtnetlink.set_up(name))
@@ -283,7 +283,7 @@ def fit(leases: Iterable[Lease], mtu: int) -> None:
 
 
 def _set_mtu(netlink: NetlinkSocket, interface: str, mtu: int) -> None:
-    (error,) = netlink.attempt([rtvxlan.set_mtu(interface, mtu)])
+    (error,) = netlink.attempt([rtnetlink.set_mtu(interface, mtu)])
     if error is not None and error.errno not in _GONE:
         raise error
 

@@ -3,6 +3,7 @@
 All functions block, unless they say otherwise: call them from a thread.
 """
 
+import errno
 import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -51,7 +52,12 @@ def mend(
 ) -> host.BridgeState:
     """Make a bridge again that somebody has deleted, as it was, with the interfaces that were on it."""
     same = settings._replace(
-        bip=str(state.gateway or ""), bip6=str(state.gateway6 or ""), pool6="", mtu=state.mtu, pools=()
+        bip=str(state.gateway or ""),
+        bip6=str(state.gateway6 or ""),
+        pool6="",
+        mtu=state.mtu,
+        pools=(),
+        must_exist=False,
     )
     [found] = prepare([Opening(same, None, leases)], firewall)
     if state.mac and found.mac != state.mac:
@@ -64,7 +70,15 @@ def mend(
 def host_versions(settings: BridgeSettings, state: host.BridgeState) -> frozenset[int]:
     """The versions of IP in which the host has an address on the bridge."""
     present = [gateway.version for gateway in (state.gateway, state.gateway6) if gateway is not None]
-    return frozenset(present) - settings.bare
+    return frozenset(present) - settings.bare - settings.silent
+
+
+def fit(interface: str, mtu: int) -> None:
+    """Let a bridge that is there send no larger packets: it would drop what its ports do not take."""
+    with NetlinkSocket() as netlink:
+        (error,) = netlink.attempt([rtnetlink.set_mtu(interface, mtu)])
+        if error is not None and error.errno != errno.ENODEV:
+            raise error
 
 
 def remove(settings: BridgeSettings, firewall: Firewall) -> None:
@@ -99,7 +113,8 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         bip6=settings.bip6,
         pool6=settings.pool6,
         ipv4=settings.ipv4,
-        bare=settings.bare,
+        bare=settings.bare | settings.silent,
+        must_exist=settings.must_exist,
         forward=settings.forward,
         own=frozenset(map(ip_address, settings.own)),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.errors import SystemFault
+from husk.errors import Conflict, SystemFault
 from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import Message, NetlinkSocket
 from husk.network import hardening
@@ -144,6 +144,11 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
             present = {link for _, link in socket.if_nameindex()}
             free = next(f"eth{number}" for number in range(1 << 16) if f"eth{number}" not in present)
             lease = _lease(path, wiring, wiring.name or free)
+            if lease.interface in present:
+                raise Conflict(
+                    f"failed to add interface {lease.host_interface} to sandbox: error renaming interface "
+                    f'"{lease.host_interface}" to "{lease.interface}": file exists'
+                )
             _plug_in(host, namespace, lease, wiring, master)
             try:
                 namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master, settings))

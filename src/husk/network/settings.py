@@ -40,6 +40,10 @@ class BridgeSettings(NamedTuple):
     ipv4: bool = True
     # The versions of IP of which the network has a subnet and no gateway.
     bare: frozenset[int] = frozenset()
+    # The versions of IP whose gateway is none of the host's.
+    silent: frozenset[int] = frozenset()
+    # It has to be there: it is somebody else's.
+    must_exist: bool = False
     # What lies between the containers and the rest of the world, per version of IP.
     gateway_modes: GatewayModes = GatewayModes()
     parent_link: ParentLink | None = None

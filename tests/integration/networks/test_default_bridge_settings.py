@@ -70,6 +70,28 @@ def test_the_bridge_has_the_address_of_bip6_and_containers_leave_by_the_gateway(
         assert reach(outside6.address, 7001, net.sandbox("one"), seconds=1) == "", "the host is no gateway"
 
 
+def test_a_bridge_with_another_name_is_the_administrators() -> None:
+    """As with dockerd: a wrong name makes no bridge."""
+    name = "ot" + secrets.token_hex(5)
+    daemon = Daemon("--bridge", name, choose_subnet=True)
+    try:
+        with pytest.raises(
+            AssertionError, match=f"bridge device with non default name {name} must be created manually"
+        ):
+            daemon.start()
+    finally:
+        daemon.close()
+    ip("link", "add", name, "type", "bridge")
+    try:
+        ip("address", "add", "10.219.11.1/24", "dev", name)
+        with Daemon("--bridge", name, choose_subnet=True) as there:
+            net = Network(there)
+            net.run("box")
+            assert net.address("box") == "10.219.11.2" and net.pings("box", "10.219.11.1")
+    finally:
+        ip("link", "delete", name)
+
+
 def test_without_masquerading_the_outside_sees_the_container(net: Network, outside: Outside) -> None:
     net.run("one")
     subnet = ip_interface(net.daemon.config.bip).network

@@ -129,3 +129,30 @@ def test_ports_with_the_hosts_network_are_discarded_with_a_warning(net):
     }
     answer = net.daemon.http("POST", "/containers/create", body).json()
     assert "Published ports are discarded when using host network mode" in answer["Warnings"]
+
+
+def test_a_link_to_a_guest_is_one_to_whose_network_it_is_in(net):
+    """As dockerd: whoever has the network is looked at, also for what is passed on and when it comes back."""
+    net.run("owner", "-e", "SECRET=owners", "--expose", "5432")
+    net.run("guest", "-e", "SECRET=guests", "--network", "container:owner")
+    net.run("web", "--link", "guest:g")
+    owner = net.inspect("owner", "{{.Id}}")[:12]
+    assert f"{net.address('owner')}\tg {owner} owner\n" in net.daemon.docker("exec", "web", "cat", "/etc/hosts").stdout
+    done = net.daemon.docker("run", "--rm", "--name", "shown", "--link", "guest:g", "busybox", "env").stdout
+    assert {"G_ENV_SECRET=owners", f"G_PORT_5432_TCP_ADDR={net.address('owner')}", "G_NAME=/shown/g"} <= {*done.split()}
+    net.daemon.docker("stop", "-t", "0", "owner")
+    net.run("taker")
+    net.daemon.docker("start", "owner")
+    hosts = net.daemon.docker("exec", "web", "cat", "/etc/hosts").stdout
+    assert [line.split()[0] for line in hosts.splitlines() if "\tg " in line] == [net.address("owner")]
+    net.daemon.docker("stop", "-t", "0", "owner")
+    assert "non running container: /owner AS /late/g" in refused(
+        net, "run", "--name", "late", "--link", "guest:g", "busybox", "true"
+    )
+    net.run("on-host", "--network", "host")
+    assert "host type networking can't be used with links" in refused(
+        net, "run", "--link", "on-host", "busybox", "true"
+    )
+    net.daemon.docker("rm", "-f", "owner")
+    said = refused(net, "create", "--link", "guest:g", "busybox", "true")
+    assert "could not get container for guest" in said and "has been removed" in said

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -229,3 +230,34 @@ def test_events(net):
     assert all(event["Actor"]["Attributes"]["name"] == "seen" for event in seen)
     assert all(event["Actor"]["Attributes"]["type"] == "bridge" for event in seen)
     assert "container" in seen[1]["Actor"]["Attributes"]
+
+
+def test_what_cannot_be_is_told_as_dockerd_does(net):
+    ifname = "com.docker.network.endpoint.ifname"
+    net.create("mine")
+    net.create("other")
+    net.run("on-host", "--network", "host")
+    net.run("box", "--network", f"name=mine,driver-opt={ifname}=foo0")
+
+    def asked(verb: str, network: str, container: str, **config: object) -> tuple[int, str]:
+        body = {"Container": container, "EndpointConfig": config}
+        answer = net.daemon.http("POST", f"/networks/{network}/{verb}", body)
+        return answer.status, answer.message if answer.body else ""
+
+    said = "cannot disconnect container from host network - container was created in host network mode"
+    assert asked("disconnect", "host", "on-host") == (400, said)
+    assert asked("connect", "mine", "box") == (403, "endpoint with name box already exists in network mine")
+    assert asked("connect", "host", "box")[0] == asked("connect", "mine", "on-host")[0] == 400
+    status, message = asked("connect", "other", "box", DriverOpts={ifname: "foo0"})
+    assert status == 409 and re.fullmatch(
+        r'failed to add interface (\w+) to sandbox: error renaming interface "\1" to "foo0": file exists', message
+    )
+    # Nothing of it is left: neither the address nor the place.
+    assert asked("connect", "other", "box", DriverOpts={ifname: ""}) == (200, "")
+    assert net.address("box", "other") == next(iter(network(net, "other")["Containers"].values()))["IPv4Address"][:-3]
+    both = [option for name in ("mine", "other") for option in ("--network", f"name={name},driver-opt={ifname}=eth7")]
+    said = refused(net, "run", "--name", "twice", *both, "busybox", "true")
+    assert "failed to set up container networking: failed to add interface" in said and '"eth7": file exists' in said
+    for mac in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00"):
+        assert asked("connect", "other", "on-host", MacAddress=mac)[0] == 400
+    assert asked("disconnect", "mine", "nobody")[0] == 404

@@ -38,3 +38,15 @@ def test_a_127_has_a_gateway_and_a_container(net: Network, prefix: str):
     assert address6(net, "only", "pair") == f"{prefix}::1"
     assert json.loads(net.inspect("only", "{{json .NetworkSettings.Networks.pair.IPv6Gateway}}")) == f"{prefix}::"
     assert net.pings("only", f"{prefix}::")
+
+
+def test_a_31_whose_host_has_no_address_has_two_containers(net: Network):
+    net.create("pair", "--internal", "-o", "com.docker.network.bridge.inhibit_ipv4=true", "--subnet", "10.219.7.4/31")
+    net.run("one", "--network", "pair")
+    net.run("two", "--network", "pair")
+    assert {net.address("one", "pair"), net.address("two", "pair")} == {"10.219.7.4", "10.219.7.5"}
+    assert net.pings("one", net.address("two", "pair"))
+    assert network(net, "pair")["IPAM"]["Config"] == [{"Subnet": "10.219.7.4/31"}]
+    assert "no available IPv4 addresses" in refused(net, "run", "--network", "pair", "busybox", "true")
+    net.daemon.restart()
+    assert net.pings("one", net.address("two", "pair"))

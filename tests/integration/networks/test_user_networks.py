@@ -3,12 +3,14 @@
 import json
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.integration.networks.conftest import Network, bridge, inside, network, reach, refused, routes, serving
+from tests.integration.networks.test_default_bridge_settings import machine_on
 from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
@@ -314,3 +316,33 @@ def test_a_taken_address_is_told_as_dockerd_does(net):
     assert list(json.loads(net.inspect("three", "{{json .NetworkSettings.Networks}}"))) == ["bridge"]
     net.daemon.docker("rm", "-f", "one")
     net.daemon.docker("start", "two")
+
+
+def test_a_bridge_has_the_mtu_of_its_network(net):
+    net.create("narrow", "-o", "com.docker.network.driver.mtu=1400")
+    net.create("wide", "-o", "com.docker.network.driver.mtu=9000")
+    mtus = {name: Path(f"/sys/class/net/{bridge(net, name)}/mtu") for name in ("narrow", "wide")}
+    assert [int(mtus[name].read_text()) for name in ("narrow", "wide")] == [1400, 9000]
+    net.run("box", "--network", "wide")
+    assert int(mtus["wide"].read_text()) == 9000 and "mtu 9000" in net.daemon.docker("exec", "box", "ip", "link").stdout
+    net.daemon.restart()
+    assert int(mtus["wide"].read_text()) == 9000
+    options = {"com.docker.network.driver.mtu": "1000"}
+    body = {"Name": "six", "EnableIPv6": True, "Options": options}
+    answer = net.daemon.http("POST", "/networks/create", body)
+    assert (answer.status, "less than IPv6 needs" in answer.message) == (400, True)
+
+
+def test_a_gateway_may_be_another_machine_on_the_bridge(net):
+    """`inhibit_ipv4`: containers have their way by it, and the host has no address there."""
+    inhibit = "com.docker.network.bridge.inhibit_ipv4"
+    net.create("silent", "-o", f"{inhibit}=true", "--subnet", "10.219.9.0/24")
+    net.run("box", "--network", "silent")
+    host = subprocess.check_output(["ip", "-4", "address", "show", "dev", bridge(net, "silent")], text=True)
+    assert host == "" and net.address("box", "silent") == "10.219.9.2"
+    assert "default via 10.219.9.1 dev eth0" in routes(net, "box")
+    with machine_on(bridge(net, "silent"), net.daemon.directory / "gateway", "10.219.9.1/24"):
+        assert net.pings("box", "10.219.9.1")
+    answer = net.daemon.http("POST", "/networks/create", {"Name": "odd", "Options": {inhibit: "maybe"}})
+    said = f'failed to parse {inhibit} value: maybe (strconv.ParseBool: parsing "maybe": invalid syntax)'
+    assert (answer.status, answer.message) == (400, said)

@@ -127,7 +127,11 @@ def test_a_network_of_the_swarm_is_known_in_full_where_it_is_used(swarm: Swarm) 
         create(swarm, TaskTemplate={"ContainerSpec": CONTAINER, "Networks": [{"Target": "ov"}]})
         swarm.settles("web", 1)
         used = daemon.http("GET", "/networks/ov").json()
+        balancer = used["Containers"].pop("lb-ov")
         assert (len(used["Containers"]), used["Labels"]) == (1, {})
+        gateway, length = (used["IPAM"]["Config"][0][key] for key in ("Gateway", "Subnet"))
+        assert balancer["Name"] == "ov-endpoint" and len(balancer["EndpointID"]) == 64
+        assert balancer["IPv4Address"] == f"{gateway}/{length.partition('/')[2]}"
         [task] = swarm.live("web")
         spec = task["NetworksAttachments"][0]["Network"]["Spec"]
         assert set(spec) == {"Name", "Labels", "DriverConfiguration", "Scope"}

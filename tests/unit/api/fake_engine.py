@@ -20,6 +20,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.image import CommitOptions, Image, Progress, Removal
 from husk.engine.model.network import Network
 from husk.engine.model.paths import HostPaths
+from husk.engine.networks.load_balancer import LoadBalancer
 from husk.errors import NotFound
 from husk.registry.manifest import Descriptor, Platform
 from tests.unit.api.fake_system import FakeSystem
@@ -317,6 +318,9 @@ class FakeNetworks:
         return [c for c in self.containers.records.values() if c.state.running and network.name in c.endpoints]
 
     def addresses(self, network: Network) -> tuple[int, int] | None:
+        return None
+
+    def load_balancer(self, network: Network) -> LoadBalancer | None:
         return None
 
 

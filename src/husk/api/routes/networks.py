@@ -62,7 +62,10 @@ def inspect(call: Call) -> Answer:
     of_swarm = network.name in ("bridge", "host") and scope == "swarm" and call.engine.services.cluster.active
     if scope != network.scope and not of_swarm:
         raise NotFound(f"network {call.argument} not found")
-    shown = views.network(network, views.containers_on(network, networks.members(network)))
+    on_it = views.containers_on(network, networks.members(network))
+    if (balancer := networks.load_balancer(network)) is not None:
+        on_it[balancer.key] = views.load_balancer(balancer)
+    shown = views.network(network, on_it)
     shown.scope = scope
     cluster = call.engine.services.cluster
     if network.scope == "swarm" and cluster.active and not cluster.locked:

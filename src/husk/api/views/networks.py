@@ -19,6 +19,7 @@ from husk.api.types.networks import (
 from husk.engine.model import network as model
 from husk.engine.model.container import Container
 from husk.engine.model.filters import Filters
+from husk.engine.networks.load_balancer import LoadBalancer
 from husk.engine.services.network_services import ServiceOnNetwork
 
 # An IPv6 subnet has more addresses than fit into the number on the wire.
@@ -78,6 +79,17 @@ def containers_on(record: model.Network, containers: Iterable[Container]) -> dic
             ipv6_address=f"{endpoint.ip6_address}/{endpoint.prefix6_len}" if endpoint.ip6_address else "",
         )
     return found
+
+
+def load_balancer(balancer: LoadBalancer) -> NetworkContainer:
+    """As dockerd shows it, beside the containers."""
+    return NetworkContainer(
+        name=balancer.name,
+        endpoint_id=balancer.endpoint_id,
+        mac_address=balancer.mac_address,
+        ipv4_address=balancer.address,
+        ipv6_address=balancer.address6,
+    )
 
 
 def services(found: Mapping[str, ServiceOnNetwork], host_ip: str) -> dict[str, NetworkService]:

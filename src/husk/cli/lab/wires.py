@@ -12,7 +12,7 @@ from ipaddress import IPv4Interface, IPv6Interface
 from pathlib import Path
 from typing import TypeVar
 
-from husk.kernel import namespaces, rtaddresses, rtnetlink, rtvxlan
+from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Switch:
         def build() -> tuple[NetlinkSocket, int]:
             netlink = NetlinkSocket()
             netlink.execute(
-                rtnetlink.add_bridge(_SWITCH, _MAC), rtvxlan.set_mtu(_SWITCH, mtu), rtnetlink.set_up(_SWITCH)
+                rtnetlink.add_bridge(_SWITCH, _MAC), rtnetlink.set_mtu(_SWITCH, mtu), rtnetlink.set_up(_SWITCH)
             )
             return netlink, socket.if_nametoindex(_SWITCH)
 
@@ -71,7 +71,7 @@ class Switch:
 
         inside(namespace, configure)
         # The switch goes by what its ports take.
-        self._netlink.execute(rtnetlink.settle_link(port), rtvxlan.set_mtu(_SWITCH, self._mtu))
+        self._netlink.execute(rtnetlink.settle_link(port), rtnetlink.set_mtu(_SWITCH, self._mtu))
 
     def close(self) -> None:
         """Safe to call twice."""

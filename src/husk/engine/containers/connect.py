@@ -17,7 +17,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.service import Networks
-from husk.errors import Conflict, DiskFault, Forbidden, NotFound
+from husk.errors import Conflict, DiskFault, Forbidden, InvalidParameter, NotFound
 from husk.runtime.assembly import network_files as bound_files
 from husk.runtime.assembly.paths import ContainerPaths, Paths
 from husk.tasks import Tasks
@@ -65,12 +65,14 @@ class Connections:
             self._networks.find(network)
             if not force:
                 raise
-            return
+            raise NotFound(f"endpoint {container} not found") from None
         async with instance.lock:
             record = instance.record
             name = self._name(network, record, force)
             if name == "host" and "host" in record.endpoints:
-                raise Forbidden("container cannot be disconnected from host network")
+                raise InvalidParameter(
+                    "cannot disconnect container from host network - container was created in host network mode"
+                )
             if name not in record.endpoints:
                 raise Forbidden(f"container {record.id} is not connected to network {name}")
             self._require_settled(instance)

@@ -29,7 +29,7 @@ from husk.engine.networks.endpoints import parse_links
 from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
-from husk.errors import HuskError, InvalidParameter, NotFound
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime import capabilities
 from husk.runtime.spec import User
 
@@ -173,9 +173,10 @@ class Creator:
         for alias, target in parse_links(links).items():
             try:
                 other = self._find(target)
-            except NotFound as error:
+                owner = self._networks.owner(other)
+            except (NotFound, Conflict) as error:
                 raise InvalidParameter(f"could not get container for {target}: {error.message}") from None
-            if other.host_config.network_mode == "host":
+            if owner.host_config.network_mode == "host":
                 raise InvalidParameter(HOST_WITH_LINKS)
             found.append(f"/{other.name}:/{name}/{alias}")
         return found

@@ -10,9 +10,13 @@ from husk.network.rules import GatewayMode, GatewayModes
 BUILTIN = ("bridge", "host", "none")
 
 _PREFIX = "com.docker.network."
+# What options say.
+TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 BRIDGE_NAME = _PREFIX + "bridge.name"
 ICC = _PREFIX + "bridge.enable_icc"
 MASQUERADE = _PREFIX + "bridge.enable_ip_masquerade"
+INHIBIT_IPV4 = _PREFIX + "bridge.inhibit_ipv4"
 HOST_BINDING = _PREFIX + "bridge.host_binding_ipv4"
 ENABLE_IPV4 = _PREFIX + "enable_ipv4"
 ENABLE_IPV6 = _PREFIX + "enable_ipv6"
@@ -151,7 +155,17 @@ class Network(Struct, kw_only=True):
         """The versions of IP in which nobody but containers, and no gateway, has an address here."""
         modes = self.gateway_modes
         isolated = [version for version, mode in ((4, modes.ipv4), (6, modes.ipv6)) if mode == "isolated"]
-        return frozenset((4, 6) if self.routes else isolated)
+        alone = isolated + ([4] if self.internal and self._inhibited else [])
+        return frozenset((4, 6) if self.routes else alone)
+
+    @property
+    def silent(self) -> frozenset[int]:
+        """The versions of IP whose gateway is none of the host's: it has no address on the bridge."""
+        return frozenset((4,) if self._inhibited else ())
+
+    @property
+    def _inhibited(self) -> bool:
+        return self.driver == "bridge" and self.options.get(INHIBIT_IPV4, "") in TRUE
 
     @property
     def builtin(self) -> bool:

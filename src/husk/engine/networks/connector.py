@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -275,8 +275,8 @@ class Connector:
 
         for alias, target in parse_links(record.host_config.links).items():
             try:
-                other = self._find_container(target)
-            except NotFound:
+                other = self._linked(target)
+            except (NotFound, Conflict):
                 if starting:
                     raise
                 continue
@@ -296,8 +296,17 @@ class Connector:
         for other in bridge.linking.values():
             if other.id == record.id:
                 continue
-            if {record.name, record.id} & set(parse_links(other.host_config.links).values()):
+            if any(self._is(record, target) for target in parse_links(other.host_config.links).values()):
                 yield other, self.described(other)
+
+    def _linked(self, reference: str) -> Container:
+        """The container that a link means: of one in another's network it is that other."""
+        return self.owner(self._find_container(reference))
+
+    def _is(self, record: Container, reference: str) -> bool:
+        with suppress(NotFound, Conflict):
+            return self._linked(reference).id == record.id
+        return False
 
     def described(self, record: Container) -> Connected:
         """What the files of a running container must say by now."""
@@ -325,7 +334,7 @@ class Connector:
         if not other.state.running:
             what = f"container {other.name} is {other.state.status}"
             raise Conflict(f"cannot join network namespace of a non running container: {what}")
-        owner = self._owner(other)
+        owner = self.owner(other)
         # The path that a guest has is that of its host, which may have ended meanwhile.
         guest = other.host_config.network_mode.startswith("container:")
         own = "" if guest else other.sandbox_path
@@ -333,7 +342,7 @@ class Connector:
         record.config.hostname, record.config.domainname = other.config.hostname, other.config.domainname
         return Connected(host_gateways, shared_with=owner.id)
 
-    def _owner(self, guest: Container) -> Container:
+    def owner(self, guest: Container) -> Container:
         """The container that has the network, and with it the files, that a container is in."""
         owner, passed = guest, set[str]()
         while owner.host_config.network_mode.startswith("container:") and owner.id not in passed:

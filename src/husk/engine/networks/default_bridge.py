@@ -2,12 +2,15 @@
 
 from ipaddress import IPv4Network, IPv6Interface, IPv6Network
 
+from msgspec.structs import replace
+
 from husk.config import Config
 from husk.engine.model.network import BRIDGE_NAME, DEFAULT_BRIDGE, HOST_BINDING, ICC, MASQUERADE, MTU, Network
 from husk.network.ipam import first_host, first_host_6
 from husk.network.settings import BridgeSettings
 
 _STANDARD_MTU = 1500
+_DOCKER = "docker0"
 # What dockerd calls gateways that containers use instead of the bridge.
 _GATEWAY_4, _GATEWAY_6 = "DefaultGatewayIPv4", "DefaultGatewayIPv6"
 
@@ -44,6 +47,8 @@ def settings(network: Network, config: Config, base: BridgeSettings) -> BridgeSe
         bip=_bip(config),
         ip_range=wanted.fixed_cidr,
         reserved=tuple(filter(None, (wanted.default_gateway, wanted.default_gateway_v6 if wanted.ipv6 else ""))),
+        # One of another name than we give is the administrator's, as with dockerd.
+        must_exist=bool(config.bridge) and config.bridge not in (_DOCKER, replace(config, bridge="").bridge_name),
         icc=wanted.icc,
         masquerade=wanted.ip_masq,
         mtu=wanted.mtu,

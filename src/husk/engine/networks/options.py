@@ -13,15 +13,18 @@ from husk.engine.model.network import (
     BUILTIN,
     ENABLE_IPV4,
     ENABLE_IPV6,
+    FALSE,
     GATEWAY_MODE_4,
     GATEWAY_MODE_6,
     GATEWAY_MODES,
     HOST_BINDING,
     ICC,
+    INHIBIT_IPV4,
     MASQUERADE,
     MTU,
     PARENT,
     PARENT_DRIVERS,
+    TRUE,
     IpamConfig,
     Network,
     NetworkRequest,
@@ -35,9 +38,8 @@ from husk.patterns import pattern
 
 _NAME_IN_SWARM = pattern(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9]+)*", re.ASCII)
 _LONGEST_LABEL = 63
+_LEAST_MTU_6 = 1280
 _SWARM_SAYS = "rpc error: code = InvalidArgument desc = "
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 # The kernel's numbers for what may be asked for.
 _MACVLAN_MODES = {"": 4, "bridge": 4, "private": 1, "vepa": 2, "passthru": 8}
 _IPVLAN_MODES = {"": 0, "l2": 0, "l3": 1, "l3s": 2}
@@ -145,6 +147,7 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         ip_range6=network.ip_range6,
         ipv4=network.enable_ipv4,
         bare=network.bare,
+        silent=network.silent,
         # Its addresses are given out one by one, to those who need them.
         warm=0 if network.vni else base.warm,
         own=tuple(network.service_addresses),
@@ -250,9 +253,16 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
             raise InvalidParameter(f"unknown gateway mode {mode[:40]}")
         if mode == "isolated" and not request.internal:
             raise InvalidParameter("gateway mode 'isolated' can only be used for an internal network")
+    if (inhibit := options.get(INHIBIT_IPV4, "false")) not in TRUE | FALSE:
+        raise InvalidParameter(
+            f"failed to parse {INHIBIT_IPV4} value: {inhibit[:40]} "
+            f'(strconv.ParseBool: parsing "{inhibit[:40]}": invalid syntax)'
+        )
     mtu = options.get(MTU, "")
     if mtu and not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5 and (mtu == "0" or 68 <= int(mtu) <= 65535)):
         raise InvalidParameter(f"invalid value for {MTU}: {mtu[:40]!r}")
+    if request.enable_ipv6 and 0 < int(mtu or 0) < _LEAST_MTU_6:
+        raise InvalidParameter(f"invalid value for {MTU}: {mtu} is less than IPv6 needs, {_LEAST_MTU_6}")
     for name, kind, least, most in _NUMBERS:
         _number(options, name, kind, least, most)
     if binding := options.get(HOST_BINDING, ""):
@@ -283,8 +293,8 @@ def _number(options: dict[str, str], name: str, kind: str, least: int, most: int
 
 def _truth(options: dict[str, str], name: str) -> bool:
     value = options.get(name, "true")
-    if value in _TRUE:
+    if value in TRUE:
         return True
-    if value in _FALSE:
+    if value in FALSE:
         return False
     raise InvalidParameter(f"invalid value for {name}: {value[:40]!r} is neither true nor false")

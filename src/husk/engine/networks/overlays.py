@@ -130,6 +130,11 @@ class Overlays:
         """This host's public key and port, which other hosts need for encrypted networks; None while it has none."""
         return self._tunnel.public if self._tunnel is not None else None
 
+    def own(self, network: Network) -> tuple[str, ...]:
+        """This host's own addresses on a network; none where it leads to no other host."""
+        way = self._told.get(network.id)
+        return tuple(filter(None, (way.own, way.own6))) if way is not None else ()
+
     async def secure(self, network: Network) -> None:
         """An encrypted network is about to be here: what it needs stays until `came`. Unavailable where that cannot be,
         with what has to be done."""

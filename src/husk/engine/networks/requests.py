@@ -84,14 +84,16 @@ def check_joinable(live: LiveNetwork, record: Container) -> None:
     if live.record.config_only:
         raise Forbidden("cannot create endpoint on configuration-only network")
     if name == "host":
-        raise Forbidden("cannot connect container to host network - container must be created in host network mode")
+        raise InvalidParameter(
+            "cannot connect container to host network - container must be created in host network mode"
+        )
     if record.host_config.network_mode == "host" or record.host_config.network_mode.startswith("container:"):
-        raise Forbidden(
+        raise InvalidParameter(
             "container sharing network namespace with another container or host cannot be connected to any other "
             "network"
         )
     if name == "none" or "none" in record.endpoints:
-        raise Forbidden(
+        raise InvalidParameter(
             "container cannot be connected to multiple networks with one of the networks in private (none) mode"
         )
     if name in record.endpoints:
@@ -174,7 +176,7 @@ def _is_set(value: str) -> bool:
 def _check_driver_opts(options: Mapping[str, str]) -> None:
     """Options that no driver here knows are kept and shown, as dockerd's drivers pass over what is not theirs."""
     for name, value in options.items():
-        if name == _IFNAME and (_INTERFACE.fullmatch(value) is None or value in ("lo", "all", "default")):
+        if name == _IFNAME and value and (_INTERFACE.fullmatch(value) is None or value in ("lo", "all", "default")):
             raise InvalidParameter(f"invalid endpoint settings:\ninvalid interface name: {value[:40]!r}")
     interface_sysctls(EndpointRequest(driver_opts=dict(options)))
 
@@ -194,3 +196,6 @@ def _check_sharing(config: ContainerConfig, host_config: HostConfig) -> None:
 def _check_mac(text: str) -> None:
     if text and _MAC.fullmatch(text) is None:
         raise InvalidParameter(f"{text[:40]} is not a valid mac address")
+    # The kernel takes no other for an interface: not that of a group, nor none at all.
+    if text and (int(text[:2], 16) & 1 or not text.strip("0:-")):
+        raise InvalidParameter(f"{text} is not a valid mac address: it is no single interface's")

@@ -36,6 +36,7 @@ from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
+    from husk.engine.networks.load_balancer import LoadBalancer
     from husk.engine.networks.names import NameService
     from husk.engine.networks.presence import Presence
     from husk.engine.networks.service_addresses import ServiceAddresses
@@ -204,6 +205,18 @@ class Networks:
         live = self._roster.by_name.get(network.name)
         return [record for record in live.members.values() if record.name] if live else []
 
+    def load_balancer(self, network: Network) -> "LoadBalancer | None":
+        """As whom this host leads to services on an overlay network; None where nobody needs that here."""
+        live = self._roster.by_name.get(network.name)
+        if live is None or not live.bridged or network.driver != "overlay":
+            return None
+        own = self.overlays.own(network)
+        if not (own or live.members or network.ingress):
+            return None
+        from husk.engine.networks.load_balancer import load_balancer
+
+        return load_balancer(network, own)
+
     def addresses(self, network: Network) -> dict[str, tuple[int, int]]:
         """(addresses in use, addresses left to give out) by subnet."""
         live = self._roster.by_name.get(network.name)
@@ -324,6 +337,10 @@ class Networks:
     async def leave(self, record: Container, endpoint: Endpoint) -> None:
         """Take a running container off a network."""
         await self._connector.leave(record, endpoint)
+
+    def owner(self, record: Container) -> Container:
+        """The container that has the network which a container is in: most often itself."""
+        return self._connector.owner(record)
 
     def described(self, record: Container) -> Connected:
         """What the files of a running container must say about its networks."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from ipaddress import ip_interface
 
 from husk.errors import HuskError, SystemFault, Unavailable
-from husk.kernel import process, rtaddresses, rtnetlink, rtvxlan, sysctl
+from husk.kernel import process, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import host
 from husk.network.settings import TunnelSettings
@@ -195,7 +195,7 @@ class Tunnel:
             others = [one.interface for one in there if one.index == index and one.interface != address]
             netlink.execute(
                 *(rtaddresses.delete_address(index, one) for one in others),
-                rtvxlan.set_mtu(self.interface, mtu),
+                rtnetlink.set_mtu(self.interface, mtu),
                 rtaddresses.add_address(index, address),
             )
 

@@ -12,7 +12,7 @@ from husk.engine.model.container_config import EndpointRequest, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.service import Networks
-from husk.errors import Conflict, DiskFault, Forbidden, NotFound
+from husk.errors import Conflict, DiskFault, Forbidden, InvalidParameter, NotFound
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -119,7 +119,7 @@ async def test_what_the_disk_does_not_take_is_undone(switch: Switch, monkeypatch
 async def test_who_is_on_the_hosts_network_stays_there(switch: Switch, room: Room) -> None:
     instance = await room.add(container())
     await switch.connect(instance, "host")
-    with pytest.raises(Forbidden, match="cannot be disconnected from host network"):
+    with pytest.raises(InvalidParameter, match="cannot disconnect container from host network"):
         await switch.connections.disconnect("host", instance.id, force=True)
 
 
@@ -129,8 +129,9 @@ async def test_one_that_is_not_on_it_cannot_leave(switch: Switch, room: Room) ->
         await switch.connections.disconnect("back", instance.id, force=False)
 
 
-async def test_a_container_that_is_gone_is_forgotten_by_force_alone(switch: Switch) -> None:
-    await switch.connections.disconnect("back", "gone", force=True)
+async def test_a_container_that_is_gone_has_no_endpoint(switch: Switch) -> None:
+    with pytest.raises(NotFound, match="endpoint gone not found"):
+        await switch.connections.disconnect("back", "gone", force=True)
     with pytest.raises(NotFound, match="No such container"):
         await switch.connections.disconnect("back", "gone", force=False)
     with pytest.raises(NotFound, match="network nowhere"):
