@@ -1,4 +1,5 @@
-"""Write down what Docker's own daemon makes of the corpus of Dockerfiles (`builds/answers.json`).
+"""Write down what Docker's own daemon makes of the corpus of Dockerfiles (`builds/answers.json`), and what its classic
+builder says of others (`builds/classic-answers.json`).
 
     sudo .venv/bin/python -m tests.parity.record_builds /tmp/peers/bin
 
@@ -11,6 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.support import classic_parity
 from tests.support.build_parity import CORPUS, Corpus, cases, wrong
 from tests.support.dockerd import Dockerd
 
@@ -26,8 +28,9 @@ def main() -> None:
             "built": corpus.build(cases()),
             "refused": refused,
         }
-    text = json.dumps(told, indent=1, ensure_ascii=False, sort_keys=True)
-    (CORPUS / "answers.json").write_text(text + "\n")
+        said = classic_parity.said_of_all(dockerd)
+    for path, document in ((CORPUS / "answers.json", told), (classic_parity.ANSWERS, said)):
+        path.write_text(json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import classic_parity
 from tests.support.build_parity import Corpus, answers, cases, classic_cases, wrong
 from tests.support.building import needs_buildx
 from tests.support.daemon import Daemon
@@ -46,6 +47,36 @@ REFUSALS = (
     Difference("$.workdir-file", "lstat /f/x: *", "f/x: not a directory", "another system call"),
 )
 
+EARLY = "what is wrong in the file is told before anything is carried out"
+MORE = "BuildKit's options work by this door, too"
+OURS = "what the runtime says is told as the command's, with its exit status"
+# What dockerd's classic builder says, and ours does not.
+CLASSIC = {
+    "add-checksum": "steps are carried out side by side: one may fail before those above it have ended",
+    "copy-chmod": MORE,
+    "copy-chown-unknown": "an unknown owner is root, as BuildKit has it",
+    "copy-from-nobody": EARLY,
+    "copy-glob-many-to-file": "the place is made a directory, as BuildKit does it",
+    "copy-many-to-file": EARLY,
+    "copy-outside": EARLY,
+    "env-bad": EARLY,
+    "expose-bad": EARLY,
+    "extended": "an image in the middle of another has an id of its own until a build ends with it",
+    "fails-missing": OURS,
+    "fails-notexec": OURS,
+    "fails-parallel": "stages are built side by side",
+    "fails-shell": OURS,
+    "heredoc": "dockerd gives the shell no text",
+    "no-dockerfile": "the request is wrong (400), dockerd says that it has failed itself (500)",
+    "nocache": "the same step has the same id",
+    "run-mount": MORE,
+    "run-network": MORE,
+    "same-stages": "the last step has the id of the image, the one in the middle that is the same has its own",
+    "volume-root": "a volume in the place of everything is none while the image is built",
+    "workdir-user": "its owner is the user, as BuildKit has it",
+    "wrong-copy-later": EARLY,
+}
+
 
 @pytest.fixture(scope="module")
 def corpus() -> Iterator[Corpus]:
@@ -71,6 +102,14 @@ def test_images_by_the_classic_door(corpus: Corpus) -> None:
     theirs = answers()["built"]
     file = Difference("$.copy-plain.layers(6).all/.file-to-build", ABSENT, ANY, "a Dockerfile is in its context")
     compare({name: theirs[name] for name in names}, dict(zip(names, made, strict=True)), file)
+
+
+def test_what_the_classic_builder_says(corpus: Corpus) -> None:
+    theirs, ours = classic_parity.answers(), classic_parity.said_of_all(corpus.engine)
+    assert ours.keys() == theirs.keys() == classic_parity.cases().keys()
+    for name in ours.keys() - CLASSIC:
+        assert ours[name] == theirs[name], name
+    assert [name for name in CLASSIC if ours[name] == theirs[name]] == [], "no longer different"
 
 
 def test_what_is_said_of_wrong_dockerfiles(corpus: Corpus) -> None:

@@ -74,6 +74,9 @@ def request_of(call: Call) -> ClassicRequest:
         names=list(dict.fromkeys(names)),
         pull=call.flag("pull"),
         quiet=call.flag("q"),
+        arguments=list(build_args),
+        removes_failed=call.flag("forcerm"),
+        removes=call.flag("rm") if call.text("rm") else True,
         cache_from=_document(call, "cachefrom", list[str]),
         squash=call.flag("squash"),
     )

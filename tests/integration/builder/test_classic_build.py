@@ -110,8 +110,6 @@ ARG BASE=busybox
 FROM $BASE AS one
 ARG VALUE=default
 RUN echo $VALUE > /value
-FROM one AS unused
-RUN false
 FROM scratch AS two
 COPY --from=one /value /other
 FROM busybox
@@ -121,6 +119,13 @@ COPY --from=two /other /here
     assert builds.sh("cat /here") == "mine\n"
     builds.run(dockerfile, "--target", "one", "-t", "first")
     assert builds.sh("cat /value", "first") == "default\n"
+
+
+def test_a_stage_that_nothing_needs_is_built_too(builds):
+    dockerfile = "FROM busybox AS app\nRUN echo app\nFROM app AS tests\nRUN echo tested; {}\nFROM app\nCMD x\n"
+    assert "tested" in lines(builds.run(dockerfile.format("true")))
+    assert builds.run(dockerfile.format("exit 3"), check=False).returncode == 3
+    assert "tested" not in lines(builds.run(dockerfile.format("false"), "--target", "app"))
 
 
 def test_settings_of_an_image(builds):
@@ -228,6 +233,27 @@ def test_an_image_of_nothing_but_settings(builds):
     assert builds.inspect()["RootFS"].get("Layers") in (None, [])
 
 
+def test_an_image_without_files_is_the_same_each_time(builds, daemon):
+    builds.run("FROM scratch\nMAINTAINER me\nEXPOSE 80 443\n")
+    first = builds.inspect()["Id"]
+    daemon.stop()
+    daemon.start()
+    done = builds.run("FROM scratch\nMAINTAINER me\nEXPOSE 443 80\n")
+    assert builds.inspect()["Id"] == first
+    assert lines(done).count(" ---> Using cache") == 2
+
+
+def test_what_is_written_into_a_volume_is_gone(builds):
+    done = builds.run(
+        "FROM busybox\nRUN mkdir /v && echo a > /v/old\nVOLUME /v /run /var/new\n"
+        "RUN echo b > /v/new; echo c > /run/file; echo d > /var/new/file; cat /v/* /run/* /var/new/*\n"
+        "RUN ls /v /run /var/new\nCOPY a /v/\n",
+        files={"a": "x"},
+    )
+    assert [line for line in lines(done) if line in tuple("abcd")] == ["b", "a", "c", "d"]
+    assert builds.sh("ls /v") == "a\nold\n"
+
+
 def test_the_cache_is_shown_and_pruned(builds, daemon):
     builds.run("FROM busybox\nRUN head -c 1000000 /dev/zero > /big\n")
     usage = json.loads(daemon.docker("system", "df", "--format", "json").stdout.splitlines()[-1])
@@ -276,11 +302,11 @@ def test_an_image_serves_as_a_cache_by_its_history(builds, daemon):
     first = builds.inspect("old")["RootFS"]["Layers"]
     daemon.docker("builder", "prune", "-af")
     done = builds.run(dockerfile, "--cache-from", "old")
-    assert lines(done).count(" ---> Using cache") == 2
+    assert lines(done).count(" ---> Using cache") == 3, "both commands, and what changes no file"
     assert builds.inspect()["RootFS"]["Layers"] == first
     daemon.docker("builder", "prune", "-af")
     done = builds.run(dockerfile, "--cache-from", "old", "--cache-from", "absent", files={"a": "2"})
-    assert lines(done).count(" ---> Using cache") == 1, "what was copied is another file"
+    assert lines(done).count(" ---> Using cache") == 2, "what was copied is another file"
     assert builds.inspect()["RootFS"]["Layers"][:2] == first[:2]
 
 

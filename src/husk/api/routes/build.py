@@ -10,7 +10,7 @@ from husk.api.call import Call
 from husk.api.feed import stream_progress
 from husk.api.http.response import Answer
 from husk.api.router import Route, change, stream
-from husk.engine.model.image import Built, Progress
+from husk.engine.model.image import Progress
 from husk.errors import InvalidParameter
 from husk.once import load
 from husk.registry.auth import Credentials, credentials_from
@@ -63,7 +63,6 @@ async def build(call: Call) -> Answer:
         if request.quiet:
             report(Progress(stream=f"{image.id}\n"))
             return
-        report(Progress(aux=Built(id=image.id)))
         report(Progress(stream=f"Successfully built {image.id.removeprefix('sha256:')[:12]}\n"))
         for name in request.names:
             report(Progress(stream=f"Successfully tagged {name.familiar}\n"))

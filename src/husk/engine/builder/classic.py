@@ -3,8 +3,10 @@
 context → Dockerfile → graph (`reading`) → solver → image (`export`)
 """
 
+import asyncio
 import contextlib
 import posixpath
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
@@ -12,7 +14,7 @@ from msgspec import Struct, structs
 
 from husk.engine.builder import entitlements, given, stacks
 from husk.engine.builder.classic_progress import ClassicProgress
-from husk.engine.builder.dockerfile.converted import Converted
+from husk.engine.builder.dockerfile.converted import Converted, ShownStep
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
 from husk.engine.builder.export import ImageExporter
@@ -20,15 +22,17 @@ from husk.engine.builder.frontend_options import epoch_of
 from husk.engine.builder.graph import SourceFile
 from husk.engine.builder.history_cache import HistoryCache
 from husk.engine.builder.image_source import CredentialsFor, ImageSource
-from husk.engine.builder.operations import NONE, FileAction, Remove
+from husk.engine.builder.operations import NONE, Edge, FileAction, Remove
 from husk.engine.builder.progress import Both
 from husk.engine.builder.progress import Progress as WatchesBuild
 from husk.engine.builder.reading.dockerfiles import Dockerfiles
-from husk.engine.builder.reading.messages import Context
+from husk.engine.builder.reading.messages import Context, Outlined
+from husk.engine.builder.seen_steps import SeenSteps
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.plan import StepFailed
+from husk.engine.model.clock import now_ns, shortest_rfc3339
 from husk.engine.model.image import History, Image, ImageConfig, Progress
-from husk.errors import CommandFailed, InvalidParameter
+from husk.errors import CommandFailed, HuskError, InvalidParameter
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
 from husk.tasks import Tasks
@@ -36,6 +40,15 @@ from husk.tasks import Tasks
 DOCKERFILE = "Dockerfile"
 IGNORE_FILE = ".dockerignore"
 LARGEST_DOCKERFILE = 16 << 20
+# Of what a quiet build would have said as much is kept, and told when it fails.
+MOST_KEPT_BACK = 4 << 20
+# Arguments that mean something to the builder itself.
+_OWN_ARGUMENTS = re.compile(r"(?i:(https?|ftp|no|all)_proxy)|BUILDKIT_\w+|SOURCE_DATE_EPOCH")
+_MISSING = re.compile(r'"/?(.*)": not found$', re.DOTALL)
+_NO_DIRECTORY = re.compile(r"mkdir (/.*): not a directory$", re.DOTALL)
+_BEFORE_REASON = re.compile(
+    r"^(failed to compute cache key: |failed to calculate checksum of ref \S+: |failed to load cache key: )+"
+)
 
 Report = Callable[[Progress], None]
 
@@ -46,6 +59,9 @@ class ClassicRequest(Struct, frozen=True, kw_only=True):
     names: list[Reference] = []
     pull: bool = False
     quiet: bool = False
+    arguments: list[str] = []  # the names of all that were given, with a value or without
+    removes: bool = True  # the containers of steps are told to be gone
+    removes_failed: bool = False  # and so is that of one that fails
     cache_from: list[str] = []  # images whose layers may serve as a cache
     squash: bool = False  # all that is added to the base is one layer
 
@@ -75,9 +91,11 @@ class ClassicBuilder:
         exporter: ImageExporter,
         trees: Trees,
         dockerfiles: Dockerfiles,
+        seen: SeenSteps,
     ) -> None:
-        """`dockerfiles` has them read elsewhere."""
+        """`dockerfiles` has them read elsewhere, `seen` knows which instructions were carried out before."""
         self._dockerfiles = dockerfiles
+        self._seen = seen
         self._solver = solver
         self._tasks = Tasks()
         self._contexts = contexts
@@ -98,59 +116,99 @@ class ClassicBuilder:
         found, patterns = await self._contexts.read_several(context, (path, IGNORE_FILE), LARGEST_DOCKERFILE)
         text = await self._text(context, path, found)
         epoch = epoch_of(request.options.build_args)
-        options = structs.replace(request.options, epoch=None if epoch is None else epoch * 10**9)
-        async with contextlib.AsyncExitStack() as stack:
-            try:
-                async with self._dockerfiles.open(text, patterns or b"") as file:
+        options = structs.replace(request.options, epoch=None if epoch is None else epoch * 10**9, classic=True)
+        told = _Quiet(report) if request.quiet else report
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                file = await stack.enter_async_context(self._dockerfiles.open(text, patterns or b""))
+                try:
                     going = await file.leaves_out([IGNORE_FILE, path])
                     context = await stack.enter_async_context(self._without(context, going))
-                    sources = _Sources(self._images, request, credentials, report)
+                    outline = await file.outline(options.target)
+                    progress = self._begin(outline, request, told)
+                    sources = _Sources(self._images, request, credentials, told)
                     whole = Context(given.source_of(context))
                     result = await file.convert(options, whole, sources, SourceFile(path, text))
-            except DockerfileError as error:
-                raise InvalidParameter(str(error)) from error
-            known = await sources.cached_images()
-            parent = sources.parent_of(result.image)
-            return await self._make(result, request, epoch, report, known, watcher, parent)
+                except DockerfileError as error:
+                    raise InvalidParameter(str(error)) from error
+                known = await sources.cached_images()
+                parent = sources.parent_of(result.image)
+                image = await self._make(result, request, epoch, progress, known, watcher, parent)
+                _warn_of_arguments([*outline.args, *(arg.name for arg in result.args)], request, told)
+                return image
+        except HuskError:
+            if isinstance(told, _Quiet):
+                told.tell()
+            raise
+
+    def _begin(self, outline: Outlined, request: ClassicRequest, report: Report) -> ClassicProgress:
+        progress = ClassicProgress(
+            outline.count + len(request.options.labels),
+            report,
+            self._seen,
+            now_ns,
+            asyncio.get_running_loop().call_soon,
+            no_cache=request.options.no_cache,
+            removes=request.removes or request.removes_failed,
+            removes_failed=request.removes_failed,
+        )
+        progress.begin(outline.first)
+        return progress
 
     async def _make(
         self,
         result: Converted,
         request: ClassicRequest,
         epoch: int | None,
-        report: Report,
+        progress: ClassicProgress,
         known: Sequence[ImageConfig],
         watcher: WatchesBuild | None,
         parent: str,
     ) -> Image:
-        def write(text: str) -> None:
-            if not request.quiet:
-                report(Progress(stream=text))
-
-        needed = result.graph.needed_for(result.root) if result.root else []
-        progress = ClassicProgress(result.steps, needed, write)
-        progress.begin()
-        if result.root is None:
-            return await self._exporter.export("", result.image, request.names, parent=parent, epoch=epoch)
+        ends = [edge for edge in (result.root, *_ends(result.steps)) if edge]
+        progress.expect(result.steps, result.graph.needed_for(*ends))
+        document = result.image
         try:
+            if not ends:
+                return await self._exported(progress, "", document, request, parent, epoch)
             build = await self._solver.solve(
                 result.graph,
-                result.root,
+                ends[0],
                 progress if watcher is None else Both(progress, watcher),
                 elsewhere=self._from_images(result, known),
                 granted=_granted(request),
                 to_layers=epoch is None,
+                also=ends[1:],
             )
-        except StepFailed as failed:
-            told = f"The command '{failed.command}' returned a non-zero code: {failed.exit_code}"
-            raise CommandFailed(told, failed.exit_code) from failed
-        try:
-            assert build.record
-            stack = build.record.outputs[result.root.output]
-            async with self._squashed(stack, result.image, request.squash) as (whole, image):
-                return await self._exporter.export(whole, image, request.names, parent=parent, epoch=epoch, clamp=epoch)
+            try:
+                assert build.record
+                stack = build.record.outputs[ends[0].output] if result.root else ""
+                async with self._squashed(stack, document, request.squash) as (whole, squashed):
+                    return await self._exported(progress, whole, squashed, request, parent, epoch)
+            finally:
+                await build.close()
+        except HuskError as error:
+            raise _in_dockers_words(error, progress.tell_failure()) from error
         finally:
-            await build.close()
+            self._seen.keep(progress.seen, progress.images)
+
+    async def _exported(
+        self,
+        progress: ClassicProgress,
+        stack: str,
+        document: ImageConfig,
+        request: ClassicRequest,
+        parent: str,
+        epoch: int | None,
+    ) -> Image:
+        if not stack and not document.history:
+            raise InvalidParameter("No image was generated. Is your Dockerfile empty?")
+        if not stack and not document.created and progress.made is not None:
+            document = structs.replace(document, created=shortest_rfc3339(progress.made))
+        names = request.names
+        image = await self._exporter.export(stack, document, names, parent=parent, epoch=epoch, clamp=epoch)
+        progress.finish(image.id)
+        return image
 
     @contextlib.asynccontextmanager
     async def _squashed(self, stack: str, image: ImageConfig, wanted: bool) -> AsyncIterator[tuple[str, ImageConfig]]:
@@ -179,7 +237,7 @@ class ClassicBuilder:
             data = await self._contexts.read(context, DOCKERFILE.lower(), LARGEST_DOCKERFILE)
         if data is None:
             raise InvalidParameter(f"Cannot locate specified Dockerfile: {path}")
-        if not data.strip():
+        if not data:
             raise InvalidParameter(f"the Dockerfile ({path}) cannot be empty")
         return data
 
@@ -195,6 +253,61 @@ class ClassicBuilder:
         finally:
             forgetting = self._solver.cache.forget(stacks.above(context, left) or "")
             await self._tasks.to_its_end(forgetting, "forget a context without what is ignored")
+
+
+class _Quiet:
+    """Keeps back what a build says, and tells it if that is wanted after all."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._kept: list[Progress] = []
+        self._length = 0
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.stream and self._length < MOST_KEPT_BACK:
+            self._length += len(progress.stream)
+            self._kept.append(progress)
+
+    def tell(self) -> None:
+        kept, self._kept = self._kept, []
+        for progress in kept:
+            self._report(progress)
+
+
+def _ends(steps: Sequence[ShownStep]) -> list[Edge]:
+    """What is made besides the image: other stages, and places for volumes."""
+    found = []
+    for step, behind in zip(steps, [*steps[1:], None], strict=True):
+        if behind is None or behind.stage != step.stage:
+            found.append(step.result)
+        if step.keyword == "VOLUME":
+            found += [Edge(digest) for digest in step.vertices]
+    return list(dict.fromkeys(edge for edge in found if edge))
+
+
+def _warn_of_arguments(used: Sequence[str], request: ClassicRequest, report: Report) -> None:
+    unused = sorted(set(request.arguments).difference(used))
+    if unused := [name for name in unused if not _OWN_ARGUMENTS.fullmatch(name)]:
+        report(Progress(stream=f"[Warning] One or more build-args [{' '.join(unused)}] were not consumed\n"))
+
+
+def _in_dockers_words(error: HuskError, step: ShownStep | None) -> HuskError:
+    if isinstance(error, StepFailed):
+        told = f"The command '{error.command}' returned a non-zero code: {error.exit_code}"
+        return CommandFailed(told, error.exit_code)
+    keyword = step.keyword if step else ""
+    reason = _BEFORE_REASON.sub("", error.message)
+    missing = _MISSING.search(reason)
+    if keyword in ("COPY", "ADD"):
+        if missing:
+            place = "file not found in build context or excluded by .dockerignore: "
+            reason = f"{place if step and step.from_context else ''}stat {missing[1]}: file does not exist"
+        elif reason.endswith(" not found"):
+            reason = "no source files were specified"
+        return InvalidParameter(f"{keyword} failed: {reason}")
+    if keyword in ("VOLUME", "RUN") and (file := _NO_DIRECTORY.search(reason)):
+        return InvalidParameter(f"cannot mount volume over existing file, file exists {file[1]}")
+    return error
 
 
 def _granted(request: ClassicRequest) -> list[str]:

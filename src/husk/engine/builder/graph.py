@@ -5,6 +5,7 @@ order of their addition can be carried out from front to back.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TypedDict, Unpack
 
 from msgspec import Struct
@@ -82,6 +83,10 @@ class Graph:
                 raise InvalidParameter(f"the operation {digest} has an input that is not in the build: {edge.digest}")
         if digest not in self._vertices:
             self._vertices[digest] = Vertex(digest=digest, operation=operation, **shown)
+
+    def added_since(self, count: int) -> list[Vertex]:
+        """What was added when there were `count` of them already, the first one first."""
+        return list(islice(reversed(self._vertices.values()), len(self) - count))[::-1]
 
     def needed_for(self, *results: Edge) -> list[Vertex]:
         """What has to be done for these results, inputs first."""

@@ -117,9 +117,10 @@ class LateResults:
     @cached_property
     def classic(self) -> "ClassicBuilder":
         from husk.engine.builder.classic import ClassicBuilder
+        from husk.engine.builder.seen_steps import SeenSteps
 
         parts = (self._contexts, self._sources.images, self._images, self._trees)
-        return ClassicBuilder(self._solver, *parts, self._dockerfiles)
+        return ClassicBuilder(self._solver, *parts, self._dockerfiles, SeenSteps.open(self._around.state))
 
     @cached_property
     def gateway(self) -> "GatewayFrontend":

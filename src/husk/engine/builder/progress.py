@@ -1,6 +1,7 @@
 """What a build tells while it goes on."""
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -39,7 +40,10 @@ class LogLimit:
 
 
 class Progress(Protocol):
-    """Who watches one build. Each vertex is told in this order: started, then logs and statuses, then ended, once."""
+    """Who watches one build. Each vertex is told in this order: started, then logs and statuses, then ended, once.
+
+    Of one that has ended well the `outputs` are told: stacks.
+    """
 
     def started(self, vertex: Vertex) -> None: ...
 
@@ -47,7 +51,15 @@ class Progress(Protocol):
 
     def status(self, vertex: Vertex, status: Status) -> None: ...
 
-    def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None: ...
+    def ended(
+        self,
+        vertex: Vertex,
+        *,
+        cached: bool = False,
+        error: str = "",
+        cancelled: bool = False,
+        outputs: Sequence[str] = (),
+    ) -> None: ...
 
 
 class Both:
@@ -68,9 +80,17 @@ class Both:
         for each in self._all:
             each.status(vertex, status)
 
-    def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None:
+    def ended(
+        self,
+        vertex: Vertex,
+        *,
+        cached: bool = False,
+        error: str = "",
+        cancelled: bool = False,
+        outputs: Sequence[str] = (),
+    ) -> None:
         for each in self._all:
-            each.ended(vertex, cached=cached, error=error, cancelled=cancelled)
+            each.ended(vertex, cached=cached, error=error, cancelled=cancelled, outputs=outputs)
 
 
 # `[2/3] RUN make`, `[internal] load metadata for …`

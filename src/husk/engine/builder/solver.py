@@ -84,24 +84,32 @@ class Solver:
         granted: Collection[str] = (),
         policy: SourcePolicy = FREE,
         to_layers: bool = False,
+        also: Sequence[Edge] = (),
     ) -> "Build":
-        """Make an edge. What was made or found for it is held until the build is closed.
+        """Make an edge, and `also` others. What was made or found for them is held until the build is closed.
 
         `granted` is what its steps may ask for (`entitlements`), `policy` says which sources it may
         have; with `to_layers` an image is going to be made of it.
         """
         client = Client(progress, session, elsewhere, granted, policy)
-        return await self.solve_for(client, graph, wanted, _Nest(), to_layers=to_layers)
+        return await self.solve_for(client, graph, wanted, _Nest(), to_layers=to_layers, also=also)
 
     async def solve_for(
-        self, client: Client, graph: Graph, wanted: Edge, nest: _Nest, *, to_layers: bool = False
+        self,
+        client: Client,
+        graph: Graph,
+        wanted: Edge,
+        nest: _Nest,
+        *,
+        to_layers: bool = False,
+        also: Sequence[Edge] = (),
     ) -> "Build":
         entitlements.check_graph(graph, client.granted)
-        graph = await admitted(graph, wanted, client.policy)
+        graph = await admitted(graph, [wanted, *also], client.policy)
         build = Build(self, graph, client, next(self._numbers), nest)
         build.layered = layered(graph, wanted) if to_layers else frozenset()
         try:
-            await build.solve(wanted)
+            await build.solve(wanted, also)
         except BaseException:
             await build.close()
             raise
@@ -177,17 +185,18 @@ class Build:
         self._wanted = ""
         self._waiting = WaitingCopies(graph, solver.executor, self._below)
 
-    async def solve(self, wanted: Edge) -> None:
+    async def solve(self, wanted: Edge, also: Sequence[Edge] = ()) -> None:
         self._wanted = wanted.digest
-        for number, vertex in enumerate(self._graph.needed_for(wanted), 1):
+        needed = self._graph.needed_for(wanted, *also)
+        for number, vertex in enumerate(needed, 1):
             self._lookups[vertex.digest] = self._tasks.spawn(self._look_up(vertex), "build lookup", awaited=True)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # others have their turn between those of a large build
-        self.record = await self._having(wanted.digest)
-        for vertex in self._graph.needed_for(wanted):
+        self.record, *_ = await asyncio.gather(*(self._having(edge.digest) for edge in (wanted, *also)))
+        for vertex in needed:
             # What was known and not needed.
-            if vertex.digest not in self._ended and self.known(vertex.digest):
-                self.ended(vertex, cached=True)
+            if vertex.digest not in self._ended and (record := self.known(vertex.digest)):
+                self.ended(vertex, cached=True, outputs=record.outputs)
 
     async def close(self) -> None:
         """End what still runs, and let go of all results."""
@@ -263,11 +272,11 @@ class Build:
         with _Told(self, vertex):
             await self.fetch(vertex)
             if self._solver.cache.is_whole(record):
-                self.ended(vertex, cached=True)
+                self.ended(vertex, cached=True, outputs=record.outputs)
                 return record
             await asyncio.gather(*(self._having(edge.digest) for edge in vertex.operation.inputs))
             if self._is_here(record):  # what it lies on has come back
-                self.ended(vertex, cached=True)
+                self.ended(vertex, cached=True, outputs=record.outputs)
                 return record
             return await self._run(vertex, await self._inputs(vertex), record.id)
 
@@ -299,7 +308,7 @@ class Build:
             if content := await self._keys.by_content(vertex, records):
                 keys.append(content)
             await self._solver.cache.remember(keys, record)
-        self.ended(vertex)
+        self.ended(vertex, outputs=record.outputs)
         return record
 
     async def _below(self, edge: Edge | None) -> str | None:
@@ -338,7 +347,7 @@ class Build:
             content = await self._keys.by_content(vertex, records)
             await self._solver.cache.remember([key, content] if content else [key], record)
         if self._is_here(record):
-            self.ended(vertex, cached=vertex.digest not in self._started)
+            self.ended(vertex, cached=vertex.digest not in self._started, outputs=record.outputs)
         return record
 
     def _is_here(self, record: Record | None) -> bool:
@@ -378,13 +387,21 @@ class Build:
             self._started.add(vertex.digest)
             self._progress.started(vertex)
 
-    def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None:
+    def ended(
+        self,
+        vertex: Vertex,
+        *,
+        cached: bool = False,
+        error: str = "",
+        cancelled: bool = False,
+        outputs: Sequence[str] = (),
+    ) -> None:
         if vertex.digest not in self._ended:
             self.started(vertex)
             self._ended.add(vertex.digest)
             outcome = "cached" if cached else "cancelled" if cancelled else "failed" if error else "run"
             self._solver.watch.count("build-step", outcome=outcome)
-            self._progress.ended(vertex, cached=cached, error=error, cancelled=cancelled)
+            self._progress.ended(vertex, cached=cached, error=error, cancelled=cancelled, outputs=outputs)
 
     def said(self, vertex: Vertex) -> Progress:
         self.started(vertex)

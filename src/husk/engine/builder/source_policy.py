@@ -110,12 +110,12 @@ FREE = SourcePolicy([])
 """Of those who have no policy."""
 
 
-async def admitted(graph: Graph, wanted: Edge, policy: SourcePolicy) -> Graph:
+async def admitted(graph: Graph, wanted: Sequence[Edge], policy: SourcePolicy) -> Graph:
     """The graph with the sources that the policy wants; its vertices keep the digests by which clients know them."""
     if policy is FREE:
         return graph
     changed = Graph(graph.files)
-    for vertex in graph.needed_for(wanted):
+    for vertex in graph.needed_for(*wanted):
         operation = vertex.operation
         if isinstance(operation.body, Source):
             operation = structs.replace(operation, body=await policy.admit(operation.body, operation.platform))

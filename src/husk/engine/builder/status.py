@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 from msgspec import Struct
 
@@ -86,7 +86,15 @@ class StatusLog:
         done = now if status.done else 0
         self._tell(StatusTold(vertex=vertex.digest, status=status, started=started, timestamp=now, completed=done))
 
-    def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None:
+    def ended(
+        self,
+        vertex: Vertex,
+        *,
+        cached: bool = False,
+        error: str = "",
+        cancelled: bool = False,
+        outputs: Sequence[str] = (),
+    ) -> None:
         now = now_ns()
         error = "context canceled" if cancelled else error
         started = self._begun.get(vertex.digest, now)

@@ -133,7 +133,7 @@ class Watch:
     def status(self, vertex, status):
         self.told.append((vertex.name, status.id))
 
-    def ended(self, vertex, *, cached=False, error="", cancelled=False):
+    def ended(self, vertex, *, cached=False, error="", cancelled=False, outputs=()):
         self.told.append((vertex.name, "cached" if cached else "cancelled" if cancelled else error or "done"))
 
     def ends(self):

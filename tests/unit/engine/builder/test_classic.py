@@ -1,5 +1,6 @@
 """From a context and its Dockerfile to an image, with doubles of what does the work."""
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +12,13 @@ from husk.engine.builder.classic import ClassicBuilder, ClassicRequest
 from husk.engine.builder.dockerfile.options import BaseImage, Options
 from husk.engine.builder.operations import Exec, Files, Source
 from husk.engine.builder.reading.dockerfiles import Dockerfiles
+from husk.engine.builder.seen_steps import SeenSteps
 from husk.engine.builder.solver import Record, Solver
+from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.images.make import chain_ids
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
-from husk.errors import Forbidden, InvalidParameter
+from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
 from husk.registry.reference import parse
 from tests.support.machine import ARCHITECTURE
 from tests.support.parsing import Here
@@ -65,12 +68,15 @@ class Worker:
     def __init__(self):
         self.ran = []
         self.source_stack = ""
+        self.fails = None
 
     async def source_key(self, operation, watcher):
         return operation.body.identifier
 
     async def run(self, vertex, inputs, watcher):
         body = vertex.operation.body
+        if self.fails and not isinstance(body, Source):
+            raise self.fails
         self.ran.append(type(body))
         if isinstance(body, Source):
             return Record(vertex.digest, [self.source_stack or body.identifier])
@@ -117,7 +123,8 @@ class Memory:
 
 class Exporter:
     async def export(self, stack, document, names, *, parent="", epoch=None, clamp=None):
-        return SimpleNamespace(stack=stack, document=document, names=names, clamp=clamp, parent=parent)
+        made = {"stack": stack, "document": document, "names": names, "clamp": clamp, "parent": parent}
+        return SimpleNamespace(id="sha256:image", **made)
 
 
 class Bench:
@@ -126,12 +133,13 @@ class Bench:
         self.worker = Worker()
         self.memory = Memory()
         self.said: list[str] = []
+        self.doubles: tuple[Any, Any] = (self.images, Exporter())
+        self.seen = SeenSteps()
 
     async def build(self, tree: Any, **options: Any) -> Any:
-        doubles: Any = (tree, self.images, Exporter(), tree, Dockerfiles(Here()))
         worker: Any = self.worker
         memory: Any = self.memory
-        builder = ClassicBuilder(Solver(worker, memory), *doubles)
+        builder = ClassicBuilder(Solver(worker, memory), tree, *self.doubles, tree, Dockerfiles(Here()), self.seen)
         request = ClassicRequest(options=Options(**options.pop("options", {})), names=NAMES, **options)
         return await builder.build(
             request, "diff:context", lambda host: None, lambda told: self.said.append(told.stream)
@@ -149,7 +157,7 @@ async def test_a_dockerfile_becomes_an_image(bench):
     assert image.stack == "docker-image://docker.io/library/busybox:latest + +"
     assert image.document.config.cmd == ["/bin/sh", "-c", "run"]
     assert image.names == NAMES
-    assert bench.said[:2] == ["Step 1/4 : FROM busybox\n", "Step 2/4 : COPY a b\n"]
+    assert bench.said[:2] == ["Step 1/4 : FROM busybox", "\n"]
     assert "$ make\n" in bench.said
     assert bench.memory.held == 0
 
@@ -204,7 +212,9 @@ async def test_what_is_ignored_and_was_sent_for_us_is_left_out(bench):
     ("files", "complaint"),
     [
         ({}, "Cannot locate specified Dockerfile: Dockerfile"),
-        ({"Dockerfile": " \n"}, "cannot be empty"),
+        ({"Dockerfile": ""}, "cannot be empty"),
+        ({"Dockerfile": " \n"}, "failed to parse Dockerfile: file with no instructions"),
+        ({"Dockerfile": "FROM scratch"}, "No image was generated. Is your Dockerfile empty?"),
         ({"Dockerfile": "FROM busybox\nRUM make"}, "line 2: unknown instruction: RUM"),
         ({"Dockerfile": "FROM busybox", "__dockerignore": "a\n!\n["}, ".dockerignore"),
     ],
@@ -224,6 +234,52 @@ async def test_a_dockerfile_gets_no_rights_that_its_user_did_not_ask_for(bench, 
     assert bench.worker.ran == []
     if name == "network.host":
         await bench.build(tree, options={"network": "host"})
+
+
+async def test_an_image_without_files_is_the_same_each_time(bench):
+    for lines in ("EXPOSE 1 2", "EXPOSE 2 1"):
+        image = await bench.build(Tree(Dockerfile=f"FROM scratch\n{lines}"))
+        bench.said.append(image.document.created)
+    created = bench.said[-1]
+    assert created
+    assert bench.said.count(created) == 2
+    assert bench.said.count(" ---> Using cache\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (StepFailed(["/bin/sh", "-c", "x"], 7), "The command '/bin/sh -c x' returned a non-zero code: 7"),
+        (NotFound('failed to compute cache key: "/a": not found'), '"/a": not found'),
+    ],
+)
+async def test_what_fails_is_told_in_dockers_words(bench, failure, told):
+    bench.worker.fails = failure
+    with pytest.raises(HuskError, match=told):
+        await bench.build(Tree(Dockerfile="FROM busybox\nRUN x"), quiet=True)
+    assert "Step 2/2 : RUN x" in bench.said, "a quiet build that fails says what it has kept back"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "told"),
+    [
+        ("COPY a /", '"/a": not found', "context or excluded by .dockerignore: stat a: file does not exist"),
+        ("COPY --from=busybox a /", '"/a": not found', "COPY failed: stat a: file does not exist"),
+        ("ADD a* /", "/a* not found", "ADD failed: no source files were specified"),
+        ("VOLUME /f", "mkdir /f: not a directory", "cannot mount volume over existing file, file exists /f"),
+    ],
+)
+async def test_files_that_are_not_there(bench, line, reason, told):
+    bench.worker.fails = NotFound(f"failed to calculate checksum of ref diff:1: {reason}")
+    with pytest.raises(InvalidParameter, match=re.escape(told)):
+        await bench.build(Tree(Dockerfile=f"FROM busybox\n{line}"))
+
+
+async def test_arguments_that_nobody_wants_are_told(bench):
+    names = ["A", "B", "C", "https_PROXY", "SOURCE_DATE_EPOCH", "BUILDKIT_X"]
+    text = "ARG B\nFROM busybox\nARG C\n"
+    await bench.build(Tree(Dockerfile=text), arguments=[*names, "AA"])
+    assert bench.said[-1] == "[Warning] One or more build-args [A AA] were not consumed\n"
 
 
 async def test_times_are_those_of_source_date_epoch(bench):

@@ -1,5 +1,6 @@
 """Who watches a build, and what others may know of its steps."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -41,7 +42,15 @@ class Watcher:
     def status(self, vertex: Vertex, status: Status) -> None:
         self.heard.append(status)
 
-    def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None:
+    def ended(
+        self,
+        vertex: Vertex,
+        *,
+        cached: bool = False,
+        error: str = "",
+        cancelled: bool = False,
+        outputs: Sequence[str] = (),
+    ) -> None:
         self.heard.append((cached, error, cancelled))
 
 

@@ -87,10 +87,10 @@ async def test_a_graph_has_other_sources_under_the_same_digests():
     made = step(graph, "make", base)
     rule = Rule(action=Action.CONVERT, identifier=BUSYBOX, update=Update("docker-image://mirror/busybox:1"))
     denied = Rule(action=Action.DENY, identifier="https://*")
-    changed = await admitted(graph, made, SourcePolicy([[rule, denied]]))
+    changed = await admitted(graph, [made], SourcePolicy([[rule, denied]]))
     assert changed[base.digest].operation.body == Source("docker-image://docker.io/mirror/busybox:1")
     assert (changed[base.digest].name, made.digest in changed, unused.digest in changed) == ("base", True, False)
-    assert await admitted(graph, made, FREE) is graph
+    assert await admitted(graph, [made], FREE) is graph
 
 
 async def test_what_is_here_already_is_not_asked_about():

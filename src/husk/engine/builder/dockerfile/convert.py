@@ -9,11 +9,11 @@ conversion is done twice, which costs little, because images are asked about onc
 """
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from husk.engine.builder.dockerfile import contexts, scans
+from husk.engine.builder.dockerfile import classic, contexts, scans
 from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.checks import Checks, check_bases, check_text, options_of
 from husk.engine.builder.dockerfile.configure import configure
@@ -78,7 +78,7 @@ async def convert(
     check_bases(dockerfile, given, variables, checks)
     plans = StagePlans(dockerfile, variables, rules)
     target = plans.target(options.target)
-    targets = plans.stages if options.all_stages else [target]
+    targets = plans.stages if options.all_stages else plans.until(target) if options.classic else [target]
     bases = await _Bases(plans, options, sources, rules).resolve(targets)
     needed = plans.needed_for(*targets)
     files = [SourceFile(file_name, text.encode("utf-8", "surrogateescape"))]
@@ -91,7 +91,7 @@ async def convert(
             conversion.stage(plan)
         paths = conversion.context_paths
     state = conversion.states[target]
-    state.config.labels.update(options.labels)
+    conversion.label(state)
     checks.raise_if_asked()
     _check_size(graph, state.image)
     args = used_args(dockerfile, needed, conversion.args, variables, rules)
@@ -99,7 +99,7 @@ async def convert(
     extras = {plan.name: conversion.states[plan].root for plan in scanned}
     if scans.wants_context(target, variables, options.build_args):
         extras["context"] = conversion.main_context()
-    return Converted(graph, state.root, state.image, checks.warnings, list(_steps(needed)), args, extras)
+    return Converted(graph, state.root, state.image, checks.warnings, conversion.steps, args, extras)
 
 
 def _check_size(graph: Graph, image: ImageConfig) -> None:
@@ -107,15 +107,6 @@ def _check_size(graph: Graph, image: ImageConfig) -> None:
         raise DockerfileError(f"the Dockerfile makes more than {MOST_OPERATIONS} operations")
     if len(msgspec.json.encode(image)) > LARGEST_IMAGE:
         raise too_large()
-
-
-def _steps(plans: Iterable[StagePlan]) -> Iterator[ShownStep]:
-    for plan in plans:
-        if plan.code:
-            yield ShownStep(plan.code, *locations(plan.span))
-        for step in plan.steps:
-            span = plan.span if step.from_trigger else step.instruction.origin.span
-            yield ShownStep(step.instruction.origin.code, *locations(span))
 
 
 class _Bases:
@@ -149,6 +140,8 @@ class _Bases:
     def _read(self, plan: StagePlan, found: Found) -> BaseImage | NamedContext | None:
         if found.error:
             meant = suggestion(plan.base, [*self._plans.names, *COMMON_IMAGES])
+            if self._options.classic:
+                raise DockerfileError(found.error if plan.code else classic.not_from(plan.base, found.error), plan.span)
             raise DockerfileError(f"{plan.base}: {found.error}{meant}", plan.span)
         return found.context or found.image
 
@@ -192,18 +185,42 @@ class _Conversion:
         self.states: dict[StagePlan, StageState] = {}
         self.context_paths: set[str] = set()
         self.args: dict[str, UsedArg] = {}
+        self.steps: list[ShownStep] = []  # those of the classic builder
+        self._numbers: dict[StagePlan, int] = {}
 
     def stage(self, plan: StagePlan) -> None:
         state = self._begin(plan)
         self.states[plan] = state
         for step in plan.steps:
             state.origin = step.instruction.origin
+            before = classic.Before(len(self._graph), len(state.image.history), state.root)
+            note = classic.note(state, step.instruction) if self._options.classic else ""
             try:
                 self._step(state, step)
             except DockerfileError as error:
                 raise error.at(plan.span if step.from_trigger else step.instruction.origin.span) from None
+            if self._options.classic:
+                self.steps.append(classic.shown(self._graph, state, step, self._numbers[plan], note, before))
+
+    def label(self, state: StageState) -> None:
+        """What the client labels the image with. The classic builder has instructions for that."""
+        state.config.labels.update(self._options.labels)
+        if self._options.classic:
+            number, labels = self._numbers[state.plan], sorted(self._options.labels.items())
+            self.steps += [classic.label(state, number, *pair) for pair in labels]
 
     def _begin(self, plan: StagePlan) -> StageState:
+        number, made = len(self._numbers), len(self._graph)
+        self._numbers[plan] = number
+        state = self._based(plan)
+        if self._options.classic and plan.code:
+            found = self._bases[plan]
+            base = found.id if isinstance(found, BaseImage) else ""
+            below = self._numbers[plan.base_stage] if plan.base_stage else None
+            self.steps.append(classic.begin(self._graph, state, number, made, base, below))
+        return state
+
+    def _based(self, plan: StagePlan) -> StageState:
         base = self.states.get(plan.base_stage) if plan.base_stage else None
         found = self._bases[plan]
         image_is_pulled = base is None and isinstance(found, BaseImage)
@@ -280,6 +297,8 @@ class _Conversion:
                 self._arg(state, instruction)
             case _:
                 configure(state, instruction)
+                if self._options.classic and isinstance(instruction, types.Volume):
+                    classic.prepare_volumes(self._graph, state, instruction)
 
     def main_context(self) -> Edge:
         return contexts.add(self._graph, self._context)
@@ -292,7 +311,7 @@ class _Conversion:
         return self.states[plan].root
 
     def _copy(self, state: StageState, step: Step, instruction: types.Copy | types.Add) -> None:
-        copier = Copier(self._graph, state, instruction)
+        copier = Copier(self._graph, state, instruction, classic=self._options.classic)
         if step.sources and isinstance(instruction, types.Copy):
             assert step.sources[0]
             source = self._stage_root(step.sources[0], instruction.source, state)

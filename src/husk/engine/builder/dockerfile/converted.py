@@ -17,10 +17,20 @@ class UsedArg(Struct, frozen=True):
 
 
 class ShownStep(Struct, frozen=True):
-    """An instruction that is carried out, as a reader of the file knows it."""
+    """An instruction that is carried out, as a reader of the file knows it, and what it became."""
 
     code: str
+    keyword: str
     location: Location
+    stage: int = 0
+    written: str = ""  # what it does: two with the same text behind the same step do the same
+    result: Edge | None = None  # the file system behind it
+    vertices: list[str] = []  # those that are there for it
+    note: str = ""  # what its user is told
+    from_trigger: bool = False
+    from_context: bool = False  # it takes files of the build context
+    base: str = ""  # of FROM: the id of the image
+    base_stage: int | None = None  # or the number of a stage
 
 
 class Converted(Struct, frozen=True):

@@ -37,7 +37,8 @@ class _Inputs:
 class Copier:
     """Carries out one COPY or ADD on a stage."""
 
-    def __init__(self, graph: Graph, state: StageState, instruction: Copy | Add) -> None:
+    def __init__(self, graph: Graph, state: StageState, instruction: Copy | Add, *, classic: bool = False) -> None:
+        self._classic = classic
         self._graph = graph
         self._state = state
         self._instruction = instruction
@@ -59,6 +60,8 @@ class Copier:
         """Copy, from what is given where it is not said otherwise."""
         state, instruction = self._state, self._instruction
         self._check()
+        if self._classic:
+            self._check_classic()
         name = state.step_name(
             shown(instruction.origin.code, state.env, state.rules),
             from_trigger=from_trigger,
@@ -109,6 +112,18 @@ class Copier:
         if not _is_remote(self._paths[0]):
             raise DockerfileError("checksum requires HTTP(S) or Git sources")
 
+    def _check_classic(self) -> None:
+        """What dockerd's classic builder refuses, and BuildKit does not."""
+        keyword = "ADD" if self._is_add else "COPY"
+        if len(self._paths) + len(self._instruction.files.heredocs) > 1 and not self._written_destination.endswith("/"):
+            message = f"When using {keyword} with more than one source file, the destination must be a directory"
+            raise DockerfileError(f"{message} and end with a /")
+        if isinstance(self._instruction, Copy) and self._instruction.source:
+            return
+        for path in self._paths:
+            if not _is_remote(path) and posixpath.normpath(path).split("/")[0] == "..":
+                raise DockerfileError(f"{keyword} failed: forbidden path outside the build context: {path} ()")
+
     # --- sources -----------------------------------------------------------------------------------------------------
 
     def _copy(self, path: str, source: Edge | None, name: str) -> "_Copy":
@@ -139,7 +154,7 @@ class Copier:
             follow_links=True,
             contents_only=True,
             wildcards=True,
-            may_match_nothing=True,
+            may_match_nothing=not self._classic or len(self._paths) > 1,
             include=include,
             required=required,
         )

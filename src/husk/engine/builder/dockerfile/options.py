@@ -33,6 +33,7 @@ class Options(Struct, frozen=True, kw_only=True):
     check: str | None = None  # which checks count, whatever the file says
     all_stages: bool = False  # look at those, too, that the target does not need
     epoch: int | None = None  # SOURCE_DATE_EPOCH, in nanoseconds
+    classic: bool = False  # by the rules of dockerd's classic builder, which BuildKit has dropped
 
     @property
     def created(self) -> str:

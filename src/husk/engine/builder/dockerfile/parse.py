@@ -20,6 +20,7 @@ NETWORKS = ("default", "none", "host")
 SECURITY = ("sandbox", "insecure")
 SHORTEST_INTERVAL = 1_000_000  # nanoseconds
 MOST_INSTRUCTIONS = 50_000
+NO_STAGE = "no build stage in current context"
 NO_TRIGGERS = ("MAINTAINER", "FROM")
 _ONBUILD = re.compile(r"\s*ONBUILD\s*", re.IGNORECASE)
 
@@ -47,7 +48,7 @@ def parse(text: str) -> Dockerfile:
         elif isinstance(instruction, types.ArgInstruction):
             global_args.append(instruction)
         else:
-            raise DockerfileError("no build stage in current context", line.span)
+            raise DockerfileError(NO_STAGE, line.span)
     return Dockerfile(lines.directives, lines.escape, global_args, stages, lines.empty_continuations)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from husk.engine.builder.dockerfile import heredocs, history, run_mounts
+from husk.engine.builder.dockerfile import heredocs, history, run_mounts, volumes
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.instructions import Run
 from husk.engine.builder.dockerfile.options import Options
@@ -58,8 +58,13 @@ class Runner:
         state = self._state
         self._mounts.append(Mount(target="/", input=self._input(state.root), output=0))
         words = self._words()
+        if self._options.classic and not words:
+            state.remember(history.run(words, state.args, state.env))
+            return
         for mount, source in zip(self.mounts, sources, strict=True):
             self._mount(mount, source)
+        if self._options.classic:
+            self._volumes()
         if self._options.shm_size:
             self._mounts.append(Mount(target="/dev/shm", kind=TmpfsMount(self._options.shm_size)))
         mounts, inputs = ordered(self._mounts, self._inputs)
@@ -118,6 +123,8 @@ class Runner:
         words = command.words
         if command.heredocs:
             words = self._with_heredocs()
+        if self._options.classic and not words:
+            return list(self._state.shell) if command.for_shell else []
         return [*self._state.shell, " ".join(words)] if command.for_shell else words
 
     def _with_heredocs(self) -> list[str]:
@@ -134,6 +141,14 @@ class Runner:
         edge = inline_file(self._graph, self._state, self._instruction, first.name, first.text, mode=0o755)
         self._mounts.append(Mount(target=SCRIPTS, input=self._input(edge), read_only=True))
         return [f"{SCRIPTS}/{first.name}"]
+
+    def _volumes(self) -> None:
+        """A volume is filled with what the image has in its place, and what is written into it is gone afterwards."""
+        taken = {mount.target for mount in self._mounts}
+        prepared, paths = volumes.prepared(self._graph, self._state, self._instruction.origin.span)
+        for path in paths:
+            if path not in taken:
+                self._mounts.append(Mount(target=path, input=self._input(prepared), selector=path))
 
     # --- mounts ------------------------------------------------------------------------------------------------------
 

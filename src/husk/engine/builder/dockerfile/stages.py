@@ -118,6 +118,10 @@ class StagePlans:
             return self.stages[int(name)]
         raise DockerfileError(f'target stage "{name}" could not be found{suggestion(name, self.names)}')
 
+    def until(self, target: StagePlan) -> list[StagePlan]:
+        """The stages of the file up to this one."""
+        return self.stages[: self.stages.index(target) + 1]
+
     @property
     def names(self) -> list[str]:
         """Those that stages were given."""

@@ -10,6 +10,7 @@ from msgspec import structs
 from husk import ignore
 from husk.engine.builder import syntax
 from husk.engine.builder.answers import answer_to
+from husk.engine.builder.dockerfile import classic
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.converted import Converted
 from husk.engine.builder.dockerfile.errors import DockerfileError
@@ -53,6 +54,8 @@ class Answerer:
             case messages.LeavesOut(names):
                 rules = self._ignore
                 yield encode(messages.Left([one for one in names if rules and rules.leaves_out(one)]))
+            case messages.AskOutline(target):
+                yield encode(messages.Outlined(*classic.until(classic.read(self._text), target)))
             case messages.AskSyntax(build_args):
                 yield encode(self._syntax(build_args))
             case messages.Convert(options, context, file_name):

@@ -77,6 +77,10 @@ class OpenDockerfile:
         """Those that are left out."""
         return (await self._ask(messages.LeavesOut(list(names)), messages.Left)).names if self.patterns else []
 
+    async def outline(self, target: str) -> messages.Outlined:
+        """What the classic builder says first. DockerfileError for a file that cannot be read."""
+        return await self._ask(messages.AskOutline(target), messages.Outlined)
+
     async def syntax(self, build_args: Mapping[str, str]) -> messages.SyntaxTold:
         """Another frontend that it asks for."""
         return await self._ask(messages.AskSyntax(dict(build_args)), messages.SyntaxTold)

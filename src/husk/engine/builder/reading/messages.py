@@ -27,6 +27,12 @@ class LeavesOut(Struct, frozen=True, tag="leaves-out"):
     names: list[str]
 
 
+class AskOutline(Struct, frozen=True, tag="outline"):
+    """What leads to a target, as the classic builder tells it. Answer: `Outlined`."""
+
+    target: str
+
+
 class AskSyntax(Struct, frozen=True, tag="syntax"):
     """Which frontend does it ask for? Answer: `SyntaxTold`."""
 
@@ -64,7 +70,7 @@ class Told(Struct, frozen=True, tag="told"):
     found: list[Found]
 
 
-Question = Open | LeavesOut | AskSyntax | Convert | Ask | Told
+Question = Open | LeavesOut | AskOutline | AskSyntax | Convert | Ask | Told
 
 # --- answers ---------------------------------------------------------------------------------------------------------
 
@@ -100,6 +106,14 @@ class Converted(Struct, frozen=True, tag="converted"):
     scans: dict[str, Edge | None]
 
 
+class Outlined(Struct, frozen=True, tag="outlined"):
+    """The instructions up to the first FROM, and the number of all."""
+
+    first: list[str]
+    count: int
+    args: list[str]  # those before the first FROM
+
+
 class Answered(Struct, frozen=True, tag="answered"):
     answer: dict[str, bytes]
 
@@ -118,7 +132,7 @@ class Refused(Struct, frozen=True, tag="refused"):
     question: str = ""
 
 
-Answer = Opened | Left | SyntaxTold | Asking | Converted | Answered | Wrong | Refused
+Answer = Opened | Left | Outlined | SyntaxTold | Asking | Converted | Answered | Wrong | Refused
 
 _encoder = msgspec.msgpack.Encoder()
 _questions: "msgspec.msgpack.Decoder[Question]" = msgspec.msgpack.Decoder(Question)

@@ -46,7 +46,7 @@ def sources(pieces):
 
 def test_it_asks_for_what_is_not_in_the_file_all_at_once_and_goes_on():
     talk = Talk(b"FROM busybox AS one\nCOPY a /b\nFROM given\nCOPY --from=one /b /c\n")
-    asking, _ = talk.convert()
+    asking, _ = talk.convert(classic=True)
     asked = [(one.contexts, one.image) for one in asking.wanted]
     assert asked == [(["one", "busybox"], "busybox"), (["given"], "given")]
     found = [Found(BASE), Found(context=NamedContext(Source("local://given")))]

@@ -125,7 +125,7 @@ class Log:
     def started(self, vertex):
         pass
 
-    def ended(self, vertex, *, cached=False, error="", cancelled=False):
+    def ended(self, vertex, *, cached=False, error="", cancelled=False, outputs=()):
         self.ended_with.append((vertex.name, error))
 
 
