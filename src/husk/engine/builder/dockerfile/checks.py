@@ -98,8 +98,12 @@ class Checks:
         self.warnings: list[Warning] = []
         self._told: set[Warning] = set()
 
+    @property
+    def _full(self) -> bool:
+        return len(self.warnings) >= MOST_WARNINGS
+
     def warn(self, rule: str, origin: types.Origin | None, message: str, span: Span | None = None) -> None:
-        if len(self.warnings) >= MOST_WARNINGS:
+        if self._full:
             return
         options = self.options.with_comment(origin.comments) if origin else self.options
         place = span or (origin.span if origin else Span(1, 1))
@@ -109,6 +113,8 @@ class Checks:
             self.warnings.append(warning)
 
     def undefined(self, origin: types.Origin, missing: Iterable[str], known: Mapping[str, str]) -> None:
+        if self._full:
+            return
         for name in sorted(missing):
             if name not in NOT_IN_ENVIRONMENT:
                 hint = suggestion("$" + name, [f"${other}" for other in known], fold_case=False)

@@ -7,6 +7,8 @@ from msgspec import Struct
 _FAR = 3
 # What is told of a text that is longer: people read the beginning.
 _LONGEST_MESSAGE = 4096
+# Among so many names nobody looks for one that may have been meant.
+_MOST_NAMES = 300
 
 
 class Span(Struct, frozen=True):
@@ -49,6 +51,9 @@ def shortened(message: str) -> str:
 
 def suggestion(word: str, known: Iterable[str], *, fold_case: bool = True) -> str:
     """` (did you mean X?)` if a known word is one or two letters away, else nothing."""
+    known = set(known)
+    if len(known) > _MOST_NAMES:
+        return ""
     fold = str.lower if fold_case else str
     near = [(_distance(fold(word), fold(candidate)), candidate) for candidate in sorted(known)]
     distance, candidate = min(near, default=(_FAR, ""))

@@ -44,6 +44,7 @@ class StageState(Struct, eq=False):
     number: int = 0
     own_cmd: bool = False
     remembered: int = 0  # letters of its history
+    places: dict[str, int] = {}  # of variables in the image's environment, once one is set
 
     @property
     def config(self) -> ContainerConfig:
@@ -82,12 +83,12 @@ class StageState(Struct, eq=False):
     def set_env(self, name: str, value: str) -> None:
         """Of the image and of what runs from now on."""
         self.env[name] = value
-        entry = f"{name}={value}"
-        for position, old in enumerate(self.config.env):
-            if old.partition("=")[0] == name:
-                self.config.env[position] = entry
-                return
-        self.config.env.append(entry)
+        entries = self.config.env
+        if not self.places:
+            for place, entry in enumerate(entries):
+                self.places.setdefault(entry.partition("=")[0], place)
+        place = self.places.setdefault(name, len(entries))
+        entries[place : place + 1] = [f"{name}={value}"]
 
     def step_name(self, text: str, *, from_trigger: bool = False) -> str:
         """`[build 2/5] RUN make`: each call counts."""

@@ -1,6 +1,7 @@
 """The instructions that change an image and no file."""
 
-from husk.engine.builder.dockerfile import convert, parse
+from husk.engine.builder.dockerfile import convert, parse, state
+from tests.support.work import lines_run
 from tests.unit.engine.builder.dockerfile.building import build, histories, refusal
 
 
@@ -78,14 +79,17 @@ def test_a_shell_form_without_a_shell_of_its_own_is_warned_of() -> None:
     assert build('FROM busybox\nSHELL ["sh", "-c"]\nCMD x').warnings == []
 
 
-def test_an_image_is_not_larger_than_registries_take():
-    """A line of a few letters is 650 KB of history, and names all that it exposes once more."""
-    ports = "EXPOSE 1-65535\n"
-    result = build(f"FROM busybox\n{ports * 10}")
-    assert len(result.image.config.exposed_ports) == 65535
-    told = "the configuration of the image would have more than 8 MiB"
+def test_an_image_is_not_larger_than_registries_take(monkeypatch):
+    """A line of a few letters is many of history, and names all that it exposes once more."""
+    for module in (convert, state):
+        assert module.LARGEST_IMAGE == 8 << 20
+        monkeypatch.setattr(module, "LARGEST_IMAGE", 1 << 20)
+    ports = "EXPOSE 1-9999\n"
+    result = build(f"FROM busybox\n{ports * 5}")
+    assert len(result.image.config.exposed_ports) == 9999
+    told = "the configuration of the image would have more than 1 MiB"
     assert told in refusal(f"FROM busybox\n{ports * 20}")
-    assert told in refusal("FROM busybox\nENV " + " ".join(f"A{n}={'x' * 1_000_000}" for n in range(9)))
+    assert told in refusal("FROM busybox\nENV " + " ".join(f"A{n}={'x' * 100_000}" for n in range(11)))
 
 
 def test_a_file_has_so_many_instructions_and_operations(monkeypatch):
@@ -94,3 +98,13 @@ def test_a_file_has_so_many_instructions_and_operations(monkeypatch):
     assert "more than 100 instructions" in refusal("FROM busybox\n" + "USER x\n" * 100)
     assert "more than 50 operations" in refusal("FROM busybox\n" + "\n".join(f"RUN {n}" for n in range(50)))
     assert len(build("FROM busybox\n" + "\n".join(f"RUN {n}" for n in range(49))).graph) == 50
+
+
+def test_variables_keep_their_places_however_many_they_are():
+    many = " ".join(f"V{n}={n}" for n in range(1000))
+    text = f"FROM app\nENV {many}\nENV A=2 V7=x NEW=1"
+    env = build(text).image.config.env
+    assert env[:3] == ["PATH=/bin", "A=2", "V0=0"] and env[9] == "V7=x" and env[-1] == "NEW=1"
+    assert len(env) == 1003
+    few, more = ("FROM app\nENV " + " ".join(f"V{n}=x" for n in range(count)) for count in (200, 800))
+    assert lines_run(lambda: build(more)) < 5 * lines_run(lambda: build(few))

@@ -52,3 +52,7 @@ def test_long_names_are_compared_in_linear_time():
 
 def test_long_messages_are_shortened():
     assert len(DockerfileError("x" * 1_000_000).message) < 5000
+
+
+def test_among_very_many_names_none_is_suggested():
+    assert suggestion("abd", ["abc", *map(str, range(2000))]) == ""
