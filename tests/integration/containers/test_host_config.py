@@ -378,6 +378,21 @@ def test_tmpfs(daemon: Daemon) -> None:
     assert "noexec" in run(daemon, "--tmpfs", "/t", script="grep ' /t ' /proc/mounts")
 
 
+def test_a_tmpfs_is_shared_where_it_is_asked_to_be(daemon: Daemon) -> None:
+    script = "grep ' /t ' /proc/self/mountinfo"
+    assert " shared:" in run(daemon, "--tmpfs", "/t:shared,size=1m", script=script)
+    for words in ("private", "rslave", "rshared,private"):
+        assert "shared:" not in run(daemon, "--tmpfs", f"/t:{words}", script=script)
+
+
+def test_a_tmpfs_may_replace_a_mount_whose_volume_is_made(daemon: Daemon) -> None:
+    mount = ["--mount", "type=volume,source=replaced,target=/t", "--tmpfs", "/t"]
+    assert " tmpfs " in run(daemon, *mount, script="grep ' /t ' /proc/mounts")
+    assert daemon.docker("volume", "ls", "-qf", "name=replaced").stdout == "replaced\n"
+    daemon.docker("run", "--name", "one", "-v", "/t", "busybox", "true")
+    assert " tmpfs " in run(daemon, "--volumes-from", "one", "--tmpfs", "/t", script="grep ' /t ' /proc/mounts")
+
+
 def test_size_of_shared_memory(daemon: Daemon) -> None:
     script = "df -k /dev/shm | tail -1 | awk '{print $2}'"
     assert run(daemon, script=script) == "65536\n"

@@ -44,14 +44,18 @@ class WantedMount(NamedTuple):
 
 
 def wanted_mounts(host_config: HostConfig) -> list[WantedMount]:
-    """The mounts that a client asked for by `Binds` and `Mounts`, no two of them in one place."""
-    wanted = [_bind(text, host_config.volume_driver) for text in host_config.binds or []]
-    wanted += [_mount(mount) for mount in host_config.mounts or []]
-    seen = {clean(path) for path in host_config.tmpfs or {}}
-    for point, _ in wanted:
-        if point.destination in seen:
-            raise InvalidParameter(f"Duplicate mount point: {point.destination}")
-        seen.add(point.destination)
+    """The mounts that a client asked for by `Binds` and `Mounts`, no two of them in one place.
+
+    As with dockerd, one of `Mounts` may be where a tmpfs of `Tmpfs` is, which replaces it: its volume is made all the
+    same."""
+    binds = [_bind(text, host_config.volume_driver) for text in host_config.binds or []]
+    wanted = [*binds, *(_mount(mount) for mount in host_config.mounts or [])]
+    tmpfs, seen = {clean(path) for path in host_config.tmpfs or {}}, set[str]()
+    for number, (point, _) in enumerate(wanted):
+        place = point.destination
+        if place in seen or (place in tmpfs and number < len(binds)):
+            raise InvalidParameter(f"Duplicate mount point: {place}")
+        seen.add(place)
     return wanted
 
 

@@ -8,6 +8,7 @@ from husk.engine.containers.config import security
 from husk.engine.host import Host
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig, ThrottleDevice, WeightDevice
+from husk.engine.model.paths import clean
 from husk.runtime import capabilities, seccomp, seccomp_custom
 from husk.runtime.assembly.paths import ContainerPaths, cgroup_below
 from husk.runtime.limits import clamp
@@ -186,9 +187,12 @@ def mounts(container: Container, paths: ContainerPaths, extras: Extras = NO_EXTR
         )
         if not any(point.destination == destination for point in container.mounts)
     ]
+    replacing = {clean(path) for path in host_config.tmpfs or {}}
     for path, options in (host_config.tmpfs or {}).items():
         result.append(tmpfs(path, options))
     for number, point in enumerate(container.mounts):
+        if point.destination in replacing:
+            continue
         if point.type == "tmpfs":
             result.append(tmpfs(point.destination, point.options))
             continue
@@ -213,7 +217,9 @@ def _how(point: MountPoint, source_flags: tuple[str, ...]) -> tuple[str, ...]:
 
 def rootfs_propagation(container: Container) -> str:
     """What is mounted with propagation needs a root that lets it through."""
-    wanted = {point.propagation.removeprefix("r") for point in container.mounts if point.type == "bind"}
+    kinds = [point.propagation for point in container.mounts if point.type == "bind"]
+    kinds += [word for options in (container.host_config.tmpfs or {}).values() for word in options.split(",")]
+    wanted = {kind.removeprefix("r") for kind in kinds}
     if "shared" in wanted:
         return "shared"
     return "rslave" if "slave" in wanted else ""
@@ -223,6 +229,7 @@ _OPPOSITES = {
     **{f"no{word}": word for word in ("exec", "suid", "dev", "atime", "diratime", "relatime", "strictatime")},
     "ro": "rw",
     "async": "sync",
+    **{f"{deep}{word}": "propagation" for word in ("private", "shared", "slave", "unbindable") for deep in ("", "r")},
 }
 
 

@@ -126,8 +126,14 @@ def test_a_mount_that_means_nothing_is_refused(mount: Mount, reason: str) -> Non
         HostConfig(binds=["/a:/x", "/b:/x/"]),
         HostConfig(binds=["/a:/x"], mounts=[Mount(type="bind", source="/b", target="//x")]),
         HostConfig(binds=["/a:/x"], tmpfs={"/x": ""}),
-        HostConfig(mounts=[Mount(type="tmpfs", target="/x")], tmpfs={"/x/": ""}),
+        HostConfig(mounts=[Mount(type="tmpfs", target="/x"), Mount(type="volume", target="/x/")], tmpfs={"/x/": ""}),
     ],
 )
 def test_one_place_takes_one_mount(host_config: HostConfig) -> None:
     assert refusal(host_config) == "Duplicate mount point: /x"
+
+
+def test_a_tmpfs_may_be_where_a_mount_is() -> None:
+    mount = Mount(type="volume", source="v", target="/x/")
+    [wanted] = wanted_mounts(HostConfig(mounts=[mount], tmpfs={"/x": ""}))
+    assert (wanted.point.destination, wanted.point.name) == ("/x", "v")

@@ -14,6 +14,7 @@ from husk.engine.containers.config.spec import (
     namespaces,
     plan,
     resources,
+    rootfs_propagation,
     tmpfs,
 )
 from husk.engine.host import Host
@@ -95,6 +96,19 @@ def test_a_tmpfs_is_safe_unless_asked_otherwise(options: str, expected: tuple[st
     assert tmpfs("/t", options).options == expected
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"), [("size=1m,shared", "shared"), ("rslave", "rslave"), ("private", ""), ("", "")]
+)
+def test_a_tmpfs_with_propagation_needs_a_root_that_lets_it_through(options: str, expected: str) -> None:
+    assert rootfs_propagation(container(host_config=HostConfig(tmpfs={"/t": options}))) == expected
+
+
+def test_a_tmpfs_replaces_what_else_is_mounted_there() -> None:
+    record = container(host_config=HostConfig(tmpfs={"/x/": "size=1m"}))
+    record.mounts = [MountPoint(type="volume", name="v", source="/v", destination="/x")]
+    assert [m.type for m in mounts(record, PATHS) if m.destination.startswith("/x")] == ["tmpfs"]
+
+
 def test_limits_that_were_not_set_are_not_written() -> None:
     assert resources(HostConfig()) == planned().resources == type(planned().resources)()
 
@@ -151,6 +165,7 @@ def test_what_the_host_cannot_give_is_a_warning() -> None:
         ("noexec,exec", ("nosuid", "nodev")),
         ("ro,rw,size=1m", ("noexec", "nosuid", "nodev", "rw", "size=1m")),
         ("suid,nosuid,suid", ("noexec", "nodev")),
+        ("rshared,private", ("noexec", "nosuid", "nodev", "private")),
     ],
 )
 def test_of_opposite_words_of_a_tmpfs_the_last_wins(words: str, expected: tuple[str, ...]) -> None:
