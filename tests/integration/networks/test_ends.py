@@ -1,5 +1,7 @@
 """The end of a container as others see it: who sees that it ended may count on what it held being free."""
 
+import contextlib
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -29,6 +31,46 @@ def test_a_network_can_be_removed_as_soon_as_its_container_is_seen_to_have_ended
         removed = net.daemon.http("DELETE", f"/networks/brief{attempt}")
         assert removed.status == 204, removed.body
         net.daemon.docker("rm", "short")
+
+
+def _attached(net: Network, network: str) -> None:
+    net.daemon.docker("run", "--name", "short", "--network", network, "busybox", "echo", "hi")
+    net.daemon.docker("rm", "short")
+
+
+def _removed(net: Network, network: str) -> None:
+    net.daemon.docker("run", "--rm", "--network", network, "busybox", "echo", "hi")
+
+
+def _waited_for(net: Network, network: str) -> None:
+    net.daemon.docker("run", "-d", "--name", "short", "--network", network, "busybox", "true")
+    assert net.daemon.http("POST", "/containers/short/wait").json()["StatusCode"] == 0
+    net.daemon.docker("rm", "short")
+
+
+def _died(net: Network, network: str) -> None:
+    """Told by the event of its end."""
+    events = net.daemon.connection(30)
+    with contextlib.closing(events):
+        events.request("GET", '/events?filters={"event":["die"]}')
+        told = events.getresponse()
+        net.daemon.docker("run", "-d", "--name", "short", "--network", network, "busybox", "true")
+        assert json.loads(told.readline())["Action"] == "die"
+        removed = net.daemon.http("DELETE", f"/networks/{network}")
+        assert removed.status == 204, removed.body
+    net.daemon.docker("rm", "short")
+    net.create(network)
+
+
+@pytest.mark.parametrize("seen", [_attached, _removed, _waited_for, _died])
+def test_a_network_can_be_removed_as_soon_as_its_container_is_told_to_have_ended(
+    net: Network, seen: Callable[[Network, str], None]
+):
+    for attempt in range(8):
+        net.create(f"told{attempt}")
+        seen(net, f"told{attempt}")
+        removed = net.daemon.http("DELETE", f"/networks/told{attempt}")
+        assert removed.status == 204, removed.body
 
 
 def test_a_stop_while_the_end_is_on_its_way_is_not_undone_by_the_restart_policy(net: Network):
