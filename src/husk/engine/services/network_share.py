@@ -40,6 +40,7 @@ NODE, SERVICE, TASK, NETWORK, ADDRESS = "node", "service", "task", "overlay", "a
 NOT_YOURS = "no task of this node is on that network"
 _MOST_NAMES, _LONGEST = 64, 255
 _WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_CONTAINER = re.compile(r"[0-9a-f]{64}")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
@@ -245,8 +246,9 @@ def checked(node_id: str, wish: Wish, world: World, sought: Collection[str] = ()
     address6 = _normal(wish.address6, network.subnet6, network) if wish.address6 else ""
     if wish.mac and not _MAC.fullmatch(wish.mac.replace("-", ":").lower()):
         raise InvalidParameter(f"invalid MAC address {wish.mac[:40]!r}")
-    if wish.container and (len(wish.container) > 64 or not wish.container.isalnum()):
-        raise InvalidParameter("the id of a container has letters and digits")
+    # The beginning is a name, which is nobody's choice.
+    if wish.container and not _CONTAINER.fullmatch(wish.container):
+        raise InvalidParameter("the id of a container has 64 hexadecimal digits")
     if wish.mac and not plain:
         raise Forbidden("a plain container may choose its MAC address, and nobody else")
     names = _names(wish.names, network, service, world.services.values())

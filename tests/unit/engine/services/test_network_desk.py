@@ -62,7 +62,7 @@ async def room(state: StateStore) -> Room:
 
 
 async def test_a_node_takes_addresses_and_gives_them_back(room: Room) -> None:
-    [one] = await room.take(task=room.task.id, container="c1", names=("web",))
+    [one] = await room.take(task=room.task.id, container="c1" * 32, names=("web",))
     [two] = await room.take(task=room.task.id, address="10.0.9.77")
     [own] = await room.take(host=True)
     assert await room.take(host=True) == [own], "one is enough"
@@ -103,22 +103,22 @@ async def test_a_node_leaves_addresses_for_others(room: Room) -> None:
     taken = []
     with pytest.raises(Unavailable, match="last addresses of network lan are for other nodes"):
         for number in range(62):
-            taken += await room.take(container=f"c{number}")
+            taken += await room.take(container=f"c{number:063}")
     assert len(taken) == 62 - 62 // 8
     await room.take(task=room.task.id), await room.take(task=room.task.id)
     with pytest.raises(Unavailable):
         await room.take(task=room.task.id)
     for number in range(3):
-        await room.take("x", container=f"d{number}")
+        await room.take("x", container=f"d{number:063}")
 
 
 async def test_no_mac_is_chosen_that_leads_others_packets_astray(room: Room) -> None:
     room.lan.attachable = True
     shared = room.shared
     assert shared is not None
-    [own] = await room.take(container="c1", address="10.0.9.5", mac="02:00:00:00:00:05")
-    await room.take(container="c2", mac="02-00-00-00-00-05")  # its own affair
-    await room.take(container="c3", address="10.0.9.9", mac="02:42:0a:00:09:09")
+    [own] = await room.take(container="c1" * 32, address="10.0.9.5", mac="02:00:00:00:00:05")
+    await room.take(container="c2" * 32, mac="02-00-00-00-00-05")  # its own affair
+    await room.take(container="c3" * 32, address="10.0.9.9", mac="02:42:0a:00:09:09")
     for mac, said in (
         ("02:00:00:00:00:05", "in use on network lan"),
         ("02:42:0a:00:09:05", "that of 10.0.9.5"),
@@ -126,17 +126,17 @@ async def test_no_mac_is_chosen_that_leads_others_packets_astray(room: Room) -> 
         ("02:42:0A:00:09:C8", "that of 10.0.9.200"),
     ):
         with pytest.raises(Forbidden, match=said):
-            await room.take("x", container="d1", mac=mac)
+            await room.take("x", container="d1" * 32, mac=mac)
     for mac in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00"):
         with pytest.raises(InvalidParameter, match="no single endpoint"):
-            await room.take("x", container="d1", mac=mac)
-    await room.take("x", container="d1", mac="02:42:ac:11:00:05")  # of another subnet
-    both = [room.take(node, container="e", mac="02:00:00:00:00:06") for node in ("w", "x")]
+            await room.take("x", container="d1" * 32, mac=mac)
+    await room.take("x", container="d1" * 32, mac="02:42:ac:11:00:05")  # of another subnet
+    both = [room.take(node, container="e" * 64, mac="02:00:00:00:00:06") for node in ("w", "x")]
     refused = [one for one in await asyncio.gather(*both, return_exceptions=True) if isinstance(one, Forbidden)]
     assert len(refused) == 1
     await room.desk.give_back("w", encoded(Keys(keys=[own])))
     await shared.give_back(list(shared.all()))
-    await room.take("x", container="d1", mac="02:00:00:00:00:05")
+    await room.take("x", container="d1" * 32, mac="02:00:00:00:00:05")
     assert not shared._macs_underway
 
 
@@ -168,7 +168,7 @@ async def test_a_network_for_plain_containers_is_told_for_a_while_and_while_one_
     assert await room.take("x", host=True)
     room.now = WHILE + 1
     assert not known()
-    [key] = await room.take("x", container="plain")
+    [key] = await room.take("x", container="9f" * 32)
     assert known()
     await room.desk.give_back("x", encoded(Keys(keys=[key])))
     assert not known()

@@ -164,17 +164,17 @@ def test_only_tasks_that_run_and_are_wanted_lead_somewhere() -> None:
 def test_what_a_node_may_ask_for() -> None:
     room = Room()
     name = room.tasks[0].name
-    own = Wish(network="front", task="web-task", container="c1", names=(name, "tasks.web", "site", "c1"))
+    own = Wish(network="front", task="web-task", container="c1" * 32, names=(name, "tasks.web", "site", "c1" * 6))
     assert checked("w", own, room.world) == own
     checked("w", Wish(network="front", host=True), room.world)
     checked("w", Wish(network="ingress", host=True), room.world)
-    checked("w", Wish(network="open", container="c1"), room.world)
+    checked("w", Wish(network="open", container="c1" * 32), room.world)
     checked("x", Wish(network="ingress", task="shop-task"), room.world)
     for node, wish in (
         ("w", Wish(network="back", host=True)),
         ("w", Wish(network="back", task="db-task")),
         ("w", Wish(network="front", task="db-task")),
-        ("w", Wish(network="front", container="plain")),
+        ("w", Wish(network="front", container="9f" * 32)),
         ("w", Wish(network="ingress", task="web-task")),
         ("w", Wish(network="nothing", host=True)),
         ("w", Wish(network="front", host=True, mac="02:00:00:00:00:01")),
@@ -189,6 +189,8 @@ def test_what_a_node_may_ask_for() -> None:
         Wish(network="front", task="web-task", address6="fd00::1"),
         Wish(network="open", mac="no"),
         Wish(network="front", task="web-task", container="../etc"),
+        # A name of choice, were it one.
+        Wish(network="front", task="web-task", container="db", names=("db",)),
     ):
         with pytest.raises(InvalidParameter):
             checked("w", wrong, room.world)
