@@ -58,7 +58,8 @@ NOBODY: Mapping[str, Endpoint] = MappingProxyType({})
 
 
 class MemberSettings(NamedTuple):
-    """`others` are the members that are there already, by name; with them it joins, without it begins a cluster."""
+    """`others` are the members that are there already, by name; with them it joins, without it begins a cluster.
+    `revoked` is a list of certificates that are good for nothing, which is read with each connection."""
 
     name: str
     directory: Path
@@ -66,6 +67,7 @@ class MemberSettings(NamedTuple):
     peer: Endpoint
     certificates: Certificates | None = None
     others: Mapping[str, Endpoint] = NOBODY
+    revoked: Path | None = None
 
 
 def command(program: str, settings: MemberSettings) -> list[str]:
@@ -98,6 +100,8 @@ def command(program: str, settings: MemberSettings) -> list[str]:
         for side in ("", "peer-"):
             flags |= {f"{side}client-cert-auth": "true", f"{side}trusted-ca-file": ca}
             flags |= {f"{side}cert-file": cert, f"{side}key-file": key}
+        if settings.revoked is not None:
+            flags |= {f"{side}-crl-file": str(settings.revoked) for side in ("client", "peer")}
     return [program, *(f"--{name}={value}" for name, value in flags.items())]
 
 
@@ -202,6 +206,11 @@ class Member:
         if self._process is not None:
             await _end(self._process.pidfd)
             self._drop()
+
+    async def restart(self) -> None:
+        """All connections to it end; others go on meanwhile."""
+        await self.stop()
+        await self.start()
 
     async def clear(self) -> None:
         """End it, without what it had recorded."""

@@ -8,7 +8,7 @@ While a root is replaced the new one signs, and what it signs comes with a bridg
 answers for the new one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -150,8 +150,39 @@ def issue(request: bytes, holder: Holder, signer: Signer, expiry: float, now: fl
     return b"".join((_pem(builder.sign(_load_key(signer.root.key), SHA256())), *signer.bridges))
 
 
-def issue_for_host(request: bytes, name: str, host: str, root: Root, expiry: float, now: float) -> bytes:
-    """A certificate for a program that others reach at an address or by the name of a host: both ends of TLS."""
+def new_serial() -> int:
+    return x509.random_serial_number()
+
+
+def serial_of(certificate: bytes) -> int:
+    """Of the first in a chain, in PEM."""
+    return x509.load_pem_x509_certificates(certificate)[0].serial_number
+
+
+def revocation_list(serials: Iterable[int], key: bytes, now: float) -> bytes:
+    """A list of certificates that are good for nothing, in DER. Who reads it believes the file, not the signature."""
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ROOT_NAME)]))
+        .last_update(_moment(now) - BACKDATED)
+        .next_update(_moment(now) + ROOT_LIFE)
+    )
+    for serial in sorted(serials):
+        one = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(_moment(now) - BACKDATED)
+        builder = builder.add_revoked_certificate(one.build())
+    return builder.sign(_load_key(key), SHA256()).public_bytes(Encoding.DER)
+
+
+def revoked_in(listed: bytes) -> frozenset[int]:
+    """The serial numbers in such a list."""
+    return frozenset(one.serial_number for one in x509.load_der_x509_crl(listed))
+
+
+def issue_for_host(
+    request: bytes, name: str, host: str, root: Root, expiry: float, now: float, serial: int | None = None
+) -> bytes:
+    """A certificate for a program that others reach at an address or by the name of a host: both ends of TLS. Without
+    a `serial` number it gets one of its own."""
     signing = x509.load_pem_x509_certificate(root.certificate)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     try:
@@ -160,7 +191,7 @@ def issue_for_host(request: bytes, name: str, host: str, root: Root, expiry: flo
         reached = x509.DNSName(host)
     ends = min(now + expiry, signing.not_valid_after_utc.timestamp())
     builder = (
-        _begun(subject, signing.subject, _asked_key(request), _subject_id(signing), now, ends - now)
+        _begun(subject, signing.subject, _asked_key(request), _subject_id(signing), now, ends - now, serial=serial)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(
@@ -255,6 +286,7 @@ def _begun(
     now: float,
     life: float,
     good_from: datetime | None = None,
+    serial: int | None = None,
 ) -> x509.CertificateBuilder:
     begins = _moment(now)
     return (
@@ -262,7 +294,7 @@ def _begun(
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
-        .serial_number(x509.random_serial_number())
+        .serial_number(serial or x509.random_serial_number())
         .not_valid_before(good_from or begins - BACKDATED)
         .not_valid_after(begins + timedelta(seconds=life))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)

@@ -24,6 +24,7 @@ from husk.engine.services.member_certificate import MemberCertificate, Owner
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
+from husk.engine.services.store_certificates import Given, StoreCertificates
 from husk.engine.services.swarm import Membership, SwarmRoot
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
@@ -43,7 +44,7 @@ READY = 12.0
 ANSWER = 3.0
 # Between two times that a full etcd is given room.
 RELIEF = 60 * SECOND
-ROOT, CERTIFICATE, KEY = "ca.crt", "member.crt", "member.key"
+ROOT, CERTIFICATE, KEY, REVOKED = "ca.crt", "member.crt", "member.key", "revoked.crl"
 GIVEN_STORE = (
     "the managers of this swarm share an etcd that exists: start this daemon with the same --cluster-store, and join "
     "again"
@@ -76,6 +77,16 @@ class Council:
             sealer=sealer,
             renewed=self._renewed,
             clock=clock.seconds,
+        )
+        self._given = StoreCertificates(
+            store,
+            directory / CERTIFICATE,
+            directory / KEY,
+            directory / REVOKED,
+            own=lambda: store.nodes.get(cluster.node_id) if cluster.active and not cluster.away else None,
+            members=self._hosts,
+            cut_off=self._cut_off,
+            clock=clock,
         )
         self._tasks = Tasks()
         # Called when the member has ended by itself.
@@ -122,8 +133,10 @@ class Council:
         others = {name: read_endpoint(peer, PEER_PORT) for name, peer in membership.others.items()}
         # One that ended while the host was off would keep the member from the others.
         await self._certificate.look()
+        await asyncio.to_thread(self._given.prepare)
         self._member = self._made(membership.node_id, membership.advertise_address, others)
         self._certificate.start()
+        self._given.start()
         try:
             await self._member.start()
         except HuskError as error:
@@ -133,6 +146,7 @@ class Council:
     async def close(self) -> None:
         """The daemon ends: the member goes on, for other hosts and for the next daemon."""
         await self._certificate.close()
+        await self._given.close()
         await self._tasks.cancel_all()
         if self._member is not None:
             await self._member.let_go()
@@ -149,7 +163,14 @@ class Council:
         assert swarm.store_root is not None
         key, request = await asyncio.to_thread(authority.new_request)
         signed = await asyncio.to_thread(
-            roots.member_certificate, swarm.store_root, self._sealer, request, node.id, host, self._clock.seconds()
+            roots.member_certificate,
+            swarm.store_root,
+            self._sealer,
+            request,
+            node.id,
+            host,
+            self._clock.seconds(),
+            authority.new_serial(),
         )
         await self._install(swarm.store_root.certificate.encode(), signed, key)
         await self._tell_port()
@@ -179,6 +200,7 @@ class Council:
     async def enter(self, node: str, request: bytes) -> "Entered":
         """What another manager needs (`husk.cluster.port.enter.EnterDesk`)."""
         from husk.cluster.port.enter import Entered
+        from husk.cluster.trust import authority
 
         swarm, record = self._cluster.swarm, self._store.nodes[node]
         key, unlock_key = await asyncio.to_thread(self._cluster.shared_keys)
@@ -187,9 +209,12 @@ class Council:
             return Entered(key, unlock_key, address, b"", b"", ())
         if any(other.status.addr == address for other in self._managers() if other.id != node):
             raise InvalidParameter(f"another manager of the swarm has the address {address}, too: each needs its own")
+        serial, now = authority.new_serial(), self._clock.seconds()
         signed = await asyncio.to_thread(
-            roots.member_certificate, swarm.store_root, self._sealer, request, node, address, self._clock.seconds()
+            roots.member_certificate, swarm.store_root, self._sealer, request, node, address, now, serial
         )
+        # Before anybody has it: it is revoked when the node is no manager any more.
+        await self._given.note(serial, Given(node, address, now + roots.MEMBER_LIFE))
         members = [str(endpoint) for endpoint in self.endpoints(but=node)]
         return Entered(key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members))
 
@@ -277,6 +302,7 @@ class Council:
     async def halt(self) -> None:
         """Our member runs no longer, its files are there. Safe to call twice."""
         await self._certificate.close()
+        await self._given.close()
         if self._member is not None:
             member, self._member = self._member, None
             await member.stop()
@@ -369,6 +395,24 @@ class Council:
         finally:
             await members.close()
 
+    async def _hosts(self) -> set[str]:
+        """Where members of the swarm's etcd are, be they managers' or not."""
+        members = await self._members(self.endpoints())
+        try:
+            return {member.peer.host for member in await members.listing()}
+        finally:
+            await members.close()
+
+    async def _cut_off(self) -> None:
+        """A connection outlives its certificate: where somebody who is no manager has one, the member begins anew."""
+        from husk.cluster.etcd.visitors import read, visitors
+
+        managers = {node.status.addr for node in self._managers()}
+        strangers = visitors(await asyncio.to_thread(read), self._ports) - managers
+        if strangers and self._member is not None:
+            log.warning("etcd is restarted: %s, no manager any more, is connected to it", ", ".join(sorted(strangers)))
+            await self._member.restart()
+
     async def _members(self, endpoints: list[Endpoint]) -> "Members":
         from husk.cluster.etcd.address import Certificates
         from husk.cluster.etcd.members import Members
@@ -380,6 +424,7 @@ class Council:
         await member.start()
         await member.wait_ready(READY)
         self._certificate.start()
+        self._given.start()
 
     def _made(self, node: str, host: str, others: dict[str, Endpoint]) -> "Member":
         from husk.cluster.etcd.address import Certificates
@@ -393,6 +438,7 @@ class Council:
                 peer=Endpoint(host, self._ports[1]),
                 certificates=Certificates(*self._files),
                 others=others,
+                revoked=self._directory / REVOKED,
             ),
             ended=lambda: self.ended(),
         )
@@ -428,6 +474,7 @@ class Council:
         await self.drop()
         contents = dict(zip(self._files, (root, certificate, key), strict=True))
         await asyncio.to_thread(member_files.install, contents)
+        await asyncio.to_thread(self._given.prepare)
         # Written down with the store that it belongs to.
         self._cluster.assume(msgspec.structs.replace(self._place, store_ports=self._new_ports))
 

@@ -120,6 +120,8 @@ class MemberCertificate:
             return wait if kept else min(wait, SOON)
         owner, root = self._owner(), decode(kept, SwarmRoot)
         request = authority.request_for(member_files.read(self._key))
-        signed = roots.member_certificate(root, self._sealer, request, owner.node, owner.host, self._clock())
+        # By which it may be revoked, should this host be no manager any more (`store_certificates`).
+        serial = authority.serial_of(certificate)
+        signed = roots.member_certificate(root, self._sealer, request, owner.node, owner.host, self._clock(), serial)
         member_files.replace(self._certificate, signed)
         return 0.0

@@ -82,11 +82,13 @@ def store_root(sealer: Sealer, now: float) -> SwarmRoot:
     return _kept(authority.new_root(now, "swarm-store-ca"), sealer)
 
 
-def member_certificate(root: SwarmRoot, sealer: Sealer, request: bytes, node: str, host: str, now: float) -> bytes:
+def member_certificate(
+    root: SwarmRoot, sealer: Sealer, request: bytes, node: str, host: str, now: float, serial: int
+) -> bytes:
     """By which a manager and its member of etcd are known to the others; `root` is the swarm's `store_root`."""
     from husk.cluster.trust import authority
 
-    return authority.issue_for_host(request, node, host, _opened(root, sealer), MEMBER_LIFE, now)
+    return authority.issue_for_host(request, node, host, _opened(root, sealer), MEMBER_LIFE, now, serial)
 
 
 def _kept(root: "Root", sealer: Sealer) -> SwarmRoot:

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
 from husk.cluster.etcd.member import Member, MemberSettings, command, find_program, plain
 from husk.cluster.etcd.members import Members
 from husk.cluster.etcd.store import EtcdStore
-from husk.cluster.member_files import replace
-from husk.cluster.records import Put
+from husk.cluster.member_files import install, replace
+from husk.cluster.records import Put, StoreUnavailable
+from husk.cluster.trust.authority import issue_for_host, new_request, new_root, revocation_list
 from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
 from tests.support.certificates import Authority
@@ -119,6 +121,45 @@ async def test_certificates_are_asked_of_clients(settings: MemberSettings, tmp_p
     store = EtcdStore.open(address(settings), Certificates(Path(client.ca), Path(client.cert), Path(client.key)), 60)
     await store.commit(Put("service", "a", body("1")))
     await store.close()
+    await member.stop()
+
+
+async def test_a_certificate_that_is_revoked_opens_nothing(settings: MemberSettings, tmp_path: Path):
+    root = new_root(time.time())
+
+    def given(name: str, serial: int) -> Certificates:
+        key, request = new_request()
+        signed = issue_for_host(request, name, settings.client.host, root, 86400, time.time(), serial)
+        files = Certificates(*(tmp_path / f"{name}.{kind}" for kind in ("ca", "crt", "key")))
+        install(dict(zip(files, (root.certificate, signed, key), strict=True)))
+        return files
+
+    own, copied = given("own", 7), given("copied", 8)
+    revoked = tmp_path / "revoked.crl"
+
+    def revoke(*serials: int) -> None:
+        replace(revoked, revocation_list(serials, own.key.read_bytes(), time.time()))
+
+    revoke()
+    member = Member(settings._replace(certificates=own, revoked=revoked))
+    await member.start()
+    await member.wait_ready()
+    held, pid = EtcdStore.open(address(settings), copied, 8), member.pid
+    await held.commit(Put("service", "a", body("1")))
+    revoke(8, 9)
+    late, good = EtcdStore.open(address(settings), copied, 3), EtcdStore.open(address(settings), own, 60)
+    with pytest.raises(StoreUnavailable):
+        await late.commit(Put("service", "b", body("1")))
+    await good.commit(Put("service", "b", body("1")))
+    assert member.pid == pid
+    await held.commit(Put("service", "a", body("2")))
+    await member.restart()
+    await member.wait_ready()
+    with pytest.raises(StoreUnavailable):
+        await held.commit(Put("service", "a", body("3")))
+    await good.commit(Put("service", "b", body("2")))
+    for store in (held, late, good):
+        await store.close()
     await member.stop()
 
 

@@ -27,7 +27,7 @@ class Member:
         self.directory = directory / "swarm.etcd"
         self.certificate, self.key = self.directory / "member.crt", self.directory / "member.key"
         key, request = authority.new_request()
-        signed = roots.member_certificate(self.root, self.sealer, request, "n", "192.0.2.1", NOW)
+        signed = roots.member_certificate(self.root, self.sealer, request, "n", "192.0.2.1", NOW, 7)
         install({self.certificate: signed, self.key: key})
         self.it = MemberCertificate(
             self.certificate,
@@ -62,6 +62,7 @@ async def test_it_is_renewed_between_half_and_four_fifths_of_its_life(member: Me
     member.now += wait
     assert await member.it.look() == LONGEST and member.renewed == 1
     fresh = member.certificate.read_bytes()
+    assert authority.serial_of(fresh) == 7, "by which it may be revoked"
     assert fresh != first and member.key.read_bytes() == key and authority.fits(fresh, key)
     assert member.signer is not None and authority.signed_by(fresh, [member.signer.certificate.encode()])
     assert member.ends == pytest.approx(member.now + MEMBER_LIFE, abs=2)
