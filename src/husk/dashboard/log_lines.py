@@ -10,10 +10,10 @@ from husk.tasks import Tasks
 # Seconds that lines wait for others to go with, and how many go at once: lines, and letters of all of them.
 _TOGETHER = 0.05
 _MOST_AT_ONCE = 2000
-_LARGEST_BATCH = 1 << 18
+_LARGEST_BATCH = 1 << 16
 # What may wait for a browser that reads slowly, before the log is read on.
 _MOST_WAITING = 20_000
-_LARGEST_WAITING = 1 << 20
+_LARGEST_WAITING = 1 << 18
 # A longer line is cut into pieces.
 _LONGEST = 1 << 16
 
@@ -27,26 +27,42 @@ class LineMaker:
     def __init__(self, search: str = "") -> None:
         self._search = search.lower()
         self._begun = {STDOUT: b"", STDERR: b""}
+        # The times of lines of which pieces were given: what follows has none, whatever it begins with.
+        self._cut: dict[str, str] = {}
 
     def feed(self, piece: Piece) -> Iterator[Line]:
-        *whole, rest = (self._begun[piece.stream] + piece.data).split(b"\n")
-        if len(rest) > _LONGEST:
-            whole.append(rest)
-            rest = b""
-        self._begun[piece.stream] = rest
+        stream = piece.stream
+        *whole, rest = (self._begun[stream] + piece.data).split(b"\n")
+        cut = len(rest) > _LONGEST
+        self._begun[stream] = b"" if cut else rest
         for line in whole:
-            if (found := self._line(piece.stream, line)) is not None:
-                yield found
+            time, text = self._told(stream, line)
+            self._cut.pop(stream, None)
+            if self._wanted(text):
+                yield (time, stream, text)
+        if cut:
+            time, text = self._told(stream, rest)
+            self._cut[stream] = time
+            if self._wanted(text):
+                yield (time, stream, text)
 
     def rest(self) -> Iterator[Line]:
         """What was not ended."""
         for stream, line in self._begun.items():
-            if line and (found := self._line(stream, line)) is not None:
-                yield found
+            time, text = self._told(stream, line)
+            if line and self._wanted(text):
+                yield (time, stream, text)
 
-    def _line(self, stream: str, line: bytes) -> Line | None:
-        time, _, text = line.decode(errors="replace").removesuffix("\r").partition(" ")
-        return (time, stream, text) if not self._search or self._search in text.lower() else None
+    def _told(self, stream: str, line: bytes) -> tuple[str, str]:
+        """(time, text)"""
+        text = line.decode(errors="replace").removesuffix("\r")
+        if stream in self._cut:
+            return self._cut[stream], text
+        time, _, text = text.partition(" ")
+        return time, text
+
+    def _wanted(self, text: str) -> bool:
+        return not self._search or self._search in text.lower()
 
 
 class _Waiting:

@@ -13,7 +13,7 @@ from typing import Any
 
 from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
-from husk.api.http.request import Query, Request
+from husk.api.http.request import Query, Request, is_text
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
 from husk.api.listen import listen
@@ -63,6 +63,8 @@ class Dashboard:
         if not site.guard.knows_host(request.header("host")):
             return _plain(403, "This dashboard is not known by that name. Open it by the address that it printed.")
         place, path = placed(request.path)
+        if not is_text(path):
+            return _plain(400, "The path is not UTF-8.")
         if (asset := site.assets.answer(request, path, HEADERS)) is not None:
             return asset if request.method in (b"GET", b"HEAD") else _plain(405, "Method Not Allowed")
         method = "GET" if request.method == b"HEAD" else request.method.decode(errors="replace")

@@ -34,6 +34,16 @@ def test_a_line_without_an_end_is_cut() -> None:
     assert len(text) == 70_000
 
 
+def test_what_follows_in_a_line_that_was_cut_is_of_its_time() -> None:
+    maker = LineMaker()
+    list(maker.feed(out("t1 " + "x" * 70_000)))
+    assert list(maker.feed(out("t9 forged\nt2 next\n"))) == [("t1", "stdout", "t9 forged"), ("t2", "stdout", "next")]
+    list(maker.feed(out("t3 " + "x" * 70_000)))
+    list(maker.feed(Piece("stderr", b"t4 other\n")))
+    assert list(maker.feed(out("rest"))) == []
+    assert list(maker.rest()) == [("t3", "stdout", "rest")]
+
+
 async def collected(pieces: AsyncIterator[Piece]) -> list[list[Line]]:
     tasks = Tasks()
     found = [batch async for batch in batches(pieces, "", tasks)]

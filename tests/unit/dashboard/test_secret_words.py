@@ -1,6 +1,14 @@
 import pytest
 
-from husk.dashboard.secret_words import HIDDEN, is_secret, variables, without_secrets
+from husk.dashboard.secret_words import (
+    HIDDEN,
+    is_secret,
+    masked,
+    masked_values,
+    masked_words,
+    variables,
+    without_secrets,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +45,53 @@ def test_what_is_known_of_a_container_has_no_secrets() -> None:
     inspected = {"Id": "x", "Config": {"Env": ["TOKEN=abc", "A=1"], "Image": "i"}}
     assert without_secrets(inspected) == {"Id": "x", "Config": {"Env": ["A=1", f"TOKEN={HIDDEN}"], "Image": "i"}}
     assert inspected["Config"] == {"Env": ["TOKEN=abc", "A=1"], "Image": "i"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ENV TOKEN=abc A=1", "ENV TOKEN=* A=1"),
+        ("RUN |1 NPM_TOKEN=abc /bin/sh -c make", "RUN |1 NPM_TOKEN=* /bin/sh -c make"),
+        ("mysql --password word --port 3", "mysql --password * --port 3"),
+        ("mysql --password=word", "mysql --password=*"),
+        ("curl -H 'Authorization: Bearer a.b' http://x", "curl -H 'Authorization: * * http://x"),
+        ('ENV KEY="a b c" B=2', "ENV KEY=* * * B=2"),
+        ("ENV KEY='abc' B=2", "ENV KEY=* B=2"),
+        ("git clone https://me:word@host/x", "git clone https://*@host/x"),
+        ("echo  two\tmonkey business", "echo  two\tmonkey business"),
+        ("--token", "--token"),
+        ("", ""),
+    ],
+)
+def test_secrets_of_commands(text: str, told: str) -> None:
+    assert masked(text) == told.replace("*", HIDDEN)
+
+
+def test_secrets_of_lists_and_of_named_values() -> None:
+    assert masked_words(["run", "--api-key", "a b", "--x", "PASS=1"]) == [
+        "run",
+        "--api-key",
+        HIDDEN,
+        "--x",
+        f"PASS={HIDDEN}",
+    ]
+    assert masked_values({"app": "x", "auth.token": "y", "url": "http://a:b@c"}) == {
+        "app": "x", "auth.token": HIDDEN, "url": HIDDEN
+    }  # fmt: skip
+
+
+def test_commands_and_options_of_a_container_have_no_secrets() -> None:
+    inspected = {
+        "Args": ["--token", "abc"],
+        "Config": {"Cmd": ["--token", "abc"], "Entrypoint": ["x"], "Labels": {"key": "abc"}, "Env": None,
+                   "Healthcheck": {"Test": ["CMD-SHELL", "curl -u x --pass abc"], "Retries": 1}},
+        "HostConfig": {"LogConfig": {"Type": "splunk", "Config": {"splunk-token": "abc"}}, "Memory": 1},
+    }  # fmt: skip
+    shown = without_secrets(inspected)
+    assert "abc" not in str(shown) and shown["HostConfig"]["Memory"] == 1
+    assert shown["Config"]["Healthcheck"]["Retries"] == 1
+
+
+@pytest.mark.parametrize("text", ["a" * 10**6, "=" * 10**6, "'" * 10**6, "://" * 10**5, "-key " * 10**5, "x:" * 10**6])
+def test_what_is_long_is_judged_at_once(text: str) -> None:
+    masked(text)

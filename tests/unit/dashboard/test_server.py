@@ -244,6 +244,12 @@ async def test_what_cannot_be_undone_is_asked_for_first(browser: Browser, engine
     assert engine.last("DELETE", f"/containers/{'a' * 64}").query == {"force": "1", "v": "0", "link": "0"}
 
 
+@pytest.mark.parametrize("path", ["/images/%ed%a0%80", "/containers/%ff/logs", "/%80"])
+async def test_a_path_that_is_no_text_is_refused(browser: Browser, path: str) -> None:
+    page = await get(browser, path)
+    assert (page.status, page.text) == (400, "The path is not UTF-8.\n")
+
+
 async def test_read_only_changes_nothing_but_signs_out(client: Client, engine: FakeEngine) -> None:
     async with serve(client, Settings(address="127.0.0.1:0", read_only=True)) as dashboard:
         browser = Browser(dashboard.site.link())

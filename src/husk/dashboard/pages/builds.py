@@ -4,6 +4,7 @@ from husk.api.http.response import Answer
 from husk.dashboard.build_steps import RUNNING, arguments, build, said_of, steps
 from husk.dashboard.rendering import size
 from husk.dashboard.router import Route, change, page
+from husk.dashboard.secret_words import masked
 from husk.dashboard.usage import total
 from husk.dashboard.visit import Visit
 from husk.errors import NotImplementedYet
@@ -23,7 +24,12 @@ async def one(visit: Visit) -> Answer:
     record = await visit.site.buildkit.build(visit.words["build"])
     shown = build(record)
     told = await visit.site.buildkit.told_by(record.ref, ended=shown.state != RUNNING)
-    return visit.page("build.html", build=shown, steps=steps(told), facts=said_of(record), arguments=arguments(record))
+    made, facts = steps(told), said_of(record)
+    if visit.site.read_only:
+        facts = [(word, masked(value)) for word, value in facts]
+        for step in made:
+            step.name = masked(step.name)
+    return visit.page("build.html", build=shown, steps=made, facts=facts, arguments=arguments(record))
 
 
 async def ask_forget(visit: Visit) -> Answer:

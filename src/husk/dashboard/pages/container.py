@@ -7,7 +7,7 @@ from husk.client.container import Container
 from husk.dashboard.grouping import PortLink, ports
 from husk.dashboard.router import page
 from husk.dashboard.sampling import series
-from husk.dashboard.secret_words import variables, without_secrets
+from husk.dashboard.secret_words import masked, masked_values, variables, without_secrets
 from husk.dashboard.visit import Visit
 
 TABS = (
@@ -46,7 +46,7 @@ def shown(visit: Visit, container: Container, template: str, tab: str, **values:
 
 async def overview(visit: Visit) -> Answer:
     container = await found(visit)
-    attrs = container.attrs
+    attrs = without_secrets(container.attrs) if visit.site.read_only else container.attrs
     config, host = attrs.get("Config") or {}, attrs.get("HostConfig") or {}
     return shown(
         visit,
@@ -60,7 +60,7 @@ async def overview(visit: Visit) -> Answer:
         links=_links(container, visit.hostname),
         networks=(attrs.get("NetworkSettings") or {}).get("Networks") or {},
         mounts=attrs.get("Mounts") or [],
-        labels=sorted(container.labels.items()),
+        labels=sorted((masked_values(container.labels) if visit.site.read_only else container.labels).items()),
         sample=visit.site.sampler.latest(container.id),
     )
 
@@ -89,13 +89,16 @@ async def history(visit: Visit) -> Answer:
 async def processes(visit: Visit) -> Answer:
     container = await found(visit)
     listed = await container.top() if container.status == "running" else {"Titles": [], "Processes": []}
+    rows = listed.get("Processes") or []
+    if visit.site.read_only:
+        rows = [[masked(str(value)) for value in row] for row in rows]
     return shown(
         visit,
         container,
         "container_processes.html",
         "/processes",
         titles=listed.get("Titles") or [],
-        rows=listed.get("Processes") or [],
+        rows=rows,
     )
 
 

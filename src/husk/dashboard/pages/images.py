@@ -4,6 +4,7 @@ from husk.api.http.response import Answer
 from husk.client.image import Image
 from husk.dashboard.rendering import size
 from husk.dashboard.router import Route, change, page
+from husk.dashboard.secret_words import masked
 from husk.dashboard.steps import freed, steps
 from husk.dashboard.transfers import PULL, PUSH
 from husk.dashboard.visit import Visit
@@ -26,6 +27,8 @@ async def images(visit: Visit) -> Answer:
 async def image(visit: Visit) -> Answer:
     found = await _image(visit)
     made = steps(await found.history(), (found.attrs.get("RootFS") or {}).get("Layers") or [])
+    if visit.site.read_only:
+        made = [step._replace(command=masked(step.command), comment=masked(step.comment)) for step in made]
     users = await visit.engine.containers.list(all=True, filters={"ancestor": found.id})
     largest = max((step.size for step in made), default=0)
     return visit.page("image.html", image=found, steps=made, largest=largest or 1, users=users)

@@ -2,11 +2,14 @@
 
 import time
 
+from msgspec.structs import replace
+
 from husk.api.http.response import Answer
 from husk.client.events import Event
 from husk.dashboard.drawing import bars
 from husk.dashboard.live import UNSHOWN
 from husk.dashboard.router import Route, page
+from husk.dashboard.secret_words import masked
 from husk.dashboard.usage import kinds, largest
 from husk.dashboard.visit import Visit
 from husk.errors import HuskError
@@ -55,6 +58,8 @@ async def events(visit: Visit) -> Answer:
         for event in visit.site.live.recent
         if _key(event) not in known and event.time.timestamp() > now - _LONGEST and kind in ("", event.type)
     ]
+    if visit.site.read_only:
+        found = [replace(event, action=masked(event.action)) for event in found]
     newest = sorted(reversed(found), key=lambda event: -event.time_nano)[:_MOST_EVENTS]
     return visit.page("events.html", events=newest, types=_TYPES, kind=kind, execs=execs, tone=_tone)
 

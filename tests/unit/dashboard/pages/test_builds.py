@@ -3,6 +3,7 @@ import pytest
 from husk.api.buildkit.messages.common import Timestamp
 from husk.api.buildkit.messages.control import BuildHistoryRecord, Exporter, StatusResponse, Vertex, VertexLog
 from husk.dashboard.buildkit import BuildKit
+from husk.dashboard.server import Dashboard
 from tests.support.fake_engine import FakeEngine
 from tests.unit.dashboard.pages.conftest import Visitor
 
@@ -70,3 +71,16 @@ async def test_records_of_builds_are_removed_after_a_question(engine: FakeEngine
     assert "1 records of 2 are not in use, of 5.0 kB" in (await visitor.get("/builds/cache/prune")).text
     assert (await visitor.post("/builds/cache/prune", all="1")).status == 303
     assert "freed 5.0 kB" in (await visitor.get("/builds/cache")).text
+
+
+async def test_a_read_only_dashboard_shows_no_secrets_of_steps(
+    visitor: Visitor, known: list[str], dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def told_by(self: BuildKit, ref: str, *, ended: bool) -> list[StatusResponse]:
+        return [StatusResponse([Vertex(digest="d", name="RUN login --password hunter2")], [], [])]
+
+    monkeypatch.setattr(BuildKit, "told_by", told_by)
+    assert "hunter2" in (await visitor.get("/builds/b1")).text
+    dashboard.site.read_only = True
+    text = (await visitor.get("/builds/b1")).text
+    assert "RUN login" in text and "hunter2" not in text

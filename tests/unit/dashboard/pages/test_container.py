@@ -41,6 +41,19 @@ async def test_a_read_only_dashboard_shows_no_secrets(asker: Asker, dashboard: D
         assert 'href="?s' not in page.text
 
 
+async def test_a_read_only_dashboard_shows_no_secrets_of_commands(
+    asker: Asker, dashboard: Dashboard, engine: FakeEngine
+) -> None:
+    dashboard.site.read_only = True
+    labels = {**WEB["Config"], "Labels": {"db.password": "hunter2", "app": "shop"}}
+    engine.answers("GET", "/containers/web/json", {**WEB, "Args": ["--token", "hunter2"], "Config": labels})
+    rows = {"Titles": ["PID", "CMD"], "Processes": [["1", "serve --api-key hunter2"]]}
+    engine.answers("GET", f"/containers/{'a' * 64}/top", rows)
+    for path, seen in (("", "shop"), ("/inspect", "shop"), ("/processes", "--api-key")):
+        page = await asker.get(f"/containers/web{path}")
+        assert page.status == 200 and seen in page.text and "hunter2" not in page.text
+
+
 async def test_processes_of_what_runs(asker: Asker, engine: FakeEngine) -> None:
     engine.answers("GET", f"/containers/{'a' * 64}/top", {"Titles": ["PID", "CMD"], "Processes": [["1", "<sh>"]]})
     assert "&lt;sh&gt;" in (await asker.get("/containers/web/processes")).text

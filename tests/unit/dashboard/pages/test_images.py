@@ -1,5 +1,6 @@
 from typing import Any
 
+from husk.dashboard.server import Dashboard
 from tests.support.fake_engine import FakeEngine
 from tests.unit.dashboard.pages.conftest import Visitor
 
@@ -34,6 +35,19 @@ async def test_an_image_tells_its_steps_and_its_containers(engine: FakeEngine, v
     prepare(engine)
     text = (await visitor.get(f"/images/{SHORT}")).text
     assert "RUN make" in text and "7.0 kB" in text and "/containers/web" in text and "linux/amd64" in text
+
+
+async def test_a_read_only_dashboard_shows_no_secrets_of_steps(
+    engine: FakeEngine, visitor: Visitor, dashboard: Dashboard
+) -> None:
+    prepare(engine)
+    engine.answers(
+        "GET", f"/images/{ID}/history", [{"CreatedBy": "RUN |1 TOKEN=hunter2 make", "Size": 1, "Created": 1}]
+    )
+    assert "hunter2" in (await visitor.get(f"/images/{SHORT}")).text
+    dashboard.site.read_only = True
+    text = (await visitor.get(f"/images/{SHORT}")).text
+    assert "TOKEN=" in text and "hunter2" not in text
 
 
 async def test_names_are_given_and_taken_away(engine: FakeEngine, visitor: Visitor) -> None:

@@ -73,3 +73,14 @@ async def test_events_that_change_nothing_are_told_to_who_asks(
     assert "exec_create" not in text and "rename" in text
     assert "exec_create: true" in (await visitor.get("/events?execs=show")).text
     assert "rename" not in (await visitor.get("/events?type=image")).text
+
+
+async def test_a_read_only_dashboard_shows_no_secrets_of_execs(
+    engine: FakeEngine, visitor: Visitor, dashboard: Dashboard
+) -> None:
+    actor = {"ID": "c" * 64, "Attributes": {"name": "web"}}
+    action = {"Type": "container", "Action": "exec_start: login --password hunter2", "Actor": actor, "time": 1}
+    engine.answers("GET", "/events", json.dumps(action).encode() + b"\n")
+    dashboard.site.read_only = True
+    text = (await visitor.get("/events?execs=show")).text
+    assert "login --password" in text and "hunter2" not in text
