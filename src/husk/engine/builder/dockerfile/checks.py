@@ -4,6 +4,7 @@ A rule has the name and the page that Docker's documentation gives it. `# check=
 count (`skip=NAME,…`, `experimental=NAME,…`, `error=true`); such a comment above an instruction says it for that alone.
 """
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 
@@ -118,7 +119,7 @@ class Checks:
         for name in sorted(missing):
             if name not in NOT_IN_ENVIRONMENT:
                 hint = suggestion("$" + name, [f"${other}" for other in known], fold_case=False)
-                self.warn("UndefinedVar", origin, f"The variable '${name}' is not defined{hint}")
+                self.warn("UndefinedVar", origin, f"Usage of undefined variable '${name}'{hint}")
 
     def raise_if_asked(self) -> None:
         if self.options.as_error and self.warnings:
@@ -139,9 +140,29 @@ def options_of(dockerfile: Dockerfile, given: str | None = None) -> CheckOptions
 # --- what the text alone tells ---------------------------------------------------------------------------------------
 
 
+def _reserved(name: str) -> str:
+    return f'Stage name should not use the same name as reserved stage "{name}"'
+
+
+def _duplicate(name: str) -> str:
+    return f'Duplicate stage name "{name}", stage names should be unique'
+
+
+def _casing(keyword: str, others: str) -> str:
+    return f"Command '{keyword}' should match the case of the command majority ({others})"
+
+
+def _redundant(platform: str) -> str:
+    return f"Setting platform to predefined {platform} in FROM is redundant as this is the default behavior"
+
+
+def _constant(platform: str) -> str:
+    return f'FROM --platform flag should not use constant value "{platform}"'
+
+
 def check_text(dockerfile: Dockerfile, checks: Checks) -> None:
     for span in dockerfile.empty_continuations:
-        checks.warn("NoEmptyContinuation", None, "Empty line in the middle of an instruction", span)
+        checks.warn("NoEmptyContinuation", None, "Empty continuation line", span)
     _check_stage_names(dockerfile, checks)
     _check_casing(dockerfile, checks)
     for stage in dockerfile.stages:
@@ -162,9 +183,9 @@ def _check_stage_names(dockerfile: Dockerfile, checks: Checks) -> None:
     seen: set[str] = set()
     for stage in dockerfile.stages:
         if stage.name in RESERVED:
-            checks.warn("ReservedStageName", stage.begin.origin, f'"{stage.name}" has a meaning of its own')
+            checks.warn("ReservedStageName", stage.begin.origin, _reserved(stage.name))
         if stage.name and stage.name in seen:
-            checks.warn("DuplicateStageName", stage.begin.origin, f'The stage name "{stage.name}" is used twice')
+            checks.warn("DuplicateStageName", stage.begin.origin, _duplicate(stage.name))
         seen.add(stage.name)
 
 
@@ -174,22 +195,18 @@ def _check_casing(dockerfile: Dockerfile, checks: Checks) -> None:
     capital = sum(origin.keyword.isupper() for origin in origins)
     for origin in origins:
         if small > capital and not origin.keyword.islower():
-            checks.warn(
-                "ConsistentInstructionCasing", origin, f"'{origin.keyword}' is not lowercase as most others are"
-            )
+            checks.warn("ConsistentInstructionCasing", origin, _casing(origin.keyword, "lowercase"))
         elif small <= capital and not origin.keyword.isupper():
-            checks.warn(
-                "ConsistentInstructionCasing", origin, f"'{origin.keyword}' is not uppercase as most others are"
-            )
+            checks.warn("ConsistentInstructionCasing", origin, _casing(origin.keyword, "uppercase"))
 
 
 def _check_from(begin: types.From, checks: Checks) -> None:
     written = begin.origin.code.split()[-1]
     if begin.name and written != written.lower():
-        checks.warn("StageNameCasing", begin.origin, f"The stage name '{written}' is not lowercase")
+        checks.warn("StageNameCasing", begin.origin, f"Stage name '{written}' should be lowercase")
     keyword, word = begin.origin.keyword, begin.as_keyword
     if word and ((keyword.islower() and not word.islower()) or (keyword.isupper() and not word.isupper())):
-        checks.warn("FromAsCasing", begin.origin, f"'{word}' is not written as '{keyword}' is")
+        checks.warn("FromAsCasing", begin.origin, f"'{word}' and '{keyword}' keywords' casing do not match")
     if begin.name:
         _check_description(begin.origin, "FROM", [begin.name], checks)
 
@@ -197,7 +214,8 @@ def _check_from(begin: types.From, checks: Checks) -> None:
 def _check_description(origin: types.Origin, keyword: str, names: list[str], checks: Checks) -> None:
     if origin.comments and origin.comments[-1].split(" ")[0] not in names:
         name = names[0] if len(names) == 1 else "<arg_key>"
-        checks.warn("InvalidDefinitionDescription", origin, f"The comment above {keyword} does not begin with `{name}`")
+        message = f"Comment for {keyword} should follow the format: `# {name} <description>`"
+        checks.warn("InvalidDefinitionDescription", origin, message)
 
 
 def _check_once(stage: types.Stage, checks: Checks) -> None:
@@ -207,7 +225,8 @@ def _check_once(stage: types.Stage, checks: Checks) -> None:
             before = last.get(type(instruction))
             if before:
                 name = instruction.origin.keyword
-                message = f"Another {name} follows in this stage: only the last one counts"
+                message = f"Multiple {name} instructions should not be used in the same stage"
+                message += " because only the last one will be used"
                 checks.warn("MultipleInstructionsDisallowed", instruction.origin, message, before.origin.span)
             last[type(instruction)] = instruction
 
@@ -216,7 +235,7 @@ def _check_instruction(instruction: types.Instruction, checks: Checks) -> None:
     origin = instruction.origin
     match instruction:
         case types.Maintainer():
-            checks.warn("MaintainerDeprecated", origin, "MAINTAINER is out of use, a label says the same")
+            checks.warn("MaintainerDeprecated", origin, "Maintainer instruction is deprecated in favor of using label")
         case types.ArgInstruction():
             names = [arg.name for arg in instruction.args]
             _check_description(origin, "ARG", names, checks)
@@ -233,21 +252,26 @@ def _check_instruction(instruction: types.Instruction, checks: Checks) -> None:
 def _check_secrets(origin: types.Origin, keyword: str, names: list[str], checks: Checks) -> None:
     for name in names:
         if _SECRET.search(name) and not _NO_SECRET.search(name):
-            checks.warn("SecretsUsedInArgOrEnv", origin, f'{keyword} "{name}" looks like a secret')
+            message = f'Do not use ARG or ENV instructions for sensitive data ({keyword} "{name}")'
+            checks.warn("SecretsUsedInArgOrEnv", origin, message)
 
 
 def _check_legacy(origin: types.Origin, pairs: list[Pair], checks: Checks) -> None:
     if any(pair.legacy for pair in pairs):
-        checks.warn("LegacyKeyValueFormat", origin, f'"{origin.keyword} key value" is the old form of "key=value"')
+        keyword = origin.keyword.upper()
+        message = f'"{keyword} key=value" should be used instead of legacy "{keyword} key value" format'
+        checks.warn("LegacyKeyValueFormat", origin, message)
 
 
 def _check_ports(instruction: types.Expose, checks: Checks) -> None:
     for port in instruction.ports:
         number, _, protocol = port.partition("/")
         if protocol != protocol.lower() and "$" not in protocol:
-            checks.warn("ExposeProtoCasing", instruction.origin, f"The protocol of '{port}' is not lowercase")
+            message = f"Defined protocol '{port}' in EXPOSE instruction should be lowercase"
+            checks.warn("ExposeProtoCasing", instruction.origin, message)
         if ":" in number:
-            checks.warn("ExposeInvalidFormat", instruction.origin, f"'{port}' names more than a port of the container")
+            message = "EXPOSE instruction should not define an IP address or host-port mapping"
+            checks.warn("ExposeInvalidFormat", instruction.origin, f"{message}, found '{port}'")
 
 
 # --- what variables tell ---------------------------------------------------------------------------------------------
@@ -259,26 +283,37 @@ def check_bases(
     """FROM: its variables, its platform, and whether it works without any build argument."""
     rules = Rules(escape=dockerfile.escape)
     declared = {arg.name for instruction in dockerfile.global_args for arg in instruction.args} | set(variables)
-    defaults = with_global_args(predefined, dockerfile.global_args, {}, rules)
+    defaults = _defaults(predefined, dockerfile.global_args, rules)
     for stage in dockerfile.stages:
         begin = stage.begin
         for text in (begin.base, begin.platform):
             for name in sorted(expand(text, variables, rules).missing - declared):
                 hint = suggestion(name, declared, fold_case=False)
-                checks.warn("UndefinedArgInFrom", begin.origin, f"The variable '{name}' is not declared{hint}")
+                checks.warn("UndefinedArgInFrom", begin.origin, f"FROM argument '{name}' is not declared{hint}")
         try:
             reference.parse(expand(begin.base, defaults, rules).text)
+        except DockerfileError:
+            pass  # a variable that must be given says so itself
         except HuskError:
-            message = f"Without build arguments {begin.base} is no name of an image"
+            message = f"Default value for ARG {begin.base} results in empty or invalid base image name"
             checks.warn("InvalidDefaultArgInFrom", begin.origin, message)
         if begin.platform:
             _check_platform(begin, variables, rules, checks)
 
 
+def _defaults(predefined: dict[str, str], args: list[types.ArgInstruction], rules: Rules) -> dict[str, str]:
+    """What variables are without any build argument; one that must be given is not there."""
+    variables = dict(predefined)
+    for instruction in args:
+        with contextlib.suppress(DockerfileError):
+            variables = with_global_args(variables, [instruction], {}, rules)
+    return variables
+
+
 def _check_platform(begin: types.From, variables: Mapping[str, str], rules: Rules, checks: Checks) -> None:
     found = expand(begin.platform, variables, rules)
     if found.used == {"TARGETPLATFORM"} and not found.missing and found.text == variables["TARGETPLATFORM"]:
-        checks.warn("RedundantTargetPlatform", begin.origin, f"{begin.platform} is the platform anyhow")
+        checks.warn("RedundantTargetPlatform", begin.origin, _redundant(begin.platform))
     if found.used or found.missing:
         return
     try:
@@ -286,4 +321,4 @@ def _check_platform(begin: types.From, variables: Mapping[str, str], rules: Rule
     except InvalidParameter:
         return  # which ends the build
     if platform.os not in begin.name and platform.architecture not in begin.name:
-        checks.warn("FromPlatformFlagConstDisallowed", begin.origin, f'The platform is always "{found.text}"')
+        checks.warn("FromPlatformFlagConstDisallowed", begin.origin, _constant(found.text))

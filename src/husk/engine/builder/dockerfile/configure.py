@@ -74,7 +74,8 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
 def _command(state: StageState, instruction: types.Cmd | types.Entrypoint) -> list[str]:
     command = instruction.command
     if command.for_shell and not state.config.shell:
-        message = f"{instruction.origin.keyword} runs in a shell, which may keep signals to itself"
+        keyword = instruction.origin.keyword
+        message = f"JSON arguments recommended for {keyword} to prevent unintended behavior related to OS signals"
         state.checks.warn("JSONArgsRecommended", instruction.origin, message)
     return [*state.shell, " ".join(command.words)] if command.for_shell else list(command.words)
 

@@ -263,7 +263,8 @@ class _Conversion:
         here = Platform(found.document.architecture, found.document.os)
         wanted = state.platform
         if (here.os, here.architecture) != (wanted.os, wanted.architecture):
-            message = f"{state.plan.base} is for {here}, not for {wanted}"
+            message = f'Base image {state.plan.base} was pulled with platform "{here}", expected "{wanted}"'
+            message += " for current build"
             self._checks.warn("InvalidBaseImagePlatform", None, message, state.plan.span)
 
     def _inherit(self, state: StageState) -> None:
@@ -327,7 +328,8 @@ class _Conversion:
             return
         for path in paths:
             if path != "/" and ignore.leaves_out(path.lstrip("/")):
-                message = f"{path.lstrip('/')} is left out by .dockerignore"
+                keyword = instruction.origin.keyword.capitalize()
+                message = f'Attempting to {keyword} file "{path.lstrip("/")}" that is excluded by .dockerignore'
                 self._checks.warn("CopyIgnoredFile", instruction.origin, message)
 
     def _run(self, state: StageState, step: Step, instruction: types.Run) -> None:
@@ -346,7 +348,7 @@ class _Conversion:
     def _workdir(self, state: StageState, step: Step, instruction: types.Workdir) -> None:
         path = state.text(instruction.path)
         if not state.directory_was_set and not path.startswith("/"):
-            message = f'The directory "{path}" depends on the base image'
+            message = f'Relative workdir "{path}" can have unexpected results if the base image changes'
             self._checks.warn("WorkdirRelativePath", instruction.origin, message)
         state.directory_was_set = True
         # A path that is absolute is written down as it is, as BuildKit does.

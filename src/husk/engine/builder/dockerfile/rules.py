@@ -8,31 +8,48 @@ from husk.engine.builder.dockerfile.errors import Span
 
 PAGES = "https://docs.docker.com/go/dockerfile/rule/"
 
+# In the words of the reference: tools look for them.
 RULES = {
-    "ConsistentInstructionCasing": "Instructions are written in one case, capitals or small letters",
-    "CopyIgnoredFile": "What is copied is not left out by .dockerignore",
-    "DuplicateStageName": "Every stage has a name of its own",
-    "ExposeInvalidFormat": "EXPOSE names ports of the container, not addresses or ports of the host",
-    "ExposeProtoCasing": "The protocol in EXPOSE is written in small letters",
-    "FromAsCasing": "FROM and AS are written in the same case",
-    "FromPlatformFlagConstDisallowed": "The platform of a stage is not fixed",
-    "InvalidBaseImagePlatform": "The base image is for the platform that is built for",
-    "InvalidDefaultArgInFrom": "The base image has a valid name though no build argument is given",
-    "InvalidDefinitionDescription": "A comment above a stage or argument begins with its name",
-    "JSONArgsRecommended": "CMD and ENTRYPOINT are JSON arrays, so that signals reach the process",
-    "LegacyKeyValueFormat": "Names and values are joined by an equals sign",
-    "MaintainerDeprecated": "An author is told by a label, not by MAINTAINER",
-    "MultipleInstructionsDisallowed": "An instruction of which only the last one counts stands once in a stage",
-    "NoEmptyContinuation": "No empty line stands in the middle of an instruction",
-    "RedundantTargetPlatform": "The platform that is the default anyhow is not given",
-    "ReservedStageName": "Stages have no reserved names",
-    "SecretsUsedInArgOrEnv": "Secrets are given by mounts, not by ARG or ENV, which stay in the image",
-    "StageNameCasing": "Names of stages are in small letters",
-    "UndefinedArgInFrom": "Variables in FROM are declared before it",
-    "UndefinedVar": "Variables are defined before they are used",
-    "WorkdirRelativePath": "The first WORKDIR of a build is absolute",
+    "ConsistentInstructionCasing": (
+        "All commands within the Dockerfile should use the same casing (either upper or lower)"
+    ),
+    "CopyIgnoredFile": "Attempting to Copy file that is excluded by .dockerignore",
+    "DuplicateStageName": "Stage names should be unique",
+    "ExposeInvalidFormat": (
+        "IP address and host-port mapping should not be used in EXPOSE instruction. This will "
+        "become an error in a future release"
+    ),
+    "ExposeProtoCasing": "Protocol in EXPOSE instruction should be lowercase",
+    "FromAsCasing": "The 'as' keyword should match the case of the 'from' keyword",
+    "FromPlatformFlagConstDisallowed": "FROM --platform flag should not use a constant value",
+    "InvalidBaseImagePlatform": "Base image platform does not match expected target platform",
+    "InvalidDefaultArgInFrom": ("Default value for global ARG results in an empty or invalid base image name"),
+    "InvalidDefinitionDescription": (
+        "Comment for build stage or argument should follow the format: `# <arg/stage name> "
+        "<description>`. If this is not intended to be a description comment, add an empty line or "
+        "comment between the instruction and the comment."
+    ),
+    "JSONArgsRecommended": (
+        "JSON arguments recommended for ENTRYPOINT/CMD to prevent unintended behavior related to OS signals"
+    ),
+    "LegacyKeyValueFormat": "Legacy key/value format with whitespace separator should not be used",
+    "MaintainerDeprecated": ("The MAINTAINER instruction is deprecated, use a label instead to define an image author"),
+    "MultipleInstructionsDisallowed": ("Multiple instructions of the same type should not be used in the same stage"),
+    "NoEmptyContinuation": "Empty continuation lines will become errors in a future release",
+    "RedundantTargetPlatform": (
+        "Setting platform to predefined $TARGETPLATFORM in FROM is redundant as this is the default behavior"
+    ),
+    "ReservedStageName": "Reserved words should not be used as stage names",
+    "SecretsUsedInArgOrEnv": "Sensitive data should not be used in the ARG or ENV commands",
+    "StageNameCasing": "Stage names should be lowercase",
+    "UndefinedArgInFrom": "FROM command must use declared ARGs",
+    "UndefinedVar": "Variables should be defined before their use",
+    "WorkdirRelativePath": (
+        "Relative workdir without an absolute workdir declared within the build can have unexpected "
+        "results if the base image changes"
+    ),
 }
-EXPERIMENTAL = ("InvalidDefinitionDescription",)
+EXPERIMENTAL = ("CopyIgnoredFile", "InvalidDefinitionDescription")
 WITHOUT_PAGE = ("InvalidBaseImagePlatform",)
 
 

@@ -193,7 +193,9 @@ class Runner:
         )
         inputs = [source] if source else []
         action = FileAction(action=make, input=0 if source else NONE, output=0)
-        return self._graph.add(Operation(Files([action]), inputs, self._state.platform), name=CACHE_OWNER)
+        operation = Operation(Files([action]), inputs, self._state.platform)
+        # A cache is known by what it begins with, too: without a cache that is new, and so is this one.
+        return self._graph.add(operation, name=CACHE_OWNER, ignore_cache=self._state.ignore_cache)
 
     def _secret(self, mount: run_mounts.Mount) -> None:
         name = mount.source or mount.id or posixpath.basename(mount.target)

@@ -70,16 +70,16 @@ def test_the_platform_of_a_base():
 
 
 def test_files_that_are_not_there():
-    found = warnings("FROM busybox\nCOPY a b /c", ignore=Ignore(["a"]))
+    found = warnings("FROM busybox\nCOPY a b /c", ignore=Ignore(["a"]), check="experimental=all")
     assert [(warning.rule, warning.message) for warning in found] == [
-        ("CopyIgnoredFile", "a is left out by .dockerignore")
+        ("CopyIgnoredFile", 'Attempting to Copy file "a" that is excluded by .dockerignore')
     ]
-    assert warnings("FROM busybox\nCOPY a b /c", ignore=Ignore(["a", "!x"])) == []
+    assert warnings("FROM busybox\nCOPY a b /c", ignore=Ignore(["a", "!x"]), check="experimental=all") == []
 
 
 def test_undefined_variables_have_a_hint():
     (found,) = warnings("FROM busybox\nENV NAME=x\nENV y=$NAMF")
-    assert found.message == "The variable '$NAMF' is not defined (did you mean $NAME?)"
+    assert found.message == "Usage of undefined variable '$NAMF' (did you mean $NAME?)"
 
 
 def test_warnings_can_be_errors():
@@ -108,3 +108,59 @@ def test_a_file_is_warned_of_a_thousand_times_at_most():
     assert len(found) == len(set(found)) == 1000
     (long,) = warnings("FROM busybox\nLABEL a=$" + "b" * 1_000_000)
     assert len(long.message) < 5000
+
+
+def test_a_variable_that_must_be_given_is_nothing_to_be_warned_of():
+    text = "ARG FOO\nARG BAR=${FOO:?error}\nFROM busybox${FOO:?error}\nARG BAR\nRUN echo $BAR\n"
+    assert warnings(text.replace("busybox${FOO:?error}", "busybox"), build_args={"FOO": "x"}) == []
+    assert warnings(text.replace("busybox${FOO:?error}", "${FOO:?error}"), build_args={"FOO": "busybox"}) == []
+
+
+SAID_BY_DOCKERD = """\
+3 StageNameCasing: Stage name 'Build' should be lowercase
+17 ConsistentInstructionCasing: Command 'entrypoint' should match the case of the command majority (uppercase)
+18 InvalidDefaultArgInFrom: Default value for ARG ${IMAGE} results in empty or invalid base image name
+4 LegacyKeyValueFormat: "ENV key=value" should be used instead of legacy "ENV key value" format
+5 SecretsUsedInArgOrEnv: Do not use ARG or ENV instructions for sensitive data (ENV "SECRET")
+6 SecretsUsedInArgOrEnv: Do not use ARG or ENV instructions for sensitive data (ARG "PASSWORD")
+7 LegacyKeyValueFormat: "LABEL key=value" should be used instead of legacy "LABEL key value" format
+8 ExposeProtoCasing: Defined protocol '80/TCP' in EXPOSE instruction should be lowercase
+9 ExposeInvalidFormat: EXPOSE instruction should not define an IP address or host-port mapping, found '127.0.0.1:80:80'
+10 WorkdirRelativePath: Relative workdir "rel" can have unexpected results if the base image changes
+14 UndefinedVar: Usage of undefined variable '$NAMF' (did you mean $NAME?)
+14 UndefinedVar: Usage of undefined variable '$NEVER'
+14 UndefinedVar: Usage of undefined variable '$PATHH' (did you mean $PATH?)
+15 UndefinedVar: Usage of undefined variable '$GONE'
+16 JSONArgsRecommended: JSON arguments recommended for CMD to prevent unintended behavior related to OS signals
+17 JSONArgsRecommended: JSON arguments recommended for entrypoint to prevent unintended behavior related to OS signals
+"""
+
+
+def test_the_words_are_those_that_tools_look_for():
+    """As dockerd 28.5 says it (`docker buildx build --call=check,format=json`)."""
+    text = """\
+ARG IMAGE
+ARG PLAT=linux/amd64
+FROM busybox AS Build
+ENV A b
+ENV SECRET=x NAME=y
+ARG PASSWORD
+LABEL a b
+EXPOSE 80/TCP
+EXPOSE 127.0.0.1:80:80
+WORKDIR rel
+COPY c.log /
+ADD c.log a.txt /x/
+RUN echo $NOPE ${HOSTNAM} $NAMF
+ENV X=$NAMF Y=$NEVER Z=$PATHH
+COPY $GONE/a.txt /
+CMD a
+entrypoint foo
+FROM ${IMAGE} AS named
+FROM --platform=$PLAT busybox
+FROM busybox AS plat
+RUN true
+"""
+    found = warnings(text, build_args={"IMAGE": "busybox"}, target="build", ignore=Ignore(["*.log"]))
+    said = [f"{warning.span.start} {warning.rule}: {warning.message}" for warning in found]
+    assert sorted(said) == sorted(SAID_BY_DOCKERD.splitlines())

@@ -162,3 +162,9 @@ def test_a_step_of_a_trigger_says_so() -> None:
 
 def test_a_text_of_one_line_is_shown_whole() -> None:
     assert names(build("FROM busybox\nRUN <<EOF\na\nEOF"))[-1] == "[2/2] RUN <<EOF (a)"
+
+
+def test_a_cache_with_an_owner_is_new_without_a_cache() -> None:
+    result = build("FROM busybox\nRUN --mount=type=cache,target=/c,mode=0700 make\n", no_cache=True)
+    (place,) = [vertex for vertex in result.graph if isinstance(vertex.operation.body, Files)]
+    assert place.ignore_cache
