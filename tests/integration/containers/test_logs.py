@@ -6,6 +6,7 @@ import os
 import random
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,9 +84,24 @@ def test_a_line_without_its_newline(daemon: Daemon):
     assert text(daemon, run(daemon, "printf '\\n\\nx\\n\\n'")) == b"\n\nx\n\n"
 
 
-def test_a_prompt_is_visible_while_it_waits(daemon: Daemon):
-    container = run(daemon, "printf 'name: '; sleep 1000", wait=False)
-    until(lambda: text(daemon, container) == b"name: ", "the prompt is there")
+def _written(daemon: Daemon, container: str) -> bytes:
+    return Path(daemon.http("GET", f"/containers/{container}/json").json()["LogPath"]).read_bytes()
+
+
+def test_a_line_is_told_when_it_is_whole_or_its_run_has_ended(daemon: Daemon):
+    script = "echo first; printf 'name: '; while [ ! -e /go ]; do sleep 0.05; done; echo you; printf last; sleep 1000"
+    container = run(daemon, script, wait=False)
+    until(lambda: b" P name: " in _written(daemon, container), "the piece is written")
+    assert text(daemon, container) == text(daemon, container, "tail=1") == b"first\n"
+    daemon.docker("exec", container, "touch", "/go")
+    until(lambda: b" P last" in _written(daemon, container), "the last piece is written")
+    assert text(daemon, container) == b"first\nname: you\n"
+    daemon.docker("kill", container)
+    assert text(daemon, container) == b"first\nname: you\nlast"
+    # What a run has left stays told while the next one runs.
+    daemon.docker("start", container)
+    until(lambda: _written(daemon, container).count(b" P last") == 2, "it has written again")
+    assert text(daemon, container) == b"first\nname: you\nlastfirst\nname: you\n"
 
 
 def test_every_byte_survives(daemon: Daemon, tmp_path):

@@ -97,6 +97,7 @@ class Lifecycle:
             status="running",
             pid=record.state.pid,
             started_at=rfc3339(now_ns()),
+            finished_at=before.finished_at,
             health=health.begin(record.config, record.state.health),
         )
         try:

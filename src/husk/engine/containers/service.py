@@ -250,16 +250,19 @@ class Containers:
         from husk.engine.logs.read import read_log
 
         exit = instance.next_exit() if query.follow else None
+
+        def ended() -> bool:
+            state = instance.record.state
+            return state.status not in ("running", "paused", "created") or (exit is not None and exit.done())
+
         return read_log(
             self._assembly.paths.log(instance.id),
             query,
             form,
-            ended=lambda: (
-                instance.record.state.status not in ("running", "paused", "created")
-                or (exit is not None and exit.done())
-            ),
+            ended=ended,
             exit=exit,
             readers=self._readers,
+            since=lambda: None if ended() else instance.record.state.finished_at,
         )
 
     async def attach(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from husk.engine.logs.readers import Readers
-from husk.engine.logs.records import HEAD, Columns, LogQuery, LogRecord, Selection, take_apart
+from husk.engine.logs.records import HEAD, LONGEST, Columns, LogQuery, LogRecord, Selection, take_apart
 from husk.engine.model.clock import now_ns
 from husk.runtime.log_files import FileWatch, LogFiles, OpenFile, read_at, size_of
 
@@ -26,8 +26,16 @@ CHUNK = 1 << 18
 BLOCK = 1 << 16
 # How far apart in the log the pieces of one line are put together again for `tail`.
 LOOK_BACK = 1 << 20
+# How much of a log is looked through at its end for pieces of a line that goes on; they hold `LONGEST` at most.
+HELD = 1 << 16
+# Of a time all but the zone.
+_MOMENT = 29
 # The time of a file is that of the kernel's last tick.
 _COARSE = 10**9
+
+
+# When the run before the present one ended, as a record tells it; None where none is under way.
+Since = Callable[[], str | None]
 
 
 class Form(Protocol[Made_co]):
@@ -125,13 +133,42 @@ class _StartPoint(NamedTuple):
     end: int | None = None
 
 
-def tail(files: Sequence[Callable[[], int]], lines: int) -> _StartPoint:
-    """Where the last lines of a log begin. Its files, the oldest first, are opened as far back as needed."""
+def whole(text: bytes, cut: int, since: str) -> int:
+    """How much of so many bytes of whole records is told: not the pieces at their end whose line goes on.
+
+    A container that runs may still write the rest of them; those from before `since` are of a run that has ended.
+    """
+    first, room = max(0, cut - HELD), LONGEST
+    while cut > first:
+        begin = text.rfind(b"\n", 0, cut - 1) + 1
+        head = HEAD.match(text, begin, cut)
+        if begin < first or head is None or head[3] != b"P" or head[1][:_MOMENT] <= since[:_MOMENT].encode():
+            break
+        room -= cut - head.end()
+        if room < 0:
+            break
+        cut = begin
+    return cut
+
+
+def _whole_of(fd: int, size: int, since: str) -> int:
+    """The same of a file."""
+    begin = max(0, size - 2 * HELD)
+    text = read_at(fd, size - begin, begin)
+    cut = text.rfind(b"\n") + 1
+    return begin + whole(text, cut, since) if cut else size
+
+
+def tail(files: Sequence[Callable[[], int]], lines: int, since: str | None = None) -> _StartPoint:
+    """Where the last lines of a log begin. Its files, the oldest first, are opened as far back as needed.
+
+    With `since` a line that goes on is none of them."""
     search, place, end = _Tail(lines), _StartPoint(0, 0), None
     for n in range(len(files) - 1, -1, -1):
         fd = files[n]()
         size = size_of(fd)
-        end = size if end is None else end
+        if end is None:
+            end = size = size if since is None else _whole_of(fd, size, since)
         if (offset := search.search(fd, size)) is not None:
             place = _StartPoint(n, offset)
         if search.done:
@@ -139,7 +176,7 @@ def tail(files: Sequence[Callable[[], int]], lines: int) -> _StartPoint:
     return place._replace(pieces=search.pieces, end=end)
 
 
-def _start(opened: list[OpenFile], query: LogQuery) -> _StartPoint:
+def _start(opened: list[OpenFile], query: LogQuery, run: str | None) -> _StartPoint:
     if not opened:
         return _StartPoint(0, 0)
     if query.tail is None:
@@ -147,7 +184,7 @@ def _start(opened: list[OpenFile], query: LogQuery) -> _StartPoint:
         since = (query.since_ns or 0) - _COARSE
         older = [n for n, file in enumerate(opened[:-1]) if file.modified_ns < since]
         return _StartPoint(older[-1] + 1 if older else 0, 0)
-    return tail([file.plain for file in opened], query.tail)
+    return tail([file.plain for file in opened], query.tail, run)
 
 
 class ReadPart(NamedTuple, Generic[Made]):
@@ -165,9 +202,11 @@ async def read_log(
     ended: Callable[[], bool],
     exit: asyncio.Future[T] | None = None,
     readers: Readers | None = None,
+    since: Since = lambda: None,
 ) -> AsyncIterator[Made]:
     """What `form` makes of batches of records; with `follow`, goes on until `ended()` holds and all is read.
 
+    As with dockerd, a line is told when it is whole, or its run has ended, if `since` tells of the present one.
     `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes. `readers` are all others.
     """
     readers = readers or Readers()
@@ -176,11 +215,11 @@ async def read_log(
     try:
         worker = _Worker(Selection(query), form)
         async with readers.turn:
-            place = await asyncio.to_thread(_start, opened, query)
+            place = await asyncio.to_thread(_start, opened, query, since())
             made = (await asyncio.to_thread(worker.make, place.pieces)).made if place.pieces else None
         if made:
             yield made
-        reader = _Reader(files, opened, worker, query.until_ns, readers)
+        reader = _Reader(files, opened, worker, query.until_ns, readers, since)
         reading = reader.read(place.file, place.offset, ended if query.follow else None, exit, place.end)
         with readers.one_more():
             async with aclosing(reading) as parts:
@@ -232,8 +271,11 @@ class _Worker(Generic[Made]):
         self._form = form
         self._times = form.needs_times or selection.needs_times
 
-    def read(self, fd: int, size: int, position: int, rest: bytes) -> tuple[list[_Batch[Made]], bytes]:
-        """So many bytes behind `rest`, block by block, and the beginning of the line behind them."""
+    def read(
+        self, fd: int, size: int, position: int, rest: bytes, since: str | None
+    ) -> tuple[list[_Batch[Made]], bytes]:
+        """So many bytes behind `rest`, block by block, and the beginning of the line behind them, with pieces of it
+        where there is a `since`."""
         batches: list[_Batch[Made]] = []
         end = position + size
         while position < end and (data := read_at(fd, min(BLOCK, end - position), position)):
@@ -241,6 +283,8 @@ class _Worker(Generic[Made]):
             if rest:
                 data = rest + data
             cut = data.rfind(b"\n") + 1
+            if since is not None:
+                cut = whole(data, cut, since)
             rest = data[cut:]
             if cut:
                 batches.append(self.make(data[:cut]))
@@ -262,12 +306,14 @@ class _Reader(Generic[Made]):
         worker: _Worker[Made],
         until_ns: int | None,
         readers: Readers,
+        since: Since = lambda: None,
     ) -> None:
         self._files = files
         self._readers = readers
         self._opened = opened
         self._worker = worker
         self._until_ns = until_ns
+        self._since = since
         self._past = False
         self._position = 0
 
@@ -313,11 +359,13 @@ class _Reader(Generic[Made]):
         if self._past:
             return
         fd = await asyncio.to_thread(file.plain)
+        # What goes on in another file is not waited for.
+        since = self._since() if file is self._opened[-1] else None
         rest, end = b"", size_of(fd) if limit is None else limit
         while (begin := self._position + len(rest)) < end:
             async with self._readers.turn:
                 size = min(self._readers.piece, end - begin)
-                batches, rest = await asyncio.to_thread(self._worker.read, fd, size, begin, rest)
+                batches, rest = await asyncio.to_thread(self._worker.read, fd, size, begin, rest, since)
             if not batches and self._position + len(rest) == begin:
                 return  # shorter than it was
             batches.reverse()

@@ -222,9 +222,10 @@ class Following:
 
     def __init__(self, path: Path, query: LogQuery) -> None:
         self._ended = False
+        since = rfc3339(0)
         self.exit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.batches: AsyncIterator[list[LogRecord]] = read_log(
-            path, query, AsRecords(), lambda: self._ended, self.exit
+            path, query, AsRecords(), lambda: self._ended, self.exit, since=lambda: None if self._ended else since
         )
 
     async def next(self) -> bytes:
@@ -259,6 +260,48 @@ async def test_following_waits_for_the_rest_of_a_half_written_record(log: Path) 
     assert list(await waiting) == [b"whole\n"]
 
 
+async def test_a_line_is_told_when_it_is_whole_or_its_run_has_ended(log: Path) -> None:
+    reader = Following(log, LogQuery(follow=True, tail=0))
+    waiting = asyncio.gather(reader.next())
+    for piece in (b"pass", b"wo", b"rd: "):
+        append(log, written(STDOUT, piece, SECOND))
+        await asyncio.sleep(0)
+    append(log, written(STDOUT, b"x\nmore", SECOND))
+    assert list(await waiting) == [b"password: x\n"]
+    reader.end()
+    assert await reader.next() == b"more"
+
+
+@pytest.mark.parametrize(
+    ("query", "ended_ns", "expected"),
+    [
+        (LogQuery(), None, b"one\ntwo\nthree\nlast words"),
+        (LogQuery(), SECOND, b"one\ntwo\nthree\nlast words"),
+        (LogQuery(), 0, b"one\ntwo\nthree\n"),
+        (LogQuery(tail=1), None, b"last words"),
+        (LogQuery(tail=1), SECOND, b"last words"),
+        (LogQuery(tail=1), 0, b"three\n"),
+        (LogQuery(tail=2, stderr=False), 0, b"three\n"),
+    ],
+)
+async def test_pieces_of_a_line_of_the_present_run_are_not_told(
+    log: Path, query: LogQuery, ended_ns: int | None, expected: bytes
+) -> None:
+    append(log, written(STDOUT, b"last ", SECOND) + written(STDOUT, b"words", SECOND))
+    since = None if ended_ns is None else rfc3339(ended_ns)
+    found = read_log(log, query, AsRecords(), ended=lambda: True, since=lambda: since)
+    assert b"".join([joined(batch) async for batch in found]) == expected
+
+
+async def test_no_more_than_a_message_is_held_back(log: Path) -> None:
+    log.write_bytes(b"".join(written(STDOUT, b"x" * 4000, SECOND) for _ in range(10)))
+    found = read_log(log, LogQuery(), AsRecords(), ended=lambda: True, since=lambda: rfc3339(0))
+    assert b"".join([joined(batch) async for batch in found]) == b"x" * 4000 * 6
+    log.write_bytes(b"".join(written(STDOUT, b".", SECOND) for _ in range(20_000)))
+    found = read_log(log, LogQuery(), AsRecords(), ended=lambda: True, since=lambda: rfc3339(0))
+    assert 18_000 < len(b"".join([joined(batch) async for batch in found])) < 20_000
+
+
 async def test_following_ends_with_a_container_that_writes_no_more(log: Path) -> None:
     reader = Following(log, LogQuery(follow=True, tail=0))
     waiting = asyncio.gather(reader.next(), return_exceptions=True)
@@ -290,8 +333,8 @@ async def test_what_is_written_meanwhile_is_not_among_the_last_lines(tmp_path, m
     path.write_bytes(written(STDOUT, b"1\n2\n3\n"))
     looked_for = logs.tail
 
-    def tail_and_write(files, lines):
-        place = looked_for(files, lines)
+    def tail_and_write(files, lines, since):
+        place = looked_for(files, lines, since)
         with path.open("ab") as file:
             file.write(written(STDOUT, b"4\n"))
         return place
