@@ -46,7 +46,9 @@ def parse_document(body: bytes) -> Document:
     try:
         document = decode(body, largest=len(body))
     except Malformed as error:
-        raise InvalidParameter(f"invalid JSON: {error}") from error
+        from husk.json_faults import in_go_words
+
+        raise InvalidParameter(in_go_words(body, str(error))) from error
     if document is None:
         return {}
     if not isinstance(document, dict):

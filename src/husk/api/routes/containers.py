@@ -37,9 +37,9 @@ async def create(call: Call) -> Answer:
 
 async def made(call: Call, document: Document, awaited: bool = False) -> CreateResponse:
     """The container that a document describes, not started; `awaited` one is started next."""
+    config, extras = _config.read(document), _extras.read(document)
     if not _config.mentioned(document):
         raise InvalidParameter("config cannot be empty in order to create a container")
-    config, extras = _config.read(document), _extras.read(document)
     endpoints = extras.networking_config.endpoints_config
     call.request.meant = config, extras.host_config
     cgroup_v2 = call.engine.system.info().cgroup_version == "2"
