@@ -39,6 +39,7 @@ LIMITS = Limits(
     connections=512,
     remote_connections=512,
     peer_connections=256,
+    makes_room=True,
 )
 # Seconds that the engine may take for a page, and for a change.
 PAGE_TIME = 20.0

@@ -1,5 +1,7 @@
 import asyncio
+import contextlib
 import re
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,7 +10,7 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer
 from husk.client.client import Client
 from husk.dashboard import server as served
-from husk.dashboard.server import Dashboard, serve
+from husk.dashboard.server import LIMITS, Dashboard, serve
 from husk.dashboard.site import Settings
 from husk.errors import InvalidParameter
 from tests.support.dashboard import Browser, Page
@@ -124,6 +126,19 @@ async def test_no_page_has_script_or_style_or_an_outside_address_in_it(browser: 
     text = (await get(browser, "/containers")).text
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", text)
     assert re.findall(r'(?:src|href)="(?!/|#)([^"]*)"', text) == ["http://localhost:8080/"]
+
+
+async def test_connections_that_ask_nothing_keep_nobody_out(browser: Browser) -> None:
+    """All users of a host have one address, the loopback's."""
+    host, _, port = browser.host.rpartition(":")
+    async with contextlib.AsyncExitStack() as held:
+        for number in range(LIMITS.peer_connections + 20):
+            channel = held.enter_context(socket.socket())
+            channel.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(channel, (host, int(port)))
+            if number % 2:
+                await asyncio.get_running_loop().sock_sendall(channel, b"GET / HTTP/1.1\r\nHost: x\r\nX-")
+        assert (await get(browser, "/containers")).status == 200
 
 
 async def test_a_name_that_was_bent_to_us_gets_nothing(browser: Browser) -> None:

@@ -59,6 +59,11 @@ class Channel(asyncio.Protocol):
         """Does the client wait for us?"""
         raise NotImplementedError
 
+    @property
+    def waiting(self) -> bool:
+        """Do we wait for the client, for a request or the rest of one?"""
+        raise NotImplementedError
+
     def overdue(self, now: float) -> bool:
         """Has the client kept us waiting for too long?"""
         raise NotImplementedError

@@ -366,6 +366,10 @@ class Connection(Channel):
         return since is not None and now - since > (limits.head_time if self._head_begun else limits.idle_time)
 
     @property
+    def waiting(self) -> bool:
+        return self._waiting_since is not None
+
+    @property
     def busy(self) -> bool:
         return self._request is not None or self._taker is not None
 

@@ -29,6 +29,8 @@ class Crowd:
         self.polling = BusyPolling(limits.poll_time)
         self._channels: set[Channel] = set()
         self._peers: Counter[str] = Counter()
+        # Of each address, the oldest first.
+        self._of_peer: dict[str, dict[Channel, None]] = {}
         self._remote = 0
         self._date = b""
         self._date_ends = 0.0
@@ -50,19 +52,43 @@ class Crowd:
     def admit(self, channel: Channel) -> bool:
         """Whether there is room for one more."""
         peer = channel.peer
-        if len(self._channels) >= self.limits.connections or (peer is not None and not self.welcome(peer)):
+        if len(self._channels) >= self.limits.connections or (peer is not None and not self._room_for(peer)):
             self.complain(peer)
             return False
         self._channels.add(channel)
+        if peer is not None:
+            self._of_peer.setdefault(peer, {})[channel] = None
         if self._sweeping is None:
             self._plan_sweep()
         return True
 
     def leave(self, channel: Channel) -> None:
         self._channels.discard(channel)
-        if channel.peer is not None:
-            self.farewell(channel.peer)
+        if (peer := channel.peer) is not None:
+            self.farewell(peer)
+            of_peer = self._of_peer.get(peer, {})
+            of_peer.pop(channel, None)
+            if not of_peer:
+                self._of_peer.pop(peer, None)
         self._left.set()
+
+    def _room_for(self, peer: str) -> bool:
+        """Whether one more may come from that address. Where idle ones make room the oldest goes: who has something to
+        ask does so at once, and others of the same host, as all users of the loopback are, shall not keep him out."""
+        if self.welcome(peer):
+            return True
+        if not self.limits.makes_room or self._peers[peer] < self.limits.peer_connections:
+            return False
+        idle = next((each for each in self._of_peer.get(peer, ()) if each.waiting), None)
+        if idle is None:
+            return False
+        self.complain(peer)
+        # It leaves in this loop's next turn, and is no candidate any more.
+        del self._of_peer[peer][idle]
+        idle.abort()
+        self._remote += 1
+        self._peers[peer] += 1
+        return True
 
     def welcome(self, peer: str) -> bool:
         """Whether one more may come from that address; it is counted then, until `farewell`."""

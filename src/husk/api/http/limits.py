@@ -29,6 +29,8 @@ class Limits(msgspec.Struct, frozen=True):
     connections: int = 8192
     remote_connections: int = 7168
     peer_connections: int = 1024
+    # Whether an address that has all of them loses its oldest idle one to its next, instead of having that turned away.
+    makes_room: bool = False
 
     def within(self, descriptors: int) -> "Limits":
         """These limits for a process that may open so many descriptors; local clients keep a part of their own."""

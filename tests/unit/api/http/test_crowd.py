@@ -26,6 +26,10 @@ class Guest(Channel):
     def busy(self) -> bool:
         return self.is_busy
 
+    @property
+    def waiting(self) -> bool:
+        return not self.is_busy
+
     def overdue(self, now: float) -> bool:
         return self.late
 
@@ -60,6 +64,25 @@ async def test_each_limit_counts_for_itself_and_who_leaves_makes_room(caplog: py
     crowd.leave(local)
     assert crowd.admit(Guest())
     assert caplog.text.count("turned away") == 1
+    await crowd.close()
+
+
+async def test_the_oldest_idle_one_of_an_address_makes_room_for_its_next() -> None:
+    crowd = Crowd(Limits(connections=9, remote_connections=5, peer_connections=3, makes_room=True))
+    guests = [Guest("10.0.0.1") for _ in range(3)]
+    guests[0].is_busy = True
+    assert all(map(crowd.admit, guests))
+    late = Guest("10.0.0.1")
+    assert crowd.admit(late) and [guest.told for guest in guests] == [[], ["abort"], []]
+    crowd.leave(guests[1])
+    for guest in (guests[2], late):
+        guest.is_busy = True
+    assert not crowd.admit(Guest("10.0.0.1")), "all of them are served"
+    others = [Guest("10.0.0.2"), Guest("10.0.0.3")]
+    assert all(map(crowd.admit, others)) and not crowd.admit(Guest("10.0.0.4")), "of others none goes"
+    for guest in (guests[0], guests[2], late, *others):
+        crowd.leave(guest)
+    assert len(crowd) == 0 and not crowd._of_peer and not crowd._peers
     await crowd.close()
 
 
