@@ -13,7 +13,7 @@ import json
 import time
 import urllib.parse
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -21,8 +21,12 @@ from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, read_refusal
+from husk.registry.headers import readable
 from husk.registry.routes import authority
 from husk.registry.transport import Transport, read_limited
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 _CLIENT_ID = "husk"
 _LARGEST_TOKEN = 1024 * 1024
@@ -234,17 +238,19 @@ class Authorizer:
                     return decode(body, _TokenAnswer)
                 except Malformed as error:
                     raise SystemFault(f'Get "{url}": unable to decode token response: {error}') from error
-            refusal = read_refusal(
-                response.status, parse_challenges(response.headers.getall("WWW-Authenticate", [])), body
-            )
+            refusal = read_refusal(response.status, challenges_of(response), body)
             kind = TokenRefused if response.status in (400, 401, 403) else TokenMissing
             raise kind(url, refusal)
 
     async def _check_realm(self, realm: str, url: str, since: str = "") -> str:
         """The challenge comes from the registry, and a password goes where it points: over plain HTTP only to a host
         that is insecure itself, whether we or the client carry it there."""
-        parts = urllib.parse.urlsplit(realm)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urllib.parse.urlsplit(realm)
+            known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            known = False
+        if not known:
             raise SystemFault(f'Get "{url}": invalid token auth challenge realm: {realm!r}')
         if parts.scheme == "http" and not since and not await self._transport.is_insecure(authority(realm)):
             raise SystemFault(
@@ -266,6 +272,11 @@ def _asked(scope: str, challenge: Mapping[str, str]) -> str:
 
 def _life(seconds: float) -> float:
     return min(max(seconds, _SHORTEST_LIFE), _LONGEST_LIFE) * 0.9
+
+
+def challenges_of(response: "ClientResponse") -> list[Challenge]:
+    """How a server wants to be asked."""
+    return parse_challenges(map(readable, response.headers.getall("WWW-Authenticate", [])))
 
 
 class TokenRefused(Unauthorized):

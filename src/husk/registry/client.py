@@ -26,6 +26,7 @@ from husk.documents import Malformed, decode
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials
 from husk.registry.failures import blob_error, manifest_error, phrase
+from husk.registry.headers import readable
 from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, Descriptor, refuse_schema1
 from husk.registry.reference import DOCKER_HUB, Reference, validate_digest, validate_domain
 from husk.registry.search import SearchResult, search
@@ -52,6 +53,7 @@ HUB_HOST = "registry-1.docker.io"
 LARGEST_MANIFEST = 4 * 1024 * 1024
 LARGEST_BYTES = 8 * 1024 * 1024
 _MOST_PAGES = 1000
+_LARGEST_LIST = 16 * 1024 * 1024
 _BLOB_TRIES = 5
 _MANIFEST_TRIES = 3
 _LONGEST_PAUSE = 30.0
@@ -85,6 +87,7 @@ class _Page(msgspec.Struct, frozen=True):
 
     tags: list[str]
     next: str
+    size: int
 
 
 def _mirrors(urls: Sequence[str]) -> tuple[_Endpoint, ...]:
@@ -149,9 +152,9 @@ class RegistryClient:
                 raise
             raise manifest_error(error.refusal, ref) from error
         digest = "sha256:" + hashlib.sha256(body).hexdigest()
-        media_type = response.content_type
+        media_type = readable(response.content_type)
         refuse_schema1(media_type)
-        said = response.headers.get("Docker-Content-Digest", "")
+        said = readable(response.headers.get("Docker-Content-Digest", ""))
         expected = ref.digest or (said if said.startswith("sha256:") else digest)
         if digest != expected:
             raise SystemFault(f"manifest verification failed for digest {expected}")
@@ -159,15 +162,19 @@ class RegistryClient:
 
     async def tags(self, ref: Reference, auth: Credentials | None = None) -> list[str]:
         """All tags of the repository."""
-        found: list[str] = []
-        query = ""
-        for _ in range(_MOST_PAGES):
+        found: dict[str, None] = {}
+        size, query, asked = 0, "", set[str]()
+        while query not in asked and len(asked) < _MOST_PAGES:
+            asked.add(query)
             page = await self._page_of_tags(ref, f"tags/list{query}", auth)
-            found += page.tags
+            size += page.size
+            if size > _LARGEST_LIST:
+                raise SystemFault(f"the list of tags of {ref.familiar_name} is larger than {_LARGEST_LIST} bytes")
+            found.update(dict.fromkeys(page.tags))
             if not page.next:
                 break
             query = f"?{page.next}"
-        return list(dict.fromkeys(found))
+        return list(found)
 
     async def _page_of_tags(self, ref: Reference, target: str, auth: Credentials | None) -> "_Page":
         return await self._anywhere(ref, lambda endpoint: self._retrying(self._tags, ref, endpoint, target, auth))
@@ -184,9 +191,12 @@ class RegistryClient:
             listed = decode(body, _Tags)
         except Malformed as error:
             raise SystemFault(f"error unmarshalling content: not a list of tags: {error}") from error
-        following = response.links.get("next")
-        link = following.get("url") if following is not None else None
-        return _Page(listed.tags or [], urlsplit(str(link or "")).query)
+        try:
+            following = response.links.get("next")
+            link = following.get("url") if following is not None else None
+            return _Page(listed.tags or [], urlsplit(str(link or "")).query, len(body))
+        except ValueError as error:
+            raise SystemFault(f"failed to parse Link header: {error}") from error
 
     async def blob_bytes(self, ref: Reference, descriptor: Descriptor, auth: Credentials | None = None) -> bytes:
         """A small blob (an image's configuration) as a whole, verified."""
@@ -351,9 +361,10 @@ async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[b
     """The body's bytes from `offset` of the blob on, also if the registry ignored the Range and sent all of it."""
     skip = offset
     if response.status == 206:
-        found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+        said = response.headers.get("Content-Range", "")
+        found = re.match(r"bytes (\d{1,18})-", said)
         if found is None or int(found[1]) > offset:
-            raise Interrupted(f"registry sent {response.headers.get('Content-Range')!r} for bytes from {offset}")
+            raise Interrupted(f"registry sent {readable(said)!r} for bytes from {offset}")
         skip = offset - int(found[1])
     measured = "Content-Length" in response.headers or "chunked" in response.headers.get("Transfer-Encoding", "")
     try:

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from husk.errors import SystemFault
-from husk.registry.auth import Authorizer, Credentials, TokenMissing, TokenRefused
-from husk.registry.challenges import Challenge, parse_challenges
+from husk.registry.auth import Authorizer, Credentials, TokenMissing, TokenRefused, challenges_of
+from husk.registry.challenges import Challenge
 from husk.registry.failures import Refusal, read_refusal
 from husk.registry.routes import same_origin
 from husk.registry.transport import MakeBody, Transport, read_limited
@@ -59,7 +59,7 @@ class Session:
                         return
                     # Whoever a redirect led to may not ask for the registry's credentials either.
                     ours = ours and same_origin(str(response.url), base)
-                    challenges = parse_challenges(response.headers.getall("WWW-Authenticate", []))
+                    challenges = challenges_of(response)
                     text = await read_limited(response, _LARGEST_REFUSAL, cut=True)
                     refusal = read_refusal(response.status, challenges, text)
                     pause = _retry_after(response)
@@ -80,8 +80,7 @@ class Session:
     async def ping(self, base: str) -> tuple[int, list[Challenge]]:
         """How the registry answers to nobody in particular: the status, and its own ways to authenticate."""
         async with self._transport.send("GET", f"{base}/v2/") as response:
-            asked = response.headers.getall("WWW-Authenticate", []) if same_origin(str(response.url), base) else []
-            return response.status, parse_challenges(asked)
+            return response.status, challenges_of(response) if same_origin(str(response.url), base) else []
 
 
 def _retry_after(response: "ClientResponse") -> float:

@@ -23,6 +23,7 @@ from husk.config import NO_PROXIES, Proxies
 from husk.errors import SystemFault
 from husk.once import load
 from husk.registry.certificates import DIRECTORIES, context_for
+from husk.registry.headers import resolve_location
 from husk.registry.routes import (
     Way,
     authority,
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 15
 _STALLED_SECONDS = 60
+# A server may say something all the time that is no answer.
+_HEADERS_SECONDS = 120
+_DOCUMENT_SECONDS = 600
 _PROBE_SECONDS = 15
 _BUFFER = 512 * 1024
 _MOST_REDIRECTS = 10
@@ -220,15 +224,18 @@ class Transport:
     ) -> AsyncIterator["ClientResponse"]:
         async with self._sessions(way) as session:
             try:
-                response = await session.request(
-                    method,
-                    _exact(url),
-                    headers=headers,
-                    data=form if body is None else body(),
-                    proxy=way.proxy,
-                    ssl=await self._tls(url, way),
-                    allow_redirects=False,
-                )
+                tls = await self._tls(url, way)
+                # What is sent takes its time.
+                async with asyncio.timeout(_HEADERS_SECONDS if body is None else None):
+                    response = await session.request(
+                        method,
+                        _exact(url),
+                        headers=headers,
+                        data=form if body is None else body(),
+                        proxy=way.proxy,
+                        ssl=tls,
+                        allow_redirects=False,
+                    )
             except broken_connection(ValueError) as error:
                 why = describe(error, url)
                 unreachable = Unreachable(f'{method.capitalize()} "{base_of(url)}/v2/": {why}')
@@ -322,7 +329,7 @@ def _target_of(response: "ClientResponse", url: str, *, streams: bool) -> str:
     location = response.headers.get("Location", "")
     if not location or response.status not in ((307, 308) if streams else _REDIRECTS):
         return ""
-    return urllib.parse.urljoin(url, location)
+    return resolve_location(url, location)
 
 
 async def read_limited(response: "ClientResponse", limit: int, cut: bool = False) -> bytes:
@@ -330,13 +337,14 @@ async def read_limited(response: "ClientResponse", limit: int, cut: bool = False
     parts: list[bytes] = []
     size = 0
     try:
-        async for part in response.content.iter_any():
-            size += len(part)
-            parts.append(part)
-            if size > limit and not cut:
-                raise SystemFault(f'Get "{response.url}": the answer is larger than {limit} bytes')
-            if size > limit:
-                break
+        async with asyncio.timeout(_DOCUMENT_SECONDS):
+            async for part in response.content.iter_any():
+                size += len(part)
+                parts.append(part)
+                if size > limit and not cut:
+                    raise SystemFault(f'Get "{response.url}": the answer is larger than {limit} bytes')
+                if size > limit:
+                    break
     except broken_connection() as error:
         raise Interrupted(f'Get "{response.url}": {describe(error, str(response.url))}') from error
     return b"".join(parts)[:limit]

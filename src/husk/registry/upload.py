@@ -16,11 +16,12 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 from husk.errors import HuskError, SystemFault
 from husk.registry.auth import Credentials
 from husk.registry.failures import push_error
+from husk.registry.headers import resolve_location
 from husk.registry.reference import Reference
 from husk.registry.session import Refused, Session
 from husk.registry.transport import Body, Interrupted, MakeBody, Unreachable
@@ -135,6 +136,8 @@ class Target:
         """One try: begin or go on, send the rest, finish."""
         begun = location
         offset = await self._reached(location) if location else 0
+        if 0 <= source.size < offset:
+            offset = 0  # what it has is something else
         if not offset:
             begun = await self._exchange("POST", self._url("blobs/uploads/"), {"Content-Length": "0"}, None, (202,))
         try:
@@ -204,7 +207,7 @@ class Target:
             async with self._session.open(
                 "GET", location, base=self._base, scope=self._scope, who=self._who, accepted=(204, 200)
             ) as response:
-                found = re.fullmatch(r"(?:bytes=)?0-(\d+)", response.headers.get("Range", ""))
+                found = re.fullmatch(r"(?:bytes=)?0-(\d{1,18})", response.headers.get("Range", ""))
                 # `0-0` is what registries say of an empty upload as well as of one with a single byte.
                 return int(found[1]) + 1 if found and int(found[1]) else 0
         except (Refused, Unreachable):
@@ -218,7 +221,7 @@ class Target:
             method, url, base=self._base, scope=self._scope, who=self._who, headers=headers, body=body,
             accepted=accepted,
         ) as response:  # fmt: skip
-            return urljoin(str(response.url), response.headers.get("Location", ""))
+            return resolve_location(str(response.url), response.headers.get("Location", ""))
 
     def _url(self, target: str) -> str:
         return f"{self._base}/v2/{self._ref.path}/{target}"

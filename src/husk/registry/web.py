@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.failures import phrase
+from husk.registry.headers import readable
 from husk.registry.transport import (
     Interrupted,
     Transport,
@@ -53,12 +54,12 @@ class WebFile:
 
     @property
     def etag(self) -> str:
-        return self._response.headers.get("ETag", "")
+        return self._said("ETag")
 
     @property
     def modified(self) -> str:
         """As the server writes it; nothing if it says nothing."""
-        return self._response.headers.get("Last-Modified", "")
+        return self._said("Last-Modified")
 
     @property
     def name(self) -> str:
@@ -66,8 +67,11 @@ class WebFile:
         from email.message import Message  # the daemon starts without it
 
         header = Message()
-        header["Content-Disposition"] = self._response.headers.get("Content-Disposition", "")
+        header["Content-Disposition"] = self._said("Content-Disposition")
         return (header.get_filename() or "").rpartition("/")[2]
+
+    def _said(self, name: str) -> str:
+        return readable(self._response.headers.get(name, ""))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:

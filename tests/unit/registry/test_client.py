@@ -4,11 +4,13 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 
 import pytest
+from aiohttp import web
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
+from husk.registry import client as client_module
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_MANIFEST, Descriptor, ImageManifest, parse_manifest
@@ -411,7 +413,7 @@ async def test_a_password_goes_over_plain_http_to_insecure_hosts_only(
             f"{realm} is not an insecure registry"
         )
         assert tokens.requests == []
-        for fake.realm in ("ftp://x/", "", "/token"):
+        for fake.realm in ("ftp://x/", "", "/token", "http://[", "http://x:y/"):
             assert "invalid token auth challenge realm" in (await failure(client.manifest(ref_at(fake), who))).message
 
 
@@ -441,3 +443,55 @@ async def test_one_registry_may_be_had_insecurely_by_who_asks_for_it() -> None:
         assert await other._transport.is_insecure("192.0.2.1:5000")
         assert not await other._transport.is_insecure("192.0.2.2:5000")
         assert not await client._transport.is_insecure("192.0.2.1:5000")
+
+
+class Pages:
+    """A registry that has a page of tags for each query."""
+
+    def __init__(self, pages: dict[str, tuple[list[str], str]]) -> None:
+        self.pages = pages
+        self.asked: list[str] = []
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[Reference]:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self._page)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        try:
+            yield parse(f"{site.name.removeprefix('http://')}/app")
+        finally:
+            await runner.cleanup()
+
+    async def _page(self, request: web.Request) -> web.Response:
+        if not request.path.endswith("/tags/list"):
+            return web.Response()
+        self.asked.append(request.query_string)
+        tags, link = self.pages[request.query_string]
+        return web.json_response({"tags": tags}, headers={"Link": link} if link else {})
+
+
+async def test_pages_of_tags_that_lead_in_a_circle_have_an_end(client: RegistryClient) -> None:
+    pages = Pages({"": (["a", "b"], '</x?p=1>; rel="next"'), "p=1": (["b", "c"], '</x?p=1>; rel="next"')})
+    async with pages.served() as ref:
+        assert await client.tags(ref) == ["a", "b", "c"]
+    assert pages.asked == ["", "p=1"]
+
+
+async def test_a_list_of_tags_without_an_end_is_refused(
+    client: RegistryClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_LARGEST_LIST", 100)
+    many = {f"p={n}": (["t" * 30], f'</x?p={n + 1}>; rel="next"') for n in range(10)}
+    pages = Pages({"": ([], '</x?p=0>; rel="next"'), **many})
+    async with pages.served() as ref:
+        assert "is larger than 100 bytes" in (await failure(client.tags(ref))).message
+    assert len(pages.asked) < 5
+
+
+@pytest.mark.parametrize("link", ['<http://[>; rel="next"', '<http://a:99999/?x>; rel="next"'])
+async def test_a_link_that_is_no_address_is_told(client: RegistryClient, link: str) -> None:
+    async with Pages({"": (["a"], link)}).served() as ref:
+        assert "failed to parse Link header" in (await failure(client.tags(ref))).message

@@ -1,6 +1,8 @@
 """Open connections go nowhere else, verified ones lead to verified ones, credentials stay where they belong, and how
 failures read."""
 
+import asyncio
+import contextlib
 import errno
 import shutil
 import socket
@@ -17,7 +19,8 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from husk.config import Proxies
 from husk.errors import HuskError, SystemFault
-from husk.registry.transport import Transport, Unreachable, describe
+from husk.registry import transport as module
+from husk.registry.transport import Interrupted, Transport, Unreachable, describe
 from tests.support.certificates import Authority, Pair
 from tests.support.names import ELSEWHERE, answer_names
 
@@ -239,6 +242,50 @@ async def test_a_circle_of_redirects_has_an_end(registry: bool) -> None:
         with pytest.raises(SystemFault) as caught:
             await ask(transport, url, registry=registry)
         assert caught.value.message == f'Get "{url}": stopped after 10 redirects' and len(server.asked) == 11
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[", "http://far.test:99999/", "file:///etc/passwd", "http://\\@far.test/"]
+)
+async def test_a_redirect_to_what_is_no_address_says_so(location: str) -> None:
+    async with Server() as server, closing(Transport("test")) as transport:
+        server.moves = {"/a": (302, location)}
+        with pytest.raises(SystemFault, match=r"parse Location header|unsupported protocol scheme|lookup"):
+            await ask(transport, f"http://127.0.0.1:{server.port}/a")
+        assert len(server.asked) == 1
+
+
+@asynccontextmanager
+async def talking(begin: bytes, endless: bytes) -> AsyncIterator[str]:
+    """The address of a server that goes on and on."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(begin)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(endless)
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/a"
+
+
+async def test_a_server_that_never_comes_to_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HEADERS_SECONDS", 0.2)
+    async with talking(b"", b"HTTP/1.1 100 Continue\r\n\r\n") as url, closing(Transport("test")) as transport:
+        with pytest.raises(Unreachable, match="timeout awaiting response headers"):
+            await ask(transport, url)
+
+
+async def test_a_document_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DOCUMENT_SECONDS", 0.2)
+    begin = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;"
+    async with talking(begin, b"extension" * 100) as url, closing(Transport("test")) as transport:
+        with pytest.raises(Interrupted):
+            async with transport.send("GET", url) as response:
+                await module.read_limited(response, 100)
 
 
 async def test_a_host_that_reads_in_two_ways_is_not_asked() -> None:
