@@ -1,6 +1,6 @@
 """A network while the daemon runs: its record, its driver, and the running containers on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.model.container import Container
@@ -21,8 +21,8 @@ class LiveNetwork:
         self.linking: dict[str, Container] = {}
         # Names that stand for virtual addresses, which services have.
         self.services: dict[str, list[IPv4Address | IPv6Address]] = {}
-        # The same for endpoints on other hosts.
-        self.elsewhere: dict[str, list[IPv4Address | IPv6Address]] = {}
+        # The same for endpoints on other hosts, by name and by the address as a text.
+        self.elsewhere: Mapping[str, Mapping[str, IPv4Address | IPv6Address]] = {}
 
     @property
     def bridged(self) -> bool:

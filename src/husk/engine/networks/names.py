@@ -85,7 +85,7 @@ def addresses_of(
         suffix = "." + live.record.name.lower()
         for candidate in (name, name.removesuffix(suffix)) if name.endswith(suffix) else (name,):
             found = list(live.services.get(candidate, ())) or _members(live, candidate, reached)
-            found = found if candidate in live.services else [*found, *live.elsewhere.get(candidate, ())]
+            found = found if candidate in live.services else [*found, *live.elsewhere.get(candidate, {}).values()]
             if candidate in aliases:
                 found = _linked(live, aliases[candidate])
             if found:

@@ -1,29 +1,36 @@
 """Where a service is reached: virtual addresses on its networks, names, published ports; kept as the tasks change."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from husk.engine.model.container import Container, Endpoint
-from husk.engine.model.container_config import EndpointRequest
+from husk.engine.model.container import Container
 from husk.engine.model.network import Network
 from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.endpoints import gateway_endpoint
 from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service, VirtualIP, any_ingress, is_reached
-from husk.engine.services.network_services import Elsewhere, OnNetworks, ServiceOnNetwork, services_on
+from husk.engine.services.network_services import OnNetworks, ServiceOnNetwork, services_on
 from husk.engine.services.networks import ingress_of
+from husk.engine.services.reached import Reached
 from husk.engine.services.records import SwarmRecords
-from husk.errors import HuskError, NotFound
+from husk.errors import NotFound
 from husk.network.balance import BalancedPort
 
 if TYPE_CHECKING:
-    from husk.engine.networks.sharing import Place
     from husk.engine.services.overlay_feed import OverlayFeed
     from husk.engine.services.shared_networks import SharedNetworks
+
+
+class _Led(NamedTuple):
+    """Where a service leads: by its virtual addresses, and by ports of the host."""
+
+    service: Service
+    virtual: tuple[VirtualService, ...]
+    ports: tuple[BalancedPort, ...]
 
 
 class Endpoints:
@@ -41,8 +48,12 @@ class Endpoints:
         self.shared: SharedNetworks | None = None
         self._store = store
         self._networks = networks
-        self._node_id = node_id
-        self._find_container = find_container
+        self._reached = Reached(store, node_id, find_container)
+        # Where each service was led to last, and what that was made of.
+        self._led: dict[str, _Led] = {}
+        # Services of which something may be another since.
+        self._touched: set[str] = set()
+        self._names: dict[str, str] = {}
         self._unsaved = 0
 
     @asynccontextmanager
@@ -88,15 +99,36 @@ class Endpoints:
         if self._store.leadership.leading:
             await self._assign_all()
         await self._give_back()
-        running = self._running()
-        services = list(self._store.services.values())
-        names = {network.id: network.name for network in self._networks.listing()}
-        led = await self._networks.balancing.apply(
-            [virtual for s in services for virtual in virtual_services(s, running.get(s.id, []), names)],
-            [port for s in services for port in balanced_ports(s, running.get(s.id, []), names)],
+        led = self._lead()
+        reached = await self._networks.balancing.apply(
+            [virtual for one in led for virtual in one.virtual],
+            [port for one in led for port in one.ports],
             self.feed.sources() if self.feed is not None else (),
         )
-        return led and settled
+        return reached and settled
+
+    def _lead(self) -> "list[_Led]":
+        """Where each service leads now. What was made of the same last time is not made again."""
+        names = self._look()
+        former = self._led if names == self._names else {}
+        self._led, self._names = {}, names
+        for service in self._store.services.values():
+            known = former.get(service.id)
+            if known is None or known.service is not service or service.id in self._touched:
+                running = self._reached.of(service.id)
+                known = _Led(
+                    service,
+                    tuple(virtual_services(service, running, names)),
+                    tuple(balanced_ports(service, running, names)),
+                )
+            self._led[service.id] = known
+        self._touched = set()
+        return list(self._led.values())
+
+    def _look(self) -> dict[str, str]:
+        names = {network.id: network.name for network in self._networks.listing()}
+        self._touched |= self._reached.look(self.shared if self.feed is not None else None, names)
+        return names
 
     def _is_reached(self, task_id: str) -> bool:
         """Do names lead to a task? To one that is not known they do: a worker may have been told of nothing yet."""
@@ -111,42 +143,8 @@ class Endpoints:
 
     def on_network(self, network: Network) -> dict[str, ServiceOnNetwork]:
         """The services that a network knows, by name."""
-        return services_on(network, self._store.services.values(), self._running())
-
-    def _running(self) -> dict[str, list[OnNetworks]]:
-        """The containers of the tasks that run, by service."""
-        running: dict[str, list[OnNetworks]] = {}
-        elsewhere = self.feed.tasks_elsewhere() if self.feed is not None else {}
-        for task in self._store.tasks.values():
-            if is_reached(task):
-                if task.id in elsewhere:
-                    found = self._elsewhere(task.name, elsewhere[task.id])
-                    running.setdefault(task.service_id, []).append(found)
-                    continue
-                if task.node_id != self._node_id():
-                    continue
-                try:
-                    container = self._find_container(task.status.container_id)
-                except HuskError:
-                    continue
-                running.setdefault(task.service_id, []).append(container)
-        return running
-
-    def _elsewhere(self, name: str, places: Sequence["Place"]) -> OnNetworks:
-        """A task on another host, as its addresses tell."""
-        names = {network.id: network.name for network in self._networks.listing()}
-        endpoints: dict[str, Endpoint] = {}
-        for place in places:
-            if (network := names.get(place.network)) is not None:
-                known = endpoints.setdefault(
-                    network, Endpoint(network_name=network, network_id=place.network, request=EndpointRequest())
-                )
-                if ":" in place.address:
-                    known.ip6_address = place.address
-                else:
-                    known.ip_address = place.address
-        node = self._store.nodes.get(places[0].node)
-        return Elsewhere(name, endpoints, node.status.addr if node is not None else "")
+        self._look()
+        return services_on(network, self._store.services.values(), self._reached.by_service)
 
     def _virtual_networks(self, service: Service) -> dict[str, Network]:
         if service.spec.endpoint_spec is not None and service.spec.endpoint_spec.mode == "dnsrr":
@@ -198,6 +196,8 @@ def virtual_services(
 
 def balanced_ports(service: Service, running: Iterable[OnNetworks], names: Mapping[str, str]) -> Iterable[BalancedPort]:
     """Pure. The ports in ingress mode, with the tasks' addresses on the ingress network."""
+    if not any_ingress(service.ports):
+        return
     own = {attachment.target for attachment in attachments(service)}
     ingress = next((names.get(v.network_id, "") for v in service.virtual_ips if v.network_id not in own), "")
     places = [container.endpoints.get(ingress) or gateway_endpoint(container) for container in running]

@@ -69,6 +69,8 @@ class NetworkSharing:
         """Safe to call twice."""
         if self._endpoints.shared is not None:
             self._endpoints.shared.deaf()
+        if self._endpoints.feed is not None:
+            self._endpoints.feed.close()
         self._endpoints.shared = self._endpoints.feed = None
         self._networks.share(None)
 

@@ -1,13 +1,13 @@
 """Tells this host's networks what the swarm's records say of other hosts: who is where, by which name and address.
 
-`settle` is called whenever something may have changed, and looks at all of it each time; what is so already costs no
-call to the kernel. What a daemon that was killed left of addresses is given back by the next one's first look.
+`settle` is called whenever something may have changed. Of addresses it looks at those that have come, gone or changed
+since, or whose task or node has (`OverlayView`); what is so already costs no call to the kernel. What a daemon that was
+killed left of addresses is given back by the next one's first look.
 """
 
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from functools import partial
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeVar
 
 from husk.engine.networks.live import LiveNetwork
@@ -15,12 +15,13 @@ from husk.engine.networks.overlays import Underlay, Way, encrypted
 from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.engine.services import network_share
+from husk.engine.services.assignments import is_assigned
 from husk.engine.services.here import Here
 from husk.engine.services.model import any_ingress, is_reached
+from husk.engine.services.overlay_view import OverlayView
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of
 from husk.errors import HuskError
-from husk.network.peers import Peer
 from husk.network.wireguard.parties import Mesh, Party, inner_address, key_of_text, normal
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,19 @@ class OverlayFeed:
         self._trouble = ""
         # Nodes whose key or address is none, which was told.
         self._odd: set[str] = set()
+        # By network; and what may have changed since they were brought up to the records: addresses by network, tasks,
+        # and what was known of nodes.
+        self._views: dict[str, OverlayView] = {}
+        self._addresses: set[tuple[str, str]] = set()
+        self._tasks: set[str] = set()
+        self._nodes: dict[str, tuple[str, bool]] = {}
+        shared.observers.append(self._place_changed)
+        store.index.observe(self._tasks.add)
+
+    def close(self) -> None:
+        """It is not asked any more."""
+        self._shared.observers.remove(self._place_changed)
+        self._store.index.unobserve(self._tasks.add)
 
     async def settle(self) -> bool:
         """Make this host's side of the networks what the records say; whether nothing is left to do."""
@@ -62,11 +76,11 @@ class OverlayFeed:
         for live in list(presence.here):
             await _tried(self._own_address(live), troubles)
         done = bool(await _tried(self._give_back(), troubles)) and not troubles
+        self._look()
         ways = {live.record.id: self._way(live) for live in presence.here if self._own(live)}
-        for live in presence.here:
-            live.elsewhere = _names(place for place in self._others(live) if self._is_told(place))
+        for live in list(presence.here):
             own = [place.address for place in self._own(live)]
-            virtual = [place.address for place in self._shared.of(live.record) if place.kind == "service"]
+            virtual = [place.address for place in self._shared.fixed(live.record) if place.kind == "service"]
             await presence.note(live, [*own, *virtual])
         if ways or done:
             await self._apply(ways, troubles)
@@ -75,18 +89,68 @@ class OverlayFeed:
 
     def sources(self) -> list[tuple[str, str]]:
         """(address on another host, this host's own address there), for all that is balanced."""
-        found = []
-        for live in self._networks.presence.here:
-            own = {":" in place.address: place.address for place in self._own(live)}
-            for place in self._others(live):
-                if place.kind == "endpoint" and (source := own.get(":" in place.address)):
-                    found.append((place.address, source))
-        return sorted(found)
+        return [pair for view in self._views.values() for pair in view.sources.values()]
 
-    def tasks_elsewhere(self) -> dict[str, list[Place]]:
-        """The addresses of tasks on other hosts, by task."""
-        mine = self._cluster.node_id
-        return {task: places for task, places in self._shared.places_of_tasks() if places[0].node != mine}
+    # --- what is told of other hosts
+
+    def _place_changed(self, place: Place) -> None:
+        self._addresses.add((place.network, place.address))
+        if place.kind == "host":
+            # All that a host has for itself is at the MAC of its first address.
+            for other in self._shared.on(place.node):
+                if other.kind == "host" and other.network == place.network:
+                    self._addresses.add((other.network, other.address))
+
+    def _look(self) -> None:
+        """Make anew what came of addresses that have changed, or whose task or node has."""
+        try:
+            self._renew()
+        except BaseException:
+            self._views.clear()  # begin anew
+            raise
+
+    def _renew(self) -> None:
+        here = {live.record.id: live for live in self._networks.presence.here}
+        for id in self._views.keys() - here.keys():
+            del self._views[id]
+        changed: dict[str, set[str]] = {}
+        for network, address in self._addresses:
+            changed.setdefault(network, set()).add(address)
+        nodes = {id: (one.data_address, self._lives(id)) for id, one in self._store.nodes.items()}
+        others = [place for task in self._tasks for place in self._shared.places_of_task(task)]
+        for id in nodes.keys() | self._nodes.keys():
+            if nodes.get(id) != self._nodes.get(id):
+                others += self._shared.on(id)
+        for place in others:
+            changed.setdefault(place.network, set()).add(place.address)
+        for id, live in here.items():
+            own = tuple(place.address for place in self._own(live))
+            known, view = self._shared.places.get(id, {}), self._views.get(id)
+            addresses: Iterable[str] = changed.get(id, ())
+            if view is None or view.own != own:
+                view, addresses = OverlayView(own), known
+            for address in addresses:
+                self._note(view, address, known.get(address), encrypted(live.record))
+            self._views[id], live.elsewhere = view, view.names
+        self._nodes = nodes
+        self._addresses.clear()
+        self._tasks.clear()
+
+    def _note(self, view: OverlayView, address: str, place: Place | None, secret: bool) -> None:
+        if place is None or place.kind == "service" or place.node == self._cluster.node_id:
+            view.forget(address)
+            return
+        node, host = self._store.nodes.get(place.node), ""
+        if node is not None and node.data_address:
+            host = inner_address(node.id) if secret else node.data_address
+        view.note(place, self._mac(place), host, self._is_told(place))
+
+    def _mac(self, place: Place) -> str:
+        """A host has one interface on the network, whose MAC follows from its IPv4 address."""
+        if place.kind != "host" or ":" not in place.address:
+            return place.mac
+        same = (one for one in self._shared.on(place.node) if one.kind == "host" and one.network == place.network)
+        return next((one.mac for one in same if ":" not in one.address), place.mac)
 
     async def _adopt(self) -> None:
         """Networks from when this host was alone become those of all; what is on them keeps its addresses."""
@@ -135,27 +199,39 @@ class OverlayFeed:
         mine = self._cluster.node_id
         here = {live.record.id: live for live in self._networks.presence.here}
         used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
-        spare = _spare(self._shared.all())
+        spare = _spare(self._shared.all_fixed())
         gone: list[Place] = []
         waiting = False
-        for place in list(self._shared.all()):
+        for place in list(self._shared.on(mine)):
             if self._shared.is_underway(place):
                 continue
-            if place.node == mine:
-                live = here.get(place.network)
-                if place.kind == "service":
-                    idle = place.address not in used and not self._unsaved()
-                elif place.kind == "host":
-                    idle = live is None or place.key in spare
-                else:
-                    idle = live is None or not live.driver.uses(place.address)
-                    waiting |= not idle and live is not None and place.container not in live.members
-                if idle:
-                    gone.append(place)
-            elif self._store.leadership.leading and self._is_left(place, used, spare):
+            live = here.get(place.network)
+            if place.kind == "service":
+                idle = place.address not in used and not self._unsaved()
+            elif place.kind == "host":
+                idle = live is None or place.key in spare
+            else:
+                idle = live is None or not live.driver.uses(place.address)
+                waiting |= not idle and live is not None and place.container not in live.members
+            if idle:
                 gone.append(place)
+        if self._store.leadership.leading:
+            left = {place.key: place for place in self._candidates() if place.node != mine}
+            gone += [
+                place
+                for place in left.values()
+                if not self._shared.is_underway(place) and self._is_left(place, used, spare)
+            ]
         await self._shared.give_back(gone)
         return not waiting
+
+    def _candidates(self) -> Iterator[Place]:
+        """What others may have left: that of nodes and tasks that are gone, and what hosts and services have."""
+        for id in self._shared.nodes - self._store.nodes.keys():
+            yield from self._shared.on(id)
+        for id in self._shared.tasks - self._store.tasks.keys():
+            yield from self._shared.places_of_task(id)
+        yield from self._shared.all_fixed()
 
     def _is_left(self, place: Place, used: Collection[str], spare: Collection[str]) -> bool:
         """Does nobody give it back who has taken it? A node that is gone, or one that is not told of it any more."""
@@ -167,21 +243,27 @@ class OverlayFeed:
         if node is None:
             return True
         if place.kind == "host":
-            return place.key in spare or place.network not in self._known_there(place.node)
+            return place.key in spare or not self._is_known(place.network, place.node)
         return bool(place.task) and place.task not in self._store.tasks
 
-    def _known_there(self, node: str) -> set[str]:
-        """The networks that a worker is told of."""
+    def _is_known(self, network: str, node: str) -> bool:
+        """Is a worker told of a network? Most often one of its tasks says so."""
+        for place in self._shared.on(node):
+            task = self._store.tasks.get(place.task) if place.network == network and place.kind == "endpoint" else None
+            if task is not None and task.node_id == node and is_assigned(task):
+                return True
         world = world_of(self._store, self._shared)
-        return network_share.networks_of(node, world) | network_share.ingress_of(world)
+        return network in network_share.networks_of(node, world) | network_share.ingress_of(world)
 
     def _own(self, live: LiveNetwork) -> list[Place]:
-        mine = self._cluster.node_id
-        return [place for place in self._shared.of(live.record) if place.kind == "host" and place.node == mine]
+        mine = self._shared.on(self._cluster.node_id)
+        return [place for place in mine if place.kind == "host" and place.network == live.record.id]
 
-    def _others(self, live: LiveNetwork) -> list[Place]:
+    def _others(self, live: LiveNetwork) -> Iterator[str]:
+        """The nodes that a network is on besides."""
         mine = self._cluster.node_id
-        return [place for place in self._shared.of(live.record) if place.kind != "service" and place.node != mine]
+        known = self._shared.of(live.record)
+        return (place.node for place in known if place.kind != "service" and place.node != mine)
 
     def _is_told(self, place: Place) -> bool:
         """Do names lead there: is it on a host that lives, and if it is a task's, is that one healthy?"""
@@ -198,24 +280,13 @@ class OverlayFeed:
             vni=live.record.vni,
             own=next((address for address in own if ":" not in address), ""),
             own6=next((address for address in own if ":" in address), ""),
-            peers=tuple(self._peers(self._others(live), encrypted(live.record))),
+            peers=tuple(self._views[live.record.id].peers.values()),
         )
-
-    def _peers(self, places: Collection[Place], secret: bool) -> list[Peer]:
-        found = []
-        macs = {place.node: place.mac for place in places if place.kind == "host" and ":" not in place.address}
-        for place in sorted(places, key=lambda place: place.address):
-            node = self._store.nodes.get(place.node)
-            if node is not None and node.data_address:
-                # A host has one interface on the network, whose MAC follows from its IPv4 address.
-                mac = macs.get(place.node, place.mac) if place.kind == "host" else place.mac
-                found.append(Peer(place.address, mac, inner_address(node.id) if secret else node.data_address))
-        return found
 
     def _mesh(self) -> Mesh:
         """Who shares an encrypted network with this host, as far as their keys are known."""
         secret = [live for live in self._networks.presence.here if encrypted(live.record)]
-        nodes = sorted({place.node for live in secret for place in self._others(live)})
+        nodes = sorted({node for live in secret for node in self._others(live)})
         parties = tuple(party for id in nodes if (party := self._party(id)) is not None)
         self._odd.intersection_update(nodes)
         return Mesh(inner_address(self._cluster.node_id), parties, self._cluster.data_path_port)
@@ -277,12 +348,4 @@ def _spare(places: Iterable[Place]) -> set[str]:
         if whose in seen:
             found.add(place.key)
         seen.add(whose)
-    return found
-
-
-def _names(places: Iterable[Place]) -> dict[str, list[IPv4Address | IPv6Address]]:
-    found: dict[str, list[IPv4Address | IPv6Address]] = {}
-    for place in places:
-        for name in place.names:
-            found.setdefault(name.lower(), []).append(ip_address(place.address))
     return found

@@ -7,7 +7,7 @@ an address gives it back; those of a node that is gone are given back by the man
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Set
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address, ip_address, ip_network
 from typing import TypeVar
@@ -49,6 +49,10 @@ class SharedNetworks:
         self._of_tasks: dict[str, dict[str, Place]] = {}
         # By node and key.
         self._of_nodes: dict[str, dict[str, Place]] = {}
+        # What is no endpoint's but a host's or a service's, by network and key.
+        self._fixed: dict[str, dict[str, Place]] = {}
+        # Who hears of each address that comes or goes; one that changes does both.
+        self.observers: list[Callable[[Place], None]] = []
         # The addresses behind a MAC, by network and MAC.
         self._of_macs: dict[tuple[str, str], set[str]] = {}
         self._macs_underway: set[tuple[str, str]] = set()
@@ -85,9 +89,26 @@ class SharedNetworks:
         """What a node has taken."""
         return self._of_nodes.get(node, {}).values()
 
-    def all(self) -> Iterator[Place]:
-        for places in self.places.values():
-            yield from places.values()
+    def fixed(self, network: Network) -> Collection[Place]:
+        """What hosts and services have on a network."""
+        return self._fixed.get(network.id, {}).values()
+
+    def all_fixed(self) -> Iterator[Place]:
+        """The same of all networks."""
+        return (place for places in self._fixed.values() for place in places.values())
+
+    @property
+    def nodes(self) -> Set[str]:
+        """Those that have taken something."""
+        return self._of_nodes.keys()
+
+    @property
+    def tasks(self) -> Set[str]:
+        """Those that have an address."""
+        return self._of_tasks.keys()
+
+    def places_of_task(self, task_id: str) -> list[Place]:
+        return list(self._of_tasks.get(task_id, {}).values())
 
     def of_task(self, task_id: str) -> list[tuple[Network, str]]:
         """The networks that a task is on, with its addresses there in the form 10.0.1.5/24."""
@@ -96,10 +117,6 @@ class SharedNetworks:
             if (network := self.networks.get(place.network)) is not None and ":" not in place.address:
                 found.append((network, f"{place.address}/{network.subnet.partition('/')[2]}"))
         return found
-
-    def places_of_tasks(self) -> Iterator[tuple[str, list[Place]]]:
-        for task_id, places in self._of_tasks.items():
-            yield task_id, list(places.values())
 
     def usage(self, network: Network) -> dict[str, tuple[int, int]]:
         """(addresses in use, addresses left to give out) by subnet."""
@@ -381,6 +398,9 @@ class SharedNetworks:
             self._of_macs.setdefault((place.network, place.mac), set()).add(place.address)
             if place.task:
                 self._of_tasks.setdefault(place.task, {})[key] = place
+            if place.kind != "endpoint":
+                self._fixed.setdefault(place.network, {})[key] = place
+            self._tell(place)
 
     def _drop(self, kind: str, key: str, revision: int) -> bool:
         """It was removed with this revision; one that was made after that stays."""
@@ -407,11 +427,17 @@ class SharedNetworks:
         behind.discard(address)
         if not behind:
             self._of_macs.pop((network, place.mac), None)
-        for index, name in ((self._of_nodes, place.node), (self._of_tasks, place.task)):
+        by_network = (self._fixed, place.network)
+        for index, name in ((self._of_nodes, place.node), (self._of_tasks, place.task), by_network):
             if (places := index.get(name)) is not None:
                 places.pop(key, None)
                 if not places:
                     del index[name]
+        self._tell(place)
+
+    def _tell(self, place: Place) -> None:
+        for observer in self.observers:
+            observer(place)
 
 
 def world_of(records: SwarmRecords, shared: SharedNetworks) -> World:

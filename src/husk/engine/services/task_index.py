@@ -34,6 +34,10 @@ class TaskIndex:
         """`observer` hears the id of each task that is new, changed or gone."""
         self._observers.append(observer)
 
+    def unobserve(self, observer: Callable[[str], None]) -> None:
+        """It hears no more."""
+        self._observers.remove(observer)
+
     @property
     def rooms(self) -> Mapping[str, NodeRoom]:
         """By the nodes' ids; one that has no task yet has an empty one."""

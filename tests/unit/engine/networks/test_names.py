@@ -99,7 +99,7 @@ def test_who_leads_nowhere_asks_nobody():
 
 def test_endpoints_on_other_hosts_are_known_by_their_names() -> None:
     home = network("home", WEB)
-    home.elsewhere = {"svc": [IPv4Address("10.0.0.9")], "far": [IPv4Address("10.0.0.9")]}
+    home.elsewhere = {"svc": {"10.0.0.9": IPv4Address("10.0.0.9")}, "far": {"10.0.0.9": IPv4Address("10.0.0.9")}}
     assert addresses_of(WEB, [home], "far.home") == [IPv4Address("10.0.0.9")]
     assert addresses_of(WEB, [home], "svc") == [IPv4Address("10.0.0.2"), IPv4Address("10.0.0.9")]
     home.services = {"svc": [IPv4Address("10.0.0.100")]}

@@ -20,6 +20,7 @@ from husk.errors import Forbidden, InvalidParameter, NotFound, Unavailable
 from husk.network.wireguard.parties import text_of_key
 from husk.storage.state.store import StateStore
 from tests.support.but import but
+from tests.support.overlay_places import every_place
 
 from .test_planner import make_service, make_task
 
@@ -76,7 +77,7 @@ async def test_a_node_takes_addresses_and_gives_them_back(room: Room) -> None:
     assert share.data_path_port == 4790 and {key for kind, key in share.records if kind == "address"} == {one, two, own}
     assert {kind for kind, _ in room.desk.share("x").records} <= {"node"}
     await room.desk.give_back("w", encoded(Keys(keys=[one, two, own, "lan/unknown", "what"])))
-    assert not list(room.shared.all())
+    assert not list(every_place(room.shared))
 
 
 async def test_no_task_has_addresses_without_end(room: Room) -> None:
@@ -90,7 +91,7 @@ async def test_no_limit_is_passed_by_asking_at_once(room: Room) -> None:
     asked = [room.take(task=room.task.id) for _ in range(MOST_OF_TASK + 4)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, Forbidden)]
-    assert len(refused) == 4 and room.shared is not None and len(list(room.shared.all())) == MOST_OF_TASK
+    assert len(refused) == 4 and room.shared is not None and len(list(every_place(room.shared))) == MOST_OF_TASK
     hosts = await asyncio.gather(*[room.take(host=True) for _ in range(3)])
     assert hosts[0] == hosts[1] == hosts[2]
     assert not room.desk._taking._locks, "nothing is kept of who has asked"
@@ -135,7 +136,7 @@ async def test_no_mac_is_chosen_that_leads_others_packets_astray(room: Room) -> 
     refused = [one for one in await asyncio.gather(*both, return_exceptions=True) if isinstance(one, Forbidden)]
     assert len(refused) == 1
     await room.desk.give_back("w", encoded(Keys(keys=[own])))
-    await shared.give_back(list(shared.all()))
+    await shared.give_back(list(every_place(shared)))
     await room.take("x", container="d1" * 32, mac="02:00:00:00:00:05")
     assert not shared._macs_underway
 

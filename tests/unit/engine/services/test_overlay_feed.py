@@ -1,5 +1,6 @@
 """What a host's networks are told of other hosts. Networks and overlays are doubles, the records are real."""
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from husk.network.endpoint import EndpointOptions
 from husk.network.wireguard.parties import Party, inner_address, text_of_key
 from husk.storage.state.store import StateStore
 from tests.support.but import but
+from tests.support.overlay_places import every_place
 
 from .test_planner import make_task
 
@@ -132,11 +134,10 @@ async def test_a_host_is_told_who_is_where(room: Room) -> None:
     assert room.live.elsewhere == {}, "nobody has told that the task is healthy"
     task = but(make_task(1, node_id="n2"), id="task")
     for state, told in (("starting", []), ("running", ["10.0.9.21"])):
-        room.records.tasks["task"] = but(task, status__state=state)
+        room.records.learn(but(task, status__state=state))
         await room.feed.settle()
         assert [str(address) for address in room.live.elsewhere.get("web.1", ())] == told
     assert "mine" not in room.live.elsewhere
-    assert [place.address for place in room.feed.tasks_elsewhere()["task"]] == ["10.0.9.21"]
     # The names of a node that is down lead nowhere.
     room.records.nodes["n2"].status.state = "down"  # type: ignore[misc]  # these are no records
     await room.feed.settle()
@@ -149,7 +150,7 @@ async def test_each_host_has_an_address_of_its_own(room: Room) -> None:
         Any, SimpleNamespace(ports=[], virtual_ips=[VirtualIP(network_id="lan-id", addr="10.0.9.9/24")])
     )
     assert await room.feed.settle() and await room.feed.settle()
-    (own,) = [place for place in room.shared.all() if place.kind == "host"]
+    (own,) = [place for place in every_place(room.shared) if place.kind == "host"]
     assert own.node == "n1" and room.presence.noted == sorted([own.address, "10.0.9.9"])
 
 
@@ -164,13 +165,13 @@ async def test_what_nobody_has_is_given_back(room: Room) -> None:
         await room.take(node, address, who)
     room.used = {"10.0.9.12"}
     assert not await room.feed.settle()  # one is on its way
-    left = {place.address for place in room.shared.all() if place.kind != "host"}
+    left = {place.address for place in every_place(room.shared) if place.kind != "host"}
     assert left == {"10.0.9.12", "10.0.9.14"}
     room.used = set()
     room.live.members.clear()
     assert await room.feed.settle()
     assert room.presence.left == ["lan"]
-    assert {place.address for place in room.shared.all()} == {"10.0.9.14"}
+    assert {place.address for place in every_place(room.shared)} == {"10.0.9.14"}
 
 
 async def test_a_host_that_cannot_or_need_not(room: Room, caplog: pytest.LogCaptureFixture) -> None:
@@ -230,7 +231,7 @@ async def test_a_host_with_two_addresses_of_its_own_keeps_one(room: Room) -> Non
     for node, address in (("n1", "10.0.9.11"), ("n1", "10.0.9.10"), ("n3", "10.0.9.13"), ("n3", "10.0.9.12")):
         await room.take(node, address, Occupant("host"))
     assert await room.feed.settle()
-    left = {(place.node, place.address) for place in room.shared.all() if place.kind == "host"}
+    left = {(place.node, place.address) for place in every_place(room.shared) if place.kind == "host"}
     assert left == {("n1", "10.0.9.10"), ("n3", "10.0.9.12")}
 
 
@@ -248,11 +249,13 @@ async def test_what_a_worker_does_not_know_any_more_is_given_back_for_it(room: R
     room.records.tasks["there"] = task
     room.records.index.note(task)
     await room.feed.settle()
-    assert {place.address for place in room.shared.all() if place.node == "n3"} == {f"10.0.9.{n}" for n in (12, 13, 14)}
+    assert {place.address for place in every_place(room.shared) if place.node == "n3"} == {
+        f"10.0.9.{n}" for n in (12, 13, 14)
+    }
     del room.records.tasks["there"]
     room.records.index.drop(task)
     await room.feed.settle()
-    assert {place.address for place in room.shared.all() if place.node == "n3"} == {"10.0.9.13"}
+    assert {place.address for place in every_place(room.shared) if place.node == "n3"} == {"10.0.9.13"}
 
 
 async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplog: pytest.LogCaptureFixture) -> None:
@@ -348,3 +351,60 @@ async def test_hosts_of_other_networks_are_not(room: Room) -> None:
     cast(Any, room.records.nodes["n2"]).tunnel_key = text_of_key(b"2" * 32)
     assert await room.feed.settle()
     assert room.applied[-1][0].mesh.parties == ()
+
+
+async def test_what_is_kept_is_what_a_look_at_everything_gives(room: Room, chance: Random) -> None:
+    """Whatever changes, one change after another: addresses, tasks, nodes, and this host's own address."""
+    task = make_task(1, node_id="n2")
+    for step in range(150):
+        node = chance.choice(("n1", "n2", "n3"))
+        address = f"10.0.9.{chance.randrange(2, 20)}"
+        known = room.shared.places.get("lan-id", {}).get(address)
+        match chance.randrange(5):
+            case 0 | 1 if known is None:
+                kind = chance.choice(("endpoint", "endpoint", "host", "service"))
+                whose = chance.choice(("t1", "t2", "")) if kind == "endpoint" else ""
+                names = (chance.choice(("web", "Web", "db")), f"own{step}")
+                await room.take(node, address, Occupant(cast(Any, kind), names, "c", whose))
+            case 2 if known is not None:
+                await room.shared.give_back([known])
+            case 3:
+                state = cast(Any, chance.choice(("starting", "running", "failed")))
+                room.records.learn(but(task, id=chance.choice(("t1", "t2")), status__state=state))
+            case 4:
+                other: Any = room.records.nodes[node]
+                other.status.state = chance.choice(("ready", "down"))
+                if node != "n1":
+                    other.data_address = chance.choice(("", f"192.0.2.{node[1:]}", "192.0.2.77"))
+        room.feed._look()
+        fresh = OverlayFeed(
+            store=room.records,
+            cluster=cast(Here, room.cluster),
+            networks=room.feed._networks,
+            shared=room.shared,
+            unsaved=lambda: False,
+        )
+        kept = room.live.elsewhere
+        fresh._look()
+        assert kept == room.live.elsewhere
+        [one], [other_view] = room.feed._views.values(), fresh._views.values()
+        assert (one.peers, dict(one.sources), one.own) == (other_view.peers, other_view.sources, other_view.own)
+        fresh.close()
+
+
+async def test_a_look_that_fails_begins_anew(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    await room.take("n1", "10.0.9.10", Occupant("host"))
+    await room.take("n2", "10.0.9.21", Occupant("endpoint", ("web",), "c"))
+    with monkeypatch.context() as patched:
+        patched.setattr(OverlayFeed, "_is_told", lambda self, place: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            room.feed._look()
+    room.feed._look()
+    assert room.feed.sources() == [("10.0.9.21", "10.0.9.10")]
+
+
+async def test_one_that_is_not_asked_any_more_hears_nothing(room: Room) -> None:
+    room.feed.close()
+    await room.take("n2", "10.0.9.21", Occupant("endpoint", ("web",), "c"))
+    room.records.learn(make_task(1, node_id="n2"))
+    assert not room.feed._addresses and not room.feed._tasks

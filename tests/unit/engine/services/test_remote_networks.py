@@ -21,6 +21,7 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.remote_networks import RemoteNetworks
 from husk.errors import NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
+from tests.support.overlay_places import every_place
 from tests.support.waiting import soon
 
 LAN = Network(id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24")
@@ -76,7 +77,7 @@ class Room:
 
     @property
     def addresses(self) -> set[str]:
-        return {place.address for place in self.networks.all()}
+        return {place.address for place in every_place(self.networks)}
 
 
 async def test_an_address_is_asked_for_and_given_back() -> None:
@@ -84,12 +85,14 @@ async def test_an_address_is_asked_for_and_given_back() -> None:
     assert room.woken == 1 and list(room.networks.networks) == ["lan"]
     options = EndpointOptions(address="10.0.9.1", mac="02:00:00:00:00:01", ipv6=False)
     async with room.networks.claimed(LAN, options, Occupant("endpoint", ("web",), "c", "t")) as claimed:
-        assert claimed.address == "10.0.9.1" and all(room.networks.is_underway(one) for one in room.networks.all())
+        assert claimed.address == "10.0.9.1" and all(
+            room.networks.is_underway(one) for one in every_place(room.networks)
+        )
     [wish] = room.manager.asked
     assert (wish.names, wish.container, wish.task, wish.mac, wish.ipv6, wish.host) == (
         ("web",), "c", "t", "02:00:00:00:00:01", False, False,
     )  # fmt: skip
-    [place] = room.networks.all()
+    [place] = every_place(room.networks)
     assert not room.networks.is_underway(place)
     await room.networks.give_back([])
     await room.networks.give_back([place])

@@ -1,0 +1,11 @@
+"""What tests ask about the addresses on networks that hosts share."""
+
+from collections.abc import Iterator
+
+from husk.engine.networks.sharing import Place
+from husk.engine.services.shared_networks import SharedNetworks
+
+
+def every_place(shared: SharedNetworks) -> Iterator[Place]:
+    for places in shared.places.values():
+        yield from places.values()
