@@ -193,6 +193,34 @@ def test_named_contexts(builds, tmp_path):
     assert builds.sh("cat /file") == "from elsewhere"
 
 
+def test_a_named_context_in_the_place_of_a_stage(builds, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/file").write_text("from elsewhere")
+    dockerfile = "FROM missing/base AS one\nRUN false\nFROM busybox\nCOPY --from=one file /file\n"
+    builds.run(dockerfile, "--build-context", f"one={tmp_path / 'other'}")
+    assert builds.sh("cat /file") == "from elsewhere"
+    builds.run("FROM nothing\nCOPY --from=busybox /etc/passwd /\n", "--build-context", "nothing=docker-image://scratch")
+
+
+def test_a_target_of_a_bake_file_begins_with_another(builds):
+    builds.context.write(
+        {
+            "Dockerfile": "FROM base\nRUN echo $WHOSE > /whose\n",
+            "base.Dockerfile": "FROM busybox\nENV WHOSE=other\n",
+            "bake.json": json.dumps(
+                {
+                    "target": {
+                        "base": {"dockerfile": "base.Dockerfile"},
+                        "app": {"contexts": {"base": "target:base"}, "tags": ["built"]},
+                    }
+                }
+            ),
+        }
+    )
+    builds.docker("buildx", "bake", "--allow=fs.read=/", "-f", "bake.json", "app", cwd=builds.context.path)
+    assert builds.sh("cat /whose") == "other\n"
+
+
 def test_a_dockerfile_on_standard_input(builds):
     done = builds.docker("build", "-t", "built", "-", input="FROM busybox\nRUN echo piped > /piped\n")
     assert done.returncode == 0

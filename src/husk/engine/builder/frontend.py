@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, structs
 
+from husk.documents import Malformed, decode
 from husk.engine.builder import failure, given, remote_context
 from husk.engine.builder.dockerfile import contexts
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext
 from husk.engine.builder.dockerfile.rules import Warning
+from husk.engine.builder.dockerfile.stages import SCRATCH
 from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
 from husk.engine.builder.image_source import DescribedImage, ImageSource
@@ -146,14 +148,15 @@ class DockerfileFrontend:
             return FrontendResult([], False, source, [], syntax=asked.syntax)
         _check_capabilities(attributes)
         sources = _Sources(self._images, self._layouts, wanted, asker, file.patterns, remote)
+        context = await sources.main_context()
         if wanted.request:
-            answer = await file.answer(wanted.request, wanted.options, sources.main_context, sources, source)
+            answer = await file.answer(wanted.request, wanted.options, context, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
         built, warnings = [], []
         for_whom = (asker.progress, asker.session, asker.elsewhere, asker.granted, asker.policy)
         for platform in wanted.platforms or [host_platform()]:
             options = structs.replace(wanted.options, platform=platform, several_platforms=wanted.several_platforms)
-            result = await file.convert(options, sources.main_context, sources, source)
+            result = await file.convert(options, context, sources, source)
             refs = {
                 name: Ref(self._solver, result.graph, edge, *for_whom)
                 for name, edge in {"": result.root, **result.scans}.items()
@@ -319,6 +322,8 @@ class _Sources:
         kind, _, rest = text.partition(":")
         match kind:
             case "docker-image":
+                if rest.removeprefix("//") == SCRATCH:
+                    return NamedContext(None)
                 base = await self.image(rest.removeprefix("//"), platform)
                 return NamedContext(Source(f"docker-image://{base.reference}"), base.document)
             case "local":
@@ -327,7 +332,8 @@ class _Sources:
                 ref = self._asker.inputs.get(rest)
                 if ref is None:
                     raise InvalidParameter(f"invalid input {rest} for {key}")
-                return NamedContext(given.source_of(await ref.stack()))
+                document = _image_of(self._wanted.input_metadata.get(rest, ""), rest)
+                return NamedContext(given.source_of(await ref.stack()), document)
             case _ if source := remote_context.named(text):
                 return NamedContext(source)
             case "oci-layout":
@@ -337,10 +343,11 @@ class _Sources:
             case _:
                 raise InvalidParameter(f"unsupported context source {kind} for {key}")
 
-    @property
-    def main_context(self) -> Context:
+    async def main_context(self) -> Context:
         if self._remote:
             return Context(remote=self._remote.context)
+        if ref := self._asker.inputs.get(self._wanted.context_name):
+            return Context(given.source_of(await ref.stack()))
         return Context(self._local(self._wanted.context_name, self._patterns), narrowed=True)
 
     def _local(self, name: str, excluded: Sequence[str] = ()) -> Source:
@@ -382,6 +389,17 @@ def _session_of(name: str, wanted: FrontendOptions, asker: Asker) -> dict[str, s
     own = asker.session.id if asker.session else ""
     id = wanted.local_sessions.get(name, own)
     return {"local.session": id} if id else {}
+
+
+def _image_of(text: str, name: str) -> ImageConfig | None:
+    """The image that another build has made of an input, as its client tells it."""
+    if not text:
+        return None
+    try:
+        document = decode(text, dict[str, bytes]).get("containerimage.config", b"")
+    except Malformed as error:
+        raise InvalidParameter(f"invalid metadata of the input {name}: {error}") from None
+    return read_config(document) if document else None
 
 
 def _familiar(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from husk.engine.builder import layout_source
 from husk.engine.builder.dockerfile.options import BaseImage
@@ -18,7 +19,7 @@ from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.solver import Solver
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
-from husk.errors import InvalidParameter, NotFound, NotImplementedYet
+from husk.errors import HuskError, InvalidParameter, NotFound, NotImplementedYet
 from husk.tasks import Tasks
 from tests.support.machine import ARCHITECTURE
 from tests.support.parsing import Here
@@ -69,13 +70,14 @@ class Bench:
         self.worker: Any = Worker()
         self.memory: Any = Memory()
 
-    async def solve(self, files: Any, **attributes: str) -> Any:
+    async def solve(self, files: Any, inputs: Any = None, **attributes: str) -> Any:
         frontend = DockerfileFrontend(
             Solver(self.worker, self.memory), files, self.images, layouts, Dockerfiles(Here())
         )
         session: Any = SimpleNamespace(id="s1")
         return await frontend.solve(
-            {name.replace("__", ":"): value for name, value in attributes.items()}, Asker(self.watch, session)
+            {name.replace("__", ":"): value for name, value in attributes.items()},
+            Asker(self.watch, session, inputs or {}),
         )
 
 
@@ -202,3 +204,42 @@ async def test_the_client_says_which_checks_count(bench):
     attributes = {"build-arg__BUILDKIT_DOCKERFILE_CHECK": "error=true"}
     with pytest.raises(BuildFailed, match="lint violation found for rules: JSONArgsRecommended"):
         await bench.solve(files, **attributes)
+
+
+class Input:
+    """What another build makes."""
+
+    async def stack(self):
+        return "diff:made"
+
+    async def close(self):
+        pass
+
+
+async def test_a_context_that_a_frontend_has_made(bench):
+    result = await bench.solve(Client(Dockerfile="FROM busybox\nCOPY a /b"), {"context": Input()})
+    assert "stack://diff:made" in sources(result.built[0])
+    assert "local://context" not in sources(result.built[0])
+
+
+async def test_a_context_that_another_build_makes_has_its_settings(bench):
+    image = structs.replace(BASE, config=ContainerConfig(env=["A=of the other"]))
+    told = msgspec.json.encode({"containerimage.config": msgspec.json.encode(image)}).decode()
+    given = {"context__base": "input:other", "input-metadata__other": told}
+    result = await bench.solve(Client(Dockerfile="FROM base\nRUN x"), {"other": Input()}, **given)
+    (built,) = result.built
+    assert "A=of the other" in built.image.config.env
+    assert "stack://diff:made" in sources(built)
+
+
+@pytest.mark.parametrize("told", ["[", "[]", '{"containerimage.config": 5}', '{"containerimage.config": "W10="}', "\0"])
+async def test_nonsense_about_an_input_is_refused(bench, told):
+    given = {"context__base": "input:other", "input-metadata__other": told}
+    with pytest.raises(HuskError):
+        await bench.solve(Client(Dockerfile="FROM base\nRUN x"), {"other": Input()}, **given)
+
+
+async def test_a_context_with_nothing_in_it(bench):
+    result = await bench.solve(Client(Dockerfile="FROM thing"), context__thing="docker-image://scratch")
+    assert result.built[0].ref.edge is None
+    assert bench.images.asked == []

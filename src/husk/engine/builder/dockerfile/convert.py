@@ -126,9 +126,17 @@ class _Bases:
             self._found.update(dict.fromkeys(missing))
             wanted = {plan: one for plan in missing if (one := self._wanted(plan)).contexts or one.image}
             found = await self._sources.look_up(list(wanted.values())) if wanted else []
-            self._found.update((plan, self._read(plan, one)) for plan, one in zip(wanted, found, strict=True))
+            for plan, what in zip(wanted, found, strict=True):
+                if what.name and what.name == plan.given_name:
+                    plan.replace()
+            # Of stages that are replaced nobody needs what they began with.
+            needed = set(self._plans.needed_for(*targets))
+            self._found.update(
+                (plan, self._read(plan, one)) for plan, one in zip(wanted, found, strict=True) if plan in needed
+            )
             for plan in missing:
-                self._add_triggers(plan)
+                if plan in needed:
+                    self._add_triggers(plan)
         return self._found
 
     def _wanted(self, plan: StagePlan) -> Wanted:
@@ -146,7 +154,7 @@ class _Bases:
         return found.context or found.image
 
     def _add_triggers(self, plan: StagePlan) -> None:
-        if plan in self._triggered:
+        if plan in self._triggered or plan.replaced:
             return
         self._triggered.add(plan)
         if plan.base_stage:
@@ -238,7 +246,9 @@ class _Conversion:
             total=counted + image_is_pulled,
         )
         if isinstance(found, NamedContext):
-            state.root = self._graph.add(Operation(found.source, [], state.platform), name=f"[context {plan.base}]")
+            name = f"[context {plan.given_name if plan.replaced else plan.base}]"
+            if found.source:
+                state.root = self._graph.add(Operation(found.source, [], state.platform), name=name)
             if found.document:
                 state.image = copy_of(found.document)
         elif base:

@@ -52,7 +52,7 @@ class BaseImage(Struct, frozen=True):
 class NamedContext(Struct, frozen=True):
     """What a client gave a name to (`--build-context`): it stands for the stage or image of that name."""
 
-    source: Source
+    source: Source | None  # None: nothing is in it
     document: ImageConfig | None = None
 
 
@@ -81,6 +81,7 @@ class Found(Struct, frozen=True):
 
     image: BaseImage | None = None
     context: NamedContext | None = None
+    name: str = ""  # which of the names it has, if it is a context
     error: str = ""
 
 

@@ -33,6 +33,11 @@ class StagePlan(Struct, eq=False):
     platform: Platform | None = None
     base_stage: "StagePlan | None" = None
     steps: list[Step] = []
+    replaced: bool = False  # by a context of its name
+
+    def replace(self) -> None:
+        """A context of the client's has its name: that is all that the stage is."""
+        self.replaced, self.base_stage, self.steps = True, None, []
 
     @property
     def needs(self) -> Iterator["StagePlan"]:

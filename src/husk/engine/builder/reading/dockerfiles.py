@@ -136,7 +136,7 @@ async def _look_up(sources: Sources, wanted: Wanted) -> Found:
     try:
         for name in wanted.contexts:
             if context := await sources.named_context(name, wanted.platform):
-                return Found(context=context)
+                return Found(context=context, name=name)
         return Found(await sources.image(wanted.image, wanted.platform)) if wanted.image else Found()
     except HuskError as error:
         return Found(error=str(error) or type(error).__name__)

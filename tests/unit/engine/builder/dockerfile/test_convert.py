@@ -179,6 +179,23 @@ def test_named_contexts_stand_for_stages_and_images():
     assert {body.identifier for body in bodies(result) if isinstance(body, Source)} == {"local://a", "oci-layout://t"}
 
 
+def test_a_context_in_the_place_of_a_stage_is_all_of_it():
+    images = Images({"one": NamedContext(Source("local://one"))})
+    text = "FROM nowhere AS zero\nFROM zero AS one\nRUN never\nONBUILD RUN never\nFROM one\nCOPY --from=one /x /\n"
+    result = build(text, images)
+    assert "never" not in repr(bodies(result))
+    assert {body.identifier for body in bodies(result) if isinstance(body, Source)} == {"local://one"}
+    # A base of this name leaves the stage what it is.
+    images = Images({"busybox": NamedContext(Source("local://base"))})
+    assert "make" in repr(bodies(build("FROM busybox AS one\nRUN make\nFROM one\n", images)))
+
+
+def test_a_context_with_nothing_in_it():
+    result = build("FROM thing\nCOPY a /\n", Images({"thing": NamedContext(None)}))
+    assert [type(body).__name__ for body in bodies(result)] == ["Source", "Files"]
+    assert build("FROM thing\n", Images({"thing": NamedContext(None)})).root is None
+
+
 def test_the_moment_of_creation_can_be_fixed():
     result = build("FROM busybox\nRUN x", epoch=0)
     assert result.image.history[0].created == "1970-01-01T00:00:00Z"

@@ -84,7 +84,7 @@ def test_what_is_left_out():
     talk = Talk(b"FROM scratch\nCOPY a.o /", b"*.o\n# no\n")
     assert talk.opened == messages.Opened(["*.o"])
     assert talk.say(messages.LeavesOut(["a.o", "a.c"])) == messages.Left(["a.o"])
-    assert [one.rule for one in talk.convert()[0].warnings] == ["CopyIgnoredFile"]
+    assert [one.rule for one in talk.convert(check="experimental=all")[0].warnings] == ["CopyIgnoredFile"]
     assert "not closed" in Talk(b"FROM scratch", b"[").opened.complaint
 
 
