@@ -32,7 +32,7 @@ _unlock = Reader(UnlockKey)
 
 
 async def inspect(call: Call) -> Answer:
-    return call.json(views.swarm_document(call.engine.services.cluster.swarm))
+    return call.json(views.swarm_document(call.engine.services.cluster.shown))
 
 
 async def init(call: Call) -> Answer:

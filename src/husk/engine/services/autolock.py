@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from husk.engine.services import join_tokens
 from husk.engine.services.swarm import Swarm
 from husk.engine.services.unlock_keys import new_key, read_key, write_key
 from husk.errors import Unauthorized
@@ -45,7 +46,7 @@ class Autolock:
         elif was and not swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_open)
             swarm = msgspec.structs.replace(swarm, unlock_key=b"")
-        await write(swarm)
+        await write(await asyncio.to_thread(join_tokens.fitting, swarm, self._sealer))
         if swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_locked)
         elif was:

@@ -17,7 +17,7 @@ import msgspec
 
 from husk.cluster.trust import renewal
 from husk.cluster.trust.holders import Holder, Role
-from husk.engine.services import roots
+from husk.engine.services import join_tokens, roots
 from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.model import SECOND
@@ -300,7 +300,9 @@ class Certificates:
             return False
 
         def change(record: Swarm) -> Swarm:
-            return roots.finish(record) if record.trust is not None and record.trust.next == coming else record
+            if record.trust is None or record.trust.next != coming:
+                return record
+            return join_tokens.fitting(roots.finish(record), self._sealer)
 
         await self._store.amend(swarm, change)
         return (trust := self._cluster.record.trust) is not None and trust.root == coming

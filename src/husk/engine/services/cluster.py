@@ -13,7 +13,7 @@ import msgspec
 
 from husk.cluster.trust.tokens import WRONG_TOKEN, new_token
 from husk.config import AddressPool, ClusterStoreConfig
-from husk.engine.services import former_records, refusals, roots, settings
+from husk.engine.services import former_records, join_tokens, refusals, roots, settings
 from husk.engine.services.autolock import Autolock
 from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.founding import Home, first_node, new_swarm
@@ -104,6 +104,7 @@ class Cluster:
     async def _trust(self) -> None:
         if not self.locked and not self.unreadable:
             await former_records.with_trust(self._store, self._sealer)
+            await former_records.with_sealed_tokens(self._store, self._sealer)
 
     @property
     def unreadable(self) -> bool:
@@ -178,6 +179,11 @@ class Cluster:
         if self.locked:
             raise Unavailable(refusals.LOCKED)
         return self.record
+
+    @property
+    def shown(self) -> Swarm:
+        """For clients, with the join tokens as they type them."""
+        return join_tokens.shown(self.swarm, self._sealer)
 
     def description(self, *, overlays: bool = True) -> NodeDescription:
         """What this host is, for the swarm."""
@@ -270,7 +276,8 @@ class Cluster:
         """Raise where this daemon's store holds no swarm, or one whose managers join with another token."""
         if (swarm := self._store.swarm) is None:
             raise Unavailable(refusals.NO_SWARM)
-        if not secrets.compare_digest(token.encode(), swarm.manager_token.encode()):
+        wanted = join_tokens.shown(swarm, self._sealer).manager_token
+        if not secrets.compare_digest(token.encode(), wanted.encode()):
             raise InvalidParameter(WRONG_TOKEN)
 
     async def enrol(self, membership: Membership, *, happened: bool = False) -> None:

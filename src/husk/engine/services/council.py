@@ -8,6 +8,7 @@ is demoted the member goes. With an etcd that exists (`--cluster-store`) nothing
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,8 @@ READY = 12.0
 ANSWER = 3.0
 # Between two times that a full etcd is given room.
 RELIEF = 60 * SECOND
+# Within which time managers restart their members where strangers are connected to them, in seconds.
+SPREAD = 20.0
 ROOT, CERTIFICATE, KEY, REVOKED = "ca.crt", "member.crt", "member.key", "revoked.crl"
 GIVEN_STORE = (
     "the managers of this swarm share an etcd that exists: start this daemon with the same --cluster-store, and join "
@@ -410,6 +413,8 @@ class Council:
         managers = {node.status.addr for node in self._managers()}
         strangers = visitors(await asyncio.to_thread(read), self._ports) - managers
         if strangers and self._member is not None:
+            # All managers find that at the same time, and most of them are needed at each moment.
+            await asyncio.sleep(random.uniform(0, SPREAD))
             log.warning("etcd is restarted: %s, no manager any more, is connected to it", ", ".join(sorted(strangers)))
             await self._member.restart()
 

@@ -1,6 +1,7 @@
 """Records of a swarm as release 0.1 wrote them, brought into their present form.
 
-Up to then the record of the swarm, under its id, held the node too; it had no CA, and tokens that nobody asked for.
+Up to then the record of the swarm, under its id, held the node too; it had no CA, and tokens that nobody asked for,
+which were never sealed.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from husk.cluster.records import NEW, Delete
-from husk.engine.services import roots
+from husk.engine.services import join_tokens, roots
 from husk.engine.services.node import Node, NodeStatus, manager_at
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import CAConfig, NodeSpec
@@ -57,9 +58,16 @@ async def with_trust(store: SwarmRecords, sealer: Sealer) -> None:
     trust = await asyncio.to_thread(roots.first, CAConfig(), sealer, time.time())
 
     def change(swarm: Swarm) -> Swarm:
-        return roots.with_tokens(msgspec.structs.replace(swarm, trust=trust))
+        return join_tokens.fitting(roots.with_tokens(msgspec.structs.replace(swarm, trust=trust)), sealer)
 
     await store.amend(swarm, change)
+
+
+async def with_sealed_tokens(store: SwarmRecords, sealer: Sealer) -> None:
+    """Seal the tokens of a swarm with autolock, where they are not."""
+    swarm = store.swarm
+    if swarm is not None and not join_tokens.fit(swarm):
+        await store.amend(swarm, lambda swarm: join_tokens.fitting(swarm, sealer))
 
 
 def _node_in(body: bytes) -> Node | None:

@@ -65,7 +65,7 @@ class SwarmOffice:
         return self._roots().root.certificate.encode()
 
     def tokens(self) -> Tokens:
-        swarm = self._cluster.swarm
+        swarm = self._cluster.shown
         return Tokens(swarm.worker_token, swarm.manager_token)
 
     async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
