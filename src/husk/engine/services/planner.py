@@ -108,7 +108,9 @@ def planning(
     coming = _fill(kept, wanted, WINDOW * max(1, len(nodes) // 10) - unsettled, result)
     yield
     if not service.spec.mode.is_job:
-        _update(service, kept, {stop.task_id for stop in moved}, len(wanted), coming, now, result)
+        going_on = {slot: tasks for slot, tasks in kept.items() if not homes.paused(slot)}
+        sought = len(wanted) - len(kept) + len(going_on)
+        _update(service, going_on, {stop.task_id for stop in moved}, sought, coming, now, result)
     yield
     _forget_history(slots, _dropped(service, slots, kept, nodes), retention, result)
     return result
@@ -171,6 +173,10 @@ class Homes:
             self._fit[node.id] = found
         return found
 
+    def paused(self, slot: Slot) -> bool:
+        """Is it a place of a global service where nothing is to begin? What is there stays as it is, an update too."""
+        return isinstance(slot, str) and self._nodes[slot].availability == "pause"
+
     def everywhere(self, slots: Mapping[Slot, list[Task]]) -> list[str]:
         """The nodes that a global service is on: one that is paused keeps a task, and gets none."""
         return [
@@ -178,7 +184,7 @@ class Homes:
             for node in self._nodes.values()
             if not node.lost
             and self.fit(node)
-            and (node.availability != "pause" or any(task.alive for task in slots.get(node.id, ())))
+            and (not self.paused(node.id) or any(task.alive for task in slots.get(node.id, ())))
         ]
 
 

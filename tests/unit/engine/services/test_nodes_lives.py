@@ -257,6 +257,31 @@ def test_constraints_that_hold_no_more_move_tasks():
     assert homes(swarm) == {"b": 4}
 
 
+@pytest.mark.parametrize("order", ["stop-first", "start-first"])
+def test_an_update_leaves_a_paused_node_as_it_is_and_goes_on_there_afterwards(order: str):
+    service = everywhere()
+    service.spec.update_config = UpdateConfig(order=order, parallelism=1)
+    swarm = Swarm(service, "a", "b")
+    swarm.settle()
+    kept = next(task.id for task in swarm.running() if task.node_id == "b")
+    swarm.change("b", availability="pause")
+    swarm.service = but(
+        service,
+        previous_spec=service.spec,
+        previous_spec_version=1,
+        spec_version=2,
+        spec_versions=2,
+        update_status=UpdateStatus(state="updating", started_at=rfc3339(swarm.now)),
+    )
+    swarm.settle()
+    assert {task.node_id: task.spec_version for task in swarm.running()} == {"a": 2, "b": 1}
+    assert kept in {task.id for task in swarm.running()}
+    assert swarm.service.update_status is not None and swarm.service.update_status.state == "completed"
+    swarm.change("b", availability="active")
+    swarm.settle()
+    assert {task.node_id: task.spec_version for task in swarm.running()} == {"a": 2, "b": 2}
+
+
 @pytest.mark.parametrize("kind", ["replicated", "global"])
 @pytest.mark.parametrize("order", ["stop-first", "start-first"])
 @settings(max_examples=40, deadline=None)
