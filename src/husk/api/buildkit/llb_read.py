@@ -43,6 +43,7 @@ def definition(message: ops.Definition) -> Definition:
     edge = _edge(last.inputs[0])
     if edge.digest not in graph:
         raise InvalidParameter(f"the result of the definition is not in it: {edge.digest}")
+    _check_output(edge, graph)
     return Definition(graph, edge)
 
 
@@ -84,6 +85,8 @@ class _Reader:
     def _add(self, digest: str, op: ops.Op) -> None:
         metadata = self._metadata.get(digest) or ops.OpMetadata()
         read = operation(op, metadata.linux_resources)
+        for edge in read.inputs:
+            _check_output(edge, self._graph)
         names = [self._graph[edge.digest].name for edge in read.inputs]
         group = metadata.progress_group
         self._graph.add_as(
@@ -316,20 +319,36 @@ def _owner(message: ops.UserOpt | None) -> ours.Owner | None:
     return ours.Owner(number=message.by_id or 0)
 
 
-# --- numbers that name inputs ----------------------------------------------------------------------------------------
+# --- numbers that name inputs and outputs ----------------------------------------------------------------------------
+
+
+def _check_output(edge: Edge, graph: Graph) -> None:
+    """Refuse an output that an operation does not have."""
+    match graph[edge.digest].operation.body:
+        case ours.Exec(mounts=mounts):
+            count = len({one.output for one in mounts} - {ours.NONE})
+        case ours.Files(actions):
+            count = 1 + max((one.output for one in actions), default=ours.NONE)
+        case _:
+            count = 1
+    if edge.output >= count:
+        raise InvalidParameter(f"an input is an output that its operation does not have: {edge.output}")
 
 
 def _check_numbers(read: Operation) -> None:
-    """Refuse numbers of inputs that there are not; `NONE` is allowed everywhere."""
+    """Refuse numbers of inputs that there are not, and outputs that are not numbered from zero, one after the other;
+    `NONE` is allowed everywhere."""
     count = len(read.inputs)
     match read.body:
         case ours.Exec(mounts=mounts):
             numbers = [one.input for one in mounts]
+            _check([one.output for one in mounts], len({one.output for one in mounts} - {ours.NONE}), "makes an output")
         case ours.Diff(lower, upper):
             numbers = [lower, upper]
         case ours.Build(builder, inputs):
             numbers = [builder, *inputs.values()]
         case ours.Files(actions):
+            _check([one.output for one in actions], len(actions), "makes an output")
             # An action may take what an earlier one made: those are counted behind the inputs.
             for number, action in enumerate(actions):
                 _check([action.input, action.second_input], count + number)
@@ -339,10 +358,10 @@ def _check_numbers(read: Operation) -> None:
     _check(numbers, count)
 
 
-def _check(numbers: list[int], count: int) -> None:
+def _check(numbers: list[int], count: int, what: str = "names an input") -> None:
     for number in numbers:
         if not ours.NONE <= number < count:
-            raise InvalidParameter(f"an operation names an input that it does not have: {number}")
+            raise InvalidParameter(f"an operation {what} that it does not have: {number}")
 
 
 def _known(number: int, names: tuple[str, ...], what: str) -> int:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
@@ -212,7 +212,14 @@ class Upload:
 
 
 def _is_of_client(source: Source) -> bool:
-    return urlsplit(source.identifier).netloc == OF_CLIENT
+    return _address(source).netloc == OF_CLIENT
+
+
+def _address(source: Source) -> SplitResult:
+    try:
+        return urlsplit(source.identifier)
+    except ValueError as error:
+        raise InvalidParameter(f"{source.identifier[:200]!r} is no address: {str(error).lower()}") from None
 
 
 # --- what servers are told -------------------------------------------------------------------------------------------
@@ -232,7 +239,7 @@ async def _authorization(source: Source, session: Session | None) -> str:
         if session is None:
             raise InvalidParameter(f"failed to retrieve HTTP auth secret {name}: there is no client")
         return _header(name, await session.secret(name))
-    host = urlsplit(source.identifier).hostname or ""
+    host = _address(source).hostname or ""
     for name, prefix in ((f"HTTP_AUTH_TOKEN_{host}", "Bearer "), (f"HTTP_AUTH_HEADER_{host}", "")):
         try:
             if session:
@@ -260,7 +267,7 @@ def _conditions(seen: Found) -> dict[str, str]:
 
 def name_of(source: Source, said: str = "") -> str:
     """What the file is called: as the client says, else as the server does, else as the address does."""
-    url = posixpath.basename(urlsplit(source.identifier).path)
+    url = posixpath.basename(_address(source).path)
     name = source.attributes.get("http.filename", "") or said or url
     if "/" in name or "\0" in name or name in (".", "..") or len(name.encode()) > _LONGEST_NAME:
         raise InvalidParameter(f"invalid name of a file: {name!r}")

@@ -66,6 +66,10 @@ def _exec(**changes: object) -> ops.Op:
     return ops.Op(inputs=[ops.Input(FROM)], exec=made)
 
 
+def _removing(output: int) -> ops.Op:
+    return ops.Op(inputs=[ops.Input(FROM)], file=ops.FileOp([ops.FileAction(0, -1, output, rm=ops.FileActionRm("/a"))]))
+
+
 @pytest.mark.parametrize(
     "op",
     [
@@ -81,6 +85,15 @@ def _exec(**changes: object) -> ops.Op:
         _exec(network=9),
         _exec(mounts=[ROOT, ops.Mount(input=-1, dest="/x", mount_type=9)]),
         _exec(mounts=[ROOT, ops.Mount(input=4, dest="/x")]),
+        _exec(mounts=[ROOT, ops.Mount(input=-1, dest="/x", output=2)]),
+        _exec(mounts=[ops.Mount(input=0, dest="/", output=2**31 - 1)]),
+        _exec(mounts=[ops.Mount(input=0, dest="/", output=-5)]),
+        _exec(mounts=[ops.Mount(input=0, dest="/", output=-1)]),
+        _removing(output=2**31 - 1),
+        _removing(output=-5),
+        _removing(output=-1),
+        ops.Op(inputs=[ops.Input(FROM, 1)], merge=ops.MergeOp([ops.InputIndex(0)])),
+        ops.Op(inputs=[ops.Input(FROM, 2**31 - 1)], merge=ops.MergeOp([ops.InputIndex(0)])),
         _exec(mounts=[ROOT, ops.Mount(input=-1, dest="/x", mount_type=3, cache_opt=ops.CacheOpt("x", 7))]),
     ],
 )

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 
 from husk.engine.builder.graph import Graph
-from husk.engine.builder.operations import Copy, Exec, FileAction, Files, Mount, Operation, Process, Source
+from husk.engine.builder.operations import NONE, Copy, Exec, FileAction, Files, Mount, Operation, Process, Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.solver import Record
 
@@ -145,7 +145,8 @@ def source(graph, name):
 
 
 def step(graph, name, *inputs, **shown):
-    mounts = [Mount(target="/" if not number else f"/{number}", input=number) for number in range(len(inputs))]
+    mounts = [Mount(target=f"/{number or ''}", input=number) for number in range(len(inputs))]
+    mounts[:1] = [Mount(target="/", input=0 if inputs else NONE, output=0)]
     return graph.add(Operation(Exec(process=Process(args=[name]), mounts=mounts), list(inputs)), name=name, **shown)
 
 

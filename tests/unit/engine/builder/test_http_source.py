@@ -317,3 +317,9 @@ async def test_a_body_of_a_request_is_read_once_and_known_to_the_whole_build():
         first = await source.have(wanted, watcher)
         assert await source.have(wanted, watcher) == first
     assert [kept[:2] for kept in files.kept] == [("context", b"tar")]
+
+
+@pytest.mark.parametrize("attributes", [{}, {"http.checksum": "sha256:" + "0" * 64}])
+async def test_what_is_no_address_at_all(bench, attributes):
+    with pytest.raises(InvalidParameter, match="is no address"):
+        await bench.source.key(Source("https://[::1", attributes), None, bench.watcher)

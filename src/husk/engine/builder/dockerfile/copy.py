@@ -162,7 +162,10 @@ class Copier:
     def _copy_of_address(self, address: str, name: str) -> "_Copy":
         if not isinstance(self._instruction, Add):
             raise DockerfileError("source can't be a URL for COPY")
-        file = posixpath.basename(urlsplit(address).path) or UNNAMED
+        try:
+            file = posixpath.basename(urlsplit(address).path) or UNNAMED
+        except ValueError as error:
+            raise DockerfileError(f"{address} is no address: {str(error).lower()}") from None
         attributes = {"http.filename": file}
         if checksum := self._state.text(self._instruction.checksum):
             attributes["http.checksum"] = checksum

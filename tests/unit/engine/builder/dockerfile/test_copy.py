@@ -142,3 +142,7 @@ def test_an_address_without_a_name_gets_one() -> None:
 )
 def test_what_is_said_twice_agrees(line: str, says: str) -> None:
     assert says in refusal(f"FROM busybox\n{line}")
+
+
+def test_what_is_no_address_is_told_so() -> None:
+    assert "http://[::1/x is no address: invalid ipv6 url" in refusal("FROM busybox\nADD http://[::1/x /")
