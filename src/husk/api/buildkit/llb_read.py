@@ -5,7 +5,9 @@ refused, and so are inputs that are not there and numbers that lead nowhere.
 """
 
 import hashlib
-from typing import Literal
+from typing import Literal, TypeVar
+
+from msgspec import Struct
 
 from husk.api.buildkit.llb_names import CUSTOM_NAME, name_of
 from husk.api.buildkit.messages import ops
@@ -115,7 +117,7 @@ def locations(message: ops.Location) -> list[Location]:
 def operation(op: ops.Op, resources: ops.LinuxResources | None = None) -> Operation:
     read = Operation(_body(op, resources), [_edge(one) for one in op.inputs], platform(op.platform))
     _check_numbers(read)
-    return read
+    return checked(read)
 
 
 def platform(message: ops.Platform | None) -> Platform | None:
@@ -152,6 +154,16 @@ def _body(op: ops.Op, resources: ops.LinuxResources | None) -> ours.Body:
     if op.passthrough is not None:
         raise NotImplementedYet("the operation passthrough is not implemented by Husk yet")
     raise InvalidParameter("the definition has an operation that is not known here")
+
+
+Texts = TypeVar("Texts", bound=Struct)
+
+
+def checked(read: Texts) -> Texts:
+    """The same, if no text in it has a NUL."""
+    if ours.has_nul(read):
+        raise InvalidParameter("an operation has a text with a NUL in it")
+    return read
 
 
 # --- processes -------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ async def _new_container(job: Job, request: containers.NewContainerRequest) -> N
         if message.result_id:
             place = len(inputs)
             inputs.append(await job.ref(message.result_id).stack())
-        mounts.append(llb_read.mount(_with_input(message, place)))
+        mounts.append(llb_read.checked(llb_read.mount(_with_input(message, place))))
     if not mounts or mounts[0].target != "/":
         raise InvalidParameter("the first mount of a container must be its root")
     body = Exec(
@@ -123,7 +123,7 @@ async def _exec_process(stream: ServerStream, job: Job) -> None:
 class _Process:
     def __init__(self, job: Job, id: str, init: containers.InitMessage, send: Send) -> None:
         meta = init.meta or ops.Meta()
-        process = llb_read.process(meta)
+        process = llb_read.checked(llb_read.process(meta))
         env = process.env if not init.tty or _names_terminal(process.env) else [*process.env, "TERM=xterm"]
         self._process = Process(args=process.args, env=env, cwd=process.cwd or "/", user=process.user)
         self._secret_env = [SecretVariable(one.id, one.name, one.optional) for one in init.secretenv]

@@ -9,6 +9,7 @@ there is none.
 """
 
 import hashlib
+import re
 from typing import Literal
 
 import msgspec
@@ -28,6 +29,8 @@ Sharing = Literal["shared", "private", "locked"]
 Network = Literal["sandbox", "host", "none"]
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
+# As JSON has it: behind any number of backslashes that stand for one each.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class Edge(Struct, frozen=True):
@@ -178,6 +181,12 @@ class Operation(Struct, frozen=True):
     body: Body
     inputs: list[Edge] = []
     platform: Platform | None = None
+
+
+def has_nul(thing: Struct) -> bool:
+    """Whether one of its texts has a NUL, with which nothing of a system has a name; bytes may have any."""
+    encoded = msgspec.json.encode(thing)
+    return b"\\u0000" in encoded and _NUL.search(encoded) is not None
 
 
 def digest_of(operation: Operation) -> str:

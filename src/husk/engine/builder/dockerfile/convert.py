@@ -46,7 +46,16 @@ from husk.engine.builder.dockerfile.state import (
 from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, predefined, with_global_args
 from husk.engine.builder.dockerfile.words import Rules
 from husk.engine.builder.graph import Graph, SourceFile
-from husk.engine.builder.operations import NONE, Edge, FileAction, Files, MakeDirectory, Operation, Source
+from husk.engine.builder.operations import (
+    NONE,
+    Edge,
+    FileAction,
+    Files,
+    MakeDirectory,
+    Operation,
+    Source,
+    has_nul,
+)
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform
 
@@ -93,7 +102,7 @@ async def convert(
     state = conversion.states[target]
     conversion.label(state)
     checks.raise_if_asked()
-    _check_size(graph, state.image)
+    _check(graph, state.image)
     args = used_args(dockerfile, needed, conversion.args, variables, rules)
     scanned = scans.wanted_stages(target, needed, variables, options.build_args)
     extras = {plan.name: conversion.states[plan].root for plan in scanned}
@@ -102,11 +111,13 @@ async def convert(
     return Converted(graph, state.root, state.image, checks.warnings, conversion.steps, args, extras)
 
 
-def _check_size(graph: Graph, image: ImageConfig) -> None:
+def _check(graph: Graph, image: ImageConfig) -> None:
     if len(graph) > MOST_OPERATIONS:
         raise DockerfileError(f"the Dockerfile makes more than {MOST_OPERATIONS} operations")
     if len(msgspec.json.encode(image)) > LARGEST_IMAGE:
         raise too_large()
+    if has_nul(image) or any(has_nul(vertex.operation) for vertex in graph):
+        raise DockerfileError("the Dockerfile has a NUL where only text can stand")
 
 
 class _Bases:

@@ -205,3 +205,23 @@ def test_vertices_know_their_lines():
     result = build("FROM busybox\n\nRUN a \\\n b")
     assert [(place.start, place.end) for place in list(result.graph)[-1].locations] == [(3, 4)]
     assert result.graph.files[0].name == "Dockerfile"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WORKDIR /a\0b",
+        "RUN a\0b",
+        "COPY a\0 /",
+        'ENTRYPOINT ["\\u0000"]',
+        "LABEL a=\0",
+        "ADD https://x/\0 /",
+        "VOLUME /\0",
+    ],
+)
+def test_a_nul_stands_in_no_text(line):
+    assert "NUL" in refusal(f"FROM busybox\n{line}")
+
+
+def test_but_in_bytes_it_may():
+    assert build("FROM busybox\nCOPY <<E /x\na\0b\nE\nLABEL a=\\\\u0000").image.config.labels == {"a": "\\u0000"}
