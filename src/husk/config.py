@@ -167,6 +167,8 @@ class Config(msgspec.Struct, frozen=True):
     max_download_attempts: int = 5
     # Seconds that the daemon's end waits for what is under way; None for as long as it takes.
     shutdown_timeout: float | None = 15.0
+    # Whether containers outlive the daemon; else they end with it.
+    live_restore: bool = True
     features: Mapping[str, bool] = msgspec.field(default_factory=dict)
     experimental: bool = False
     builder: BuilderConfig = BuilderConfig()

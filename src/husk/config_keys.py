@@ -127,8 +127,7 @@ _DAEMON = (
     _same(
         "live-restore",
         KeyKind.TRUTH,
-        "Accepted: it is always so.",
-        means="containers always outlive the daemon and are found again by the next one",
+        "Containers outlive the daemon, and the next one finds them; false: they end with it. [true]",
     ),
     _same(
         "rootless",

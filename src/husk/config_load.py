@@ -186,6 +186,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         max_concurrent_uploads=_count("max-concurrent-uploads", settings.max_concurrent_uploads, 5),
         max_download_attempts=_count("max-download-attempts", settings.max_download_attempts, 5),
         shutdown_timeout=_patience(settings.shutdown_timeout),
+        live_restore=settings.live_restore is not False,
         features=settings.features or {},
         experimental=bool(settings.experimental),
         builder=_builder(settings.builder),

@@ -176,7 +176,7 @@ class Daemon:
             self._announce(addresses)
             await self._ending.wait()
             self._notify("STOPPING=1")
-        log.info("the daemon has ended; its containers run on")
+        log.info("the daemon has ended%s", "; its containers run on" if self._config.live_restore else "")
 
     async def _counts(self, engine: Engine, parts: AsyncExitStack) -> "Counts":
         """Tell metrics; gives what counts requests."""
@@ -253,7 +253,8 @@ class Daemon:
         if self._signals >= _IMPATIENT:
             log.error("signal %d for the third time: ending at once", number)
             os._exit(128 + number)
-        log.info("%s: ending; containers run on", signal.Signals(number).name)
+        fate = "run on" if self._config.live_restore else "end, too (live-restore is off)"
+        log.info("%s: ending; containers %s", signal.Signals(number).name, fate)
         self._ending.set()
 
     def _reload(self, engine: Engine) -> None:

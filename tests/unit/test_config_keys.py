@@ -72,7 +72,7 @@ DOCKERD = [
     ("iptables", "iptables", MEANS, "false"),
     ("ipv6", "ipv6", WORKS, "true"),
     ("label", "labels", WORKS, "a=b"),
-    ("live-restore", "live-restore", MEANS, "true"),
+    ("live-restore", "live-restore", WORKS, "false"),
     ("log-driver", "log-driver", WORKS, "journald"),
     ("log-format", "log-format", WORKS, "json"),
     ("log-level", "log-level", WORKS, "warn"),

@@ -201,6 +201,10 @@ async def open_parts(
     stack.callback(parts.lifecycle.close)
     await parts.execs.restore()
     await parts.restorer.restore()
+    if not config.live_restore:
+        # Those of a daemon that was killed; their policies decide whether they start again.
+        await parts.stopper.end_all()
+        stack.push_async_callback(_end_containers, parts)
     forwarder.resume(index)
     await volumes.restored()
     await _as_far_as_possible(image_store.collect(), "what is left of images")
@@ -315,6 +319,12 @@ async def _open_layers(
     await recover(layers, blobs, power_held=held)
     await _as_far_as_possible(asyncio.to_thread(power.write), "note of this boot")
     return layers, held
+
+
+async def _end_containers(parts: Parts) -> None:
+    """The daemon goes, and was told not to leave them behind."""
+    parts.lifecycle.leave_restarts()
+    await parts.stopper.end_all()
 
 
 async def _as_far_as_possible(work: Coroutine[object, object, object], what: str) -> None:

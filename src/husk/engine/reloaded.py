@@ -22,5 +22,5 @@ def told(config: Config) -> dict[str, str]:
         "default-ipc-mode": config.containers.default_ipc_mode,
         "default-cgroupns-mode": config.containers.default_cgroupns_mode,
         "features": json.dumps(dict(config.features)),
-        "live-restore": "true",
+        "live-restore": json.dumps(config.live_restore),
     }

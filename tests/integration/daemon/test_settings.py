@@ -18,6 +18,12 @@ from tests.support.registry import tar_of
 from tests.support.waiting import until
 
 BUSYBOX = "busybox"
+
+
+def inspect(daemon: Daemon, name: str) -> Any:
+    return daemon.http("GET", f"/containers/{name}/json").json()
+
+
 LOOK = "ulimit -n; df -k /dev/shm | tail -1; grep NoNewPrivs /proc/self/status; cat /proc/1/comm; cat /etc/resolv.conf"
 
 
@@ -335,10 +341,37 @@ def test_a_runtime_that_the_file_no_longer_names_is_left_to_the_containers_that_
         daemon.docker("rm", "-f", "runs", "waits")
 
 
+def test_containers_end_with_a_daemon_that_is_told_so(daemon_with: Any) -> None:
+    daemon = daemon_with({"live-restore": False}, "--log-level=info")
+    assert daemon.http("GET", "/info").json()["LiveRestoreEnabled"] is False
+    script = ["busybox", "sh", "-c", "trap 'exit 5' TERM; sleep 1000 & wait"]
+    daemon.docker("run", "-d", "--name", "once", *script)
+    daemon.docker("run", "-d", "--name", "always", "--restart", "always", *script)
+    daemon.docker("run", "-d", "--name", "gone", "--rm", *script)
+    daemon.docker("run", "-d", "--name", "frozen", "--stop-timeout", "0", *script)
+    daemon.docker("pause", "frozen")
+    pids = [inspect(daemon, name)["State"]["Pid"] for name in ("once", "always", "gone", "frozen")]
+    daemon.stop()
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    daemon.start()
+    until(lambda: inspect(daemon, "always")["State"]["Running"], "it is started again")
+    once, always = inspect(daemon, "once")["State"], inspect(daemon, "always")
+    assert (once["Status"], once["ExitCode"]) == ("exited", 5)
+    assert always["RestartCount"] == 0
+    assert inspect(daemon, "frozen")["State"]["ExitCode"] in (5, 137)
+    assert daemon.http("GET", "/containers/gone/json").status == 404
+    # A daemon that is killed ends nothing: the next one does.
+    daemon.docker("start", "once")
+    before = always["State"]["Pid"]
+    daemon.kill9()
+    daemon.start()
+    assert inspect(daemon, "once")["State"]["Status"] == "exited"
+    until(lambda: inspect(daemon, "always")["State"]["Pid"] not in (0, before), "it is started again")
+
+
 def test_what_means_something_else_is_told_in_the_log_and_nothing_else_happens(daemon_with: Any) -> None:
     daemon = daemon_with(
         {
-            "live-restore": True,
             "storage-driver": "overlay2",
             "iptables": True,
             "userland-proxy": False,
@@ -349,7 +382,7 @@ def test_what_means_something_else_is_told_in_the_log_and_nothing_else_happens(d
         "--log-level=info",
     )
     log = daemon.log_path.read_text()
-    for key in ("live-restore", "storage-driver", "iptables", "userland-proxy", "containerd", "exec-opts"):
+    for key in ("storage-driver", "iptables", "userland-proxy", "containerd", "exec-opts"):
         assert log.count(f'msg="{key}: ') == 1, key
 
 

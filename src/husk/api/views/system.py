@@ -145,7 +145,7 @@ def info_document(
         },
         default_runtime=facts.default_runtime,
         swarm=_swarm_info(cluster, standing),
-        live_restore_enabled=True,
+        live_restore_enabled=config.live_restore,
         isolation="",
         init_binary=facts.init_binary,
         containerd_commit=Commit(id=""),

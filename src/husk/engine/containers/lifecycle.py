@@ -274,9 +274,13 @@ class Lifecycle:
     def _cgroup(self, record: Container) -> str:
         return self._assembly.paths.cgroup(record.id, record.host_config.cgroup_parent)
 
-    def close(self) -> None:
-        """The daemon is going: containers stay, restarts are left to the next daemon."""
+    def leave_restarts(self) -> None:
+        """The daemon is going: whether what ends now starts again is left to the next one."""
         self._closing = True
+
+    def close(self) -> None:
+        """The daemon is gone soon: containers stay, restarts are left to the next one."""
+        self.leave_restarts()
         for instance in self._index:
             instance.let_go()
 

@@ -13,7 +13,7 @@ from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.pause import Pauser
 from husk.engine.model.signals import parse_signal, stop_signal
-from husk.errors import Conflict, NotModified, SystemFault
+from husk.errors import Conflict, HuskError, NotModified, SystemFault
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +38,32 @@ class Stopper:
         exit = instance.next_exit()
         record.has_been_manually_stopped = True
         if not await self._gave_up_restarting(instance):
-            await self._signal(instance, wanted, thaw=True)
-            if not await _within(exit, None if timeout < 0 else timeout):
-                log.info("container %s did not end %s s after signal %s: killing it", record.id[:12], timeout, wanted)
-                await self._signal(instance, signals.SIGKILL, thaw=True)
-                if not await _within(exit, KILL_PATIENCE):
-                    raise SystemFault(f"cannot stop container: {record.id}: it did not end after SIGKILL")
+            await self._end(instance, exit, wanted, timeout)
         self._publish(record, "stop")
+
+    async def end_all(self) -> None:
+        """End all that run, each in its own time, as nobody's wish: their policies count when the daemon is back."""
+        running = [instance for instance in self._index if instance.record.state.status in ("running", "paused")]
+        await asyncio.gather(*map(self._end_with_daemon, running))
+
+    async def _end_with_daemon(self, instance: Instance) -> None:
+        config = instance.record.config
+        timeout = DEFAULT_STOP_TIMEOUT if config.stop_timeout is None else config.stop_timeout
+        exit = instance.next_exit()
+        try:
+            await self._end(instance, exit, stop_signal(config.stop_signal), timeout)
+        except (HuskError, OSError) as error:
+            log.error("container %s does not end with the daemon: %s", instance.id[:12], error)
+
+    async def _end(self, instance: Instance, exit: "asyncio.Future[Exit]", wanted: int, timeout: int) -> None:
+        """Have it end by the wanted signal, or by SIGKILL after so many seconds; a negative number is no limit."""
+        container = instance.id
+        await self._signal(instance, wanted, thaw=True)
+        if not await _within(exit, None if timeout < 0 else timeout):
+            log.info("container %s did not end %s s after signal %s: killing it", container[:12], timeout, wanted)
+            await self._signal(instance, signals.SIGKILL, thaw=True)
+            if not await _within(exit, KILL_PATIENCE):
+                raise SystemFault(f"cannot stop container: {container}: it did not end after SIGKILL")
 
     async def kill(self, instance: Instance, signal: str) -> None:
         wanted = parse_signal(signal or "SIGKILL")

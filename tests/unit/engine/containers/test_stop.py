@@ -51,6 +51,25 @@ async def test_who_survives_even_that_is_told(room: Room, monkeypatch: pytest.Mo
     assert instance.record.state.status == "running"
 
 
+async def test_all_end_each_in_its_own_time_and_their_policies_count_later(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop, "KILL_PATIENCE", 0.0)
+    policy = HostConfig(restart_policy=RestartPolicy(name="always"))
+    patient = await room.started(container("patient", host_config=policy))
+    stubborn = await room.started(container("stubborn", config=ContainerConfig(stop_timeout=0)))
+    resting = await room.add(container("resting"))
+    room.lifecycle.leave_restarts()
+    ending = Tasks().spawn(room.stopper.end_all(), "end all", awaited=True)
+    process = process_of(room, stubborn.record.state.pid)
+    await until_async(lambda: signal.SIGKILL in process.signals, "the second signal")
+    room.host.end(patient, 0)
+    await ending
+    assert (patient.record.state.status, stubborn.record.state.status) == ("exited", "running")
+    assert not patient.record.has_been_manually_stopped
+    assert resting.record.state.status == "created"
+
+
 async def test_what_does_not_run_is_not_stopped(room: Room) -> None:
     instance = await room.add(container())
     with pytest.raises(NotModified):
