@@ -22,6 +22,8 @@ def read(text: str) -> list[str]:
         negated = pattern.startswith("!")
         pattern = pattern[negated:].strip()
         if not pattern:
+            # Nothing to bring back is no pattern, which `Ignore` says.
+            patterns += ["!"] if negated else []
             continue
         pattern = posixpath.normpath(pattern)
         # A leading slash means the context itself.

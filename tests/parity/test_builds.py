@@ -67,6 +67,7 @@ CLASSIC = {
     "fails-parallel": "stages are built side by side",
     "fails-shell": OURS,
     "heredoc": "dockerd gives the shell no text",
+    "ignored-bang": "what is no pattern is refused, as BuildKit does it",
     "no-dockerfile": "the request is wrong (400), dockerd says that it has failed itself (500)",
     "nocache": "the same step has the same id",
     "run-mount": MORE,

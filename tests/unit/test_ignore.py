@@ -82,7 +82,7 @@ def test_directories_are_skipped_only_if_nothing_in_them_can_come_back():
 
 def test_reading_a_file():
     text = "\ufeff# comment\n\n  a/ \n/b\n./c/../d\n!  e\n#f\n /  \n!"
-    assert read(text) == ["a", "b", "d", "!e", "/"]
+    assert read(text) == ["a", "b", "d", "!e", "/", "!"]
 
 
 @pytest.mark.parametrize("pattern", ["!", "[", "a[b", "[]", "[^]", "a\\", "[b-a]", "a**" + "*a" * 9])

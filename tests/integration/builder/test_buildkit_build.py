@@ -202,6 +202,18 @@ def test_a_named_context_in_the_place_of_a_stage(builds, tmp_path):
     builds.run("FROM nothing\nCOPY --from=busybox /etc/passwd /\n", "--build-context", "nothing=docker-image://scratch")
 
 
+def test_the_host_has_a_name(builds):
+    done = builds.run("FROM busybox\nRUN grep the.host /etc/hosts\n", "--add-host", "the.host:host-gateway")
+    assert "the.host" in done.stderr.split("grep the.host")[-1]
+
+
+def test_warnings_come_with_a_failure(builds):
+    for line in ("RUN false", "EXPOSE nothing"):
+        done = builds.run(f"FROM busybox\nMAINTAINER me\n{line}\n", check=False)
+        assert done.returncode == 1
+        assert "WARN: MaintainerDeprecated" in done.stderr
+
+
 def test_a_target_of_a_bake_file_begins_with_another(builds):
     builds.context.write(
         {

@@ -1,6 +1,6 @@
 """The engine's builder as the services of BuildKit's protocol know it."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from husk.engine.builder.seen_files import Found
 
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
+HOST_GATEWAY = "org.mobyproject.buildkit.worker.moby.host-gateway-ip"
 """With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""
 
 
 class EngineBackend:
-    def __init__(self, builder: Builder, engine_id: str) -> None:
+    def __init__(self, builder: Builder, engine_id: str, host_gateways: Callable[[], Sequence[str]]) -> None:
+        """`host_gateways` tells what `--add-host name:host-gateway` means: clients look the address up themselves."""
         self._builder = builder
+        self._host_gateways = host_gateways
         self._definitions = Definitions(builder.parsers)
         self._engine_id = engine_id
 
@@ -95,10 +98,11 @@ class EngineBackend:
         return _stat(await self._builder.stat(ref, path))
 
     def workers(self) -> Sequence[Worker]:
+        gateways = self._host_gateways()
         return [
             Worker(
                 id=self._engine_id,
-                labels={SNAPSHOTTER: "overlayfs"},
+                labels={SNAPSHOTTER: "overlayfs", **({HOST_GATEWAY: gateways[0]} if gateways else {})},
                 platforms=self._builder.platforms(),
                 rules=self._builder.rules,
             ),

@@ -39,7 +39,9 @@ async def server_of(common: Common) -> "BuildkitServer":
         from husk.api.buildkit.session.attach import attach
 
     if common.buildkit is None:
-        common.buildkit = BuildkitServer(EngineBackend(builder, engine.system.info().engine_id), attach, history)
+        id, networks = engine.system.info().engine_id, engine.networks
+        backend = EngineBackend(builder, id, lambda: networks.host_gateways)
+        common.buildkit = BuildkitServer(backend, attach, history)
     return common.buildkit
 
 

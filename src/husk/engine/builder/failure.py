@@ -1,8 +1,9 @@
 """Why a build failed, with the place in a file that it comes from, so that a client can show the lines."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.status import Told, VertexTold
 from husk.errors import HuskError, NotImplementedYet
@@ -18,6 +19,7 @@ class BuildFailed(HuskError):
         self.vertex = vertex
         self.source = source
         self.locations = list(locations)
+        self.warnings: Sequence[Warning] = ()  # of the file that could not be read
         self.left: list[str] = []  # by a step that failed: stacks, by the numbers of its outputs
 
 
@@ -40,7 +42,9 @@ class MissingCapability(NotImplementedYet):
 def of_dockerfile(error: DockerfileError, source: SourceFile) -> BuildFailed:
     """An error in a Dockerfile, with its lines."""
     lines = [Location(0, error.span.start, error.span.end)] if error.span else []
-    return BuildFailed(str(error), source=source, locations=lines)
+    failed = BuildFailed(str(error), source=source, locations=lines)
+    failed.warnings = error.warnings
+    return failed
 
 
 def of_vertex(error: HuskError, told: Iterable[Told], graphs: Iterable[Graph]) -> HuskError:

@@ -152,7 +152,8 @@ class DockerfileFrontend:
         if wanted.request:
             answer = await file.answer(wanted.request, wanted.options, context, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
-        built, warnings = [], []
+        built: list[Built] = []
+        warnings: list[Warning] = []
         for_whom = (asker.progress, asker.session, asker.elsewhere, asker.granted, asker.policy)
         for platform in wanted.platforms or [host_platform()]:
             options = structs.replace(wanted.options, platform=platform, several_platforms=wanted.several_platforms)
@@ -162,8 +163,9 @@ class DockerfileFrontend:
                 for name, edge in {"": result.root, **result.scans}.items()
             }
             built.append(Built(platform, refs.pop(""), result.image, refs))
-            warnings = result.warnings
+            warnings += result.warnings
         notice = asked.notice if asked else ""
+        warnings = list(dict.fromkeys(warnings))
         return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch, notice=notice)
 
 

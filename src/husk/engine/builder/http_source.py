@@ -26,6 +26,7 @@ from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.registry.web import seconds_of
+from husk.version import __version__
 
 # What a client has under a URL of this host, it gives us over its session.
 OF_CLIENT = "buildkit-session"
@@ -35,6 +36,9 @@ _LONGEST_NAME = 200
 _LARGEST_HEADER = 16 << 10
 _OWN_HEADERS = ("accept", "user-agent")
 _SIGNATURES = ("http.sig.pubkey", "http.sig.signature")
+
+
+USER_AGENT = f"buildkit/v0.25 husk/{__version__}"
 
 
 class WebFile(Protocol):
@@ -227,7 +231,9 @@ def _address(source: Source) -> SplitResult:
 
 async def _headers(source: Source, session: Session | None) -> dict[str, str]:
     said = {name: source.attributes.get(f"http.header.{name}", "") for name in _OWN_HEADERS}
-    headers = {name: value for name, value in said.items() if value and value.isprintable()}
+    # Servers know BuildKit.
+    headers = {"user-agent": USER_AGENT}
+    headers |= {name: value for name, value in said.items() if value and value.isprintable()}
     if authorization := await _authorization(source, session):
         headers["authorization"] = authorization
     return headers

@@ -107,7 +107,12 @@ class Job:
     async def _dockerfile(self, question: Question, policy: SourcePolicy) -> Result:
         inputs = {name: self.definition(definition, policy) for name, definition in question.inputs.items()}
         asker = Asker(self.log, self.session, inputs, self.elsewhere, self._granted, policy)
-        made = await self._frontend.solve(question.attributes, asker)
+        try:
+            made = await self._frontend.solve(question.attributes, asker)
+        except BuildFailed as failed:
+            if failed.source is not None:
+                self._warn_all(failed.warnings, failed.source)
+            raise
         if made.syntax is not None:
             return await self._forward(question, made.syntax, made.source)
         for built in made.built:
@@ -117,8 +122,7 @@ class Job:
                 self.keep(ref)
         if made.notice:
             self.warn(WarningTold(vertex=self._first, level=1, short=made.notice.encode()))
-        for warning in made.warnings:
-            self._warn(warning, made.source)
+        self._warn_all(made.warnings, made.source)
         return result_of(made)
 
     async def _forward(self, question: Question, syntax: Syntax, source: SourceFile) -> Result:
@@ -148,6 +152,10 @@ class Job:
     @property
     def _first(self) -> str:
         return next((told.vertex.digest for told in self.log.told if isinstance(told, VertexTold)), "")
+
+    def _warn_all(self, warnings: Sequence[Warning], source: SourceFile) -> None:
+        for warning in warnings:
+            self._warn(warning, source)
 
     def _warn(self, warning: Warning, source: SourceFile) -> None:
         """A check of the Dockerfile goes with the vertex that brought it, the first of all. What is too much is not

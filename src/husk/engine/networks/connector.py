@@ -110,7 +110,7 @@ class Connector:
     async def connect(self, record: Container) -> Connected:
         """Put a container that is about to run on its networks."""
         mode = record.host_config.network_mode
-        host_gateways = self._gateways_of_host(mode)
+        host_gateways = self.gateways_of_host(mode)
         if mode.startswith("container:"):
             return self._share(record, mode.partition(":")[2], host_gateways)
         links = tuple(self._links(record))
@@ -311,10 +311,10 @@ class Connector:
     def described(self, record: Container) -> Connected:
         """What the files of a running container must say by now."""
         links = tuple(self._links(record, starting=False))
-        gateways = self._gateways_of_host(record.host_config.network_mode)
+        gateways = self.gateways_of_host(record.host_config.network_mode)
         return Connected(gateways, self.resolves(record), links=links)
 
-    def _gateways_of_host(self, mode: str) -> tuple[str, ...]:
+    def gateways_of_host(self, mode: str = "") -> tuple[str, ...]:
         """What `--add-host name:host-gateway` means: as the settings say, else the default bridge's own addresses."""
         if self._host_gateways or mode == "host":
             return self._host_gateways or ("127.0.0.1",)

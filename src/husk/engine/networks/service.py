@@ -348,6 +348,11 @@ class Networks:
 
     # --- life of the daemon
 
+    @property
+    def host_gateways(self) -> tuple[str, ...]:
+        """What `host-gateway` means to whoever asks for no network of their own."""
+        return self._connector.gateways_of_host()
+
     def restored(self) -> None:
         """The engine is there: soon begins what can wait, sandboxes ahead of need and a look at the rules of others."""
         self._tasks.spawn(self._look_ahead(), "look ahead")

@@ -74,7 +74,7 @@ def builder() -> Builder:
 
 @pytest.fixture
 def backend(builder: Any) -> EngineBackend:
-    return EngineBackend(builder, "engine")
+    return EngineBackend(builder, "engine", lambda: ("172.17.0.1", "fd00::1"))
 
 
 async def test_a_definition(backend: EngineBackend) -> None:
@@ -120,6 +120,7 @@ async def test_the_worker_and_its_cache(backend: EngineBackend, builder: Builder
     offered: Any = list(worker.platforms)
     assert offered == ["a platform"]
     assert "org.mobyproject.buildkit.worker.snapshotter" in worker.labels
+    assert worker.labels["org.mobyproject.buildkit.worker.moby.host-gateway-ip"] == "172.17.0.1"
     cached: Any = await backend.cached(Filters())
     assert cached == ["an item"]
     await backend.prune(Filters(), all=True, keep=7)

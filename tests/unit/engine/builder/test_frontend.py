@@ -239,6 +239,24 @@ async def test_nonsense_about_an_input_is_refused(bench, told):
         await bench.solve(Client(Dockerfile="FROM base\nRUN x"), {"other": Input()}, **given)
 
 
+async def test_warnings_of_several_platforms_are_told_once(bench):
+    dockerfile = Client(Dockerfile="FROM busybox\nMAINTAINER me\n")
+    result = await bench.solve(dockerfile, platform="linux/amd64,linux/arm64")
+    assert [one.rule for one in result.warnings].count("MaintainerDeprecated") == 1
+
+
+async def test_warnings_of_a_file_that_cannot_be_built(bench):
+    with pytest.raises(BuildFailed) as failed:
+        await bench.solve(Client(Dockerfile="FROM busybox\nMAINTAINER me\nEXPOSE abc\n"))
+    assert [one.rule for one in failed.value.warnings] == ["MaintainerDeprecated"]
+
+
+@pytest.mark.parametrize("text", ["!", "a\n!\n", " ! "])
+async def test_a_pattern_that_brings_nothing_back_is_refused(bench, text):
+    with pytest.raises(InvalidParameter, match='illegal exclusion pattern: "!"'):
+        await bench.solve(Client(Dockerfile="FROM busybox\nCOPY . /\n", __dockerignore=text))
+
+
 async def test_a_context_with_nothing_in_it(bench):
     result = await bench.solve(Client(Dockerfile="FROM thing"), context__thing="docker-image://scratch")
     assert result.built[0].ref.edge is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.engine.builder import cache_keys
-from husk.engine.builder.http_source import HttpSource, name_of
+from husk.engine.builder.http_source import USER_AGENT, HttpSource, name_of
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.request_bodies import RequestBodies
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
@@ -191,7 +191,7 @@ async def test_a_file_that_is_still_the_same_is_not_fetched(bench):
     bench.web.etag = '"1"'
     key = await bench.key()
     assert await bench.key() == key
-    assert bench.web.headers[1] == {"if-none-match": '"1"'}
+    assert bench.web.headers[1] == {"user-agent": USER_AGENT, "if-none-match": '"1"'}
     bench.web.compares = False
     assert await bench.key() == key, "the server told its tag again"
     assert len(bench.files.kept) == 1
@@ -207,7 +207,7 @@ async def test_times_that_servers_tell(bench):
     key = await bench.key()
     assert bench.files.times == [981173106]
     assert await bench.key() == key
-    assert bench.web.headers[1] == {"if-modified-since": bench.web.modified}
+    assert bench.web.headers[1] == {"user-agent": USER_AGENT, "if-modified-since": bench.web.modified}
     bench.web.modified = "Sat, 03 Feb 2001 04:05:07 GMT"
     assert await bench.key() != key
     assert (await bench.key(checksum=digest(b"one two"))) == (await bench.key(checksum=digest(b"one two")))
@@ -268,7 +268,8 @@ async def test_secrets_that_are_missing_or_no_header(bench):
 async def test_headers_of_the_build(bench):
     source = Source(URL, {"http.header.accept": "text/plain", "http.header.host": "evil"})
     await bench.source.key(source, None, bench.watcher)
-    assert bench.web.headers == [{"accept": "text/plain"}]
+    assert bench.web.headers == [{"user-agent": USER_AGENT, "accept": "text/plain"}]
+    assert USER_AGENT.startswith("buildkit/"), "servers know it by this name"
 
 
 async def test_signatures_are_not_checked_yet(bench):

@@ -1,8 +1,12 @@
 """What can be wrong with a Dockerfile, and where in the file it stands."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from husk.engine.builder.dockerfile.rules import Warning
 
 _FAR = 3
 # What is told of a text that is longer: people read the beginning.
@@ -32,6 +36,7 @@ class DockerfileError(ValueError):
         super().__init__(message)
         self.message = message
         self.span = span
+        self.warnings: Sequence[Warning] = ()  # of the file, where they are known
         self._unreadable = unreadable and not plain
         self._plain = plain
 

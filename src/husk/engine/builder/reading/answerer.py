@@ -11,6 +11,7 @@ from husk import ignore
 from husk.engine.builder import syntax
 from husk.engine.builder.answers import answer_to
 from husk.engine.builder.dockerfile import classic
+from husk.engine.builder.dockerfile.checks import Checks
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.converted import Converted
 from husk.engine.builder.dockerfile.errors import DockerfileError
@@ -32,6 +33,7 @@ class Answerer:
     def __init__(self) -> None:
         self._text = ""
         self._ignore: ignore.Ignore | None = None
+        self._checks: Checks | None = None
         self._work: Coroutine[Any, Any, Converted | dict[str, bytes]] | None = None
 
     def turn(self, question: bytes) -> Iterator[bytes]:
@@ -39,7 +41,8 @@ class Answerer:
         try:
             yield from list(self._answer(messages.decode_question(question)))
         except DockerfileError as error:
-            yield encode(messages.Wrong(_printable(str(error)), error.span))
+            warnings = self._checks.warnings if self._checks else []
+            yield encode(messages.Wrong(_printable(str(error)), error.span, warnings))
         except UnknownQuestion as error:
             yield encode(messages.Refused(error.message, error.name))
         except HuskError as error:
@@ -60,7 +63,9 @@ class Answerer:
                 yield encode(self._syntax(build_args))
             case messages.Convert(options, context, file_name):
                 sources = _Sources(context)
-                self._work = convert(self._text, self._with_ignore(options), sources, file_name=file_name)
+                self._checks = checks = Checks()
+                options = self._with_ignore(options)
+                self._work = convert(self._text, options, sources, file_name=file_name, checks=checks)
                 yield from self._go_on(None)
             case messages.Ask(request, options, context, file_name):
                 file = SourceFile(file_name, self._text.encode("utf-8", "surrogateescape"))

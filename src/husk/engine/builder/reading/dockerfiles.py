@@ -111,8 +111,10 @@ class OpenDockerfile:
                     elif graph is not None:
                         graphs.add(graph, piece)
             match answer:
-                case messages.Wrong(message, span):
-                    raise DockerfileError(message, span)
+                case messages.Wrong(message, span, warnings):
+                    error = DockerfileError(message, span)
+                    error.warnings = warnings
+                    raise error
                 case messages.Refused(message, name):
                     raise UnknownQuestion(name) if name else InvalidParameter(message)
                 case messages.Asking(wanted) if sources is not None:

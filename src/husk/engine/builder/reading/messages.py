@@ -123,6 +123,7 @@ class Wrong(Struct, frozen=True, tag="wrong"):
 
     message: str
     span: Span | None = None
+    warnings: list[Warning] = []
 
 
 class Refused(Struct, frozen=True, tag="refused"):
