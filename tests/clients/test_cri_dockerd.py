@@ -108,6 +108,15 @@ def test_what_is_asked_of_a_node(api: GoClient) -> None:
     assert {info["DefaultRuntime"], "runc"} <= set(info["Runtimes"]) and info["LoggingDriver"] == "json-file"
 
 
+def test_mounts_that_a_runtime_can_make(api: GoClient) -> None:
+    """Whether mounts can be read-only all the way down: where it is not told, a kubelet refuses such."""
+    _require(api)
+    told = api.get("/info")["Runtimes"]["runc"].get("status")
+    if told is None and isinstance(api.engine, Dockerd):
+        pytest.skip("this dockerd tells of another runtime")
+    assert "rro" in json.loads(told["org.opencontainers.runtime-spec.features"])["mountOptions"]
+
+
 def test_a_pod_and_what_its_containers_share(api: GoClient) -> None:
     pod = run_pod(api)
     shown = api.inspect(pod)

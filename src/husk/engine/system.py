@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -85,6 +85,7 @@ class System:
         self._host = host
         self._facts = _gather(config, host, runtimes)
         self._components: tuple[Component, ...] | None = None
+        self._features: dict[tuple[str, ...], str] = {}
 
     @property
     def version(self) -> str:
@@ -115,6 +116,25 @@ class System:
             asked = (_ask(name, path) for name, path in programs.items() if path)
             self._components = tuple(await asyncio.gather(*asked))
         return self._components
+
+    async def features(self) -> dict[str, str]:
+        """What each runtime can do, in the words of OCI's runtime specification; of those that tell. Each program is
+        asked once."""
+        programs = {name: (runtime.path, *runtime.args) for name, runtime in self._facts.runtimes.items()}
+        unknown = [each for each in dict.fromkeys(programs.values()) if each not in self._features]
+        told = await asyncio.gather(*map(_features_of, unknown))
+        self._features.update(zip(unknown, told, strict=True))
+        return {name: found for name, program in programs.items() if (found := self._features.get(program))}
+
+
+async def _features_of(program: Sequence[str]) -> str:
+    """A document, without what makes it readable; empty where the runtime knows no such question."""
+    try:
+        answer = await process.run([*program, "features"], timeout=5.0)
+        document = msgspec.json.decode(answer.stdout) if answer.returncode == 0 else None
+    except (HuskError, OSError, msgspec.DecodeError):
+        return ""
+    return msgspec.json.encode(document).decode() if isinstance(document, dict) else ""
 
 
 async def _ask(name: str, path: str) -> Component:

@@ -36,5 +36,8 @@ class FakeSystem:
             warnings=(),
         )
 
+    async def features(self) -> dict[str, str]:
+        return {"crun": '{"ociVersionMax":"1.2.0"}'}
+
     async def components(self) -> tuple[Component, ...]:
         return (Component("conmon", "2.1.6", "unknown"),)

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from husk.config import Config, RuntimeConfig
@@ -47,6 +48,26 @@ async def test_a_program_that_cannot_run_has_no_version(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         components = {component.name: component.version for component in await system.components()}
     assert (components["conmon"], components["crun"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("""[ "$1 $2" = "-v features" ] && echo '{ "mountOptions": ["rro"] }'""", '{"mountOptions":["rro"]}'),
+        ("echo '[1]'", ""),
+        ("echo no JSON", ""),
+        ("echo '{}'; exit 1", ""),
+    ],
+)
+async def test_runtimes_tell_what_they_can_do(script: str, told: str, tmp_path: Path) -> None:
+    program = tmp_path / "runtime"
+    program.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/times\n{script}\n")
+    program.chmod(0o755)
+    known = {"mine": RuntimeConfig(str(program), ("-v",)), "gone": RuntimeConfig(str(tmp_path / "gone"))}
+    system = System(Config(data_root=tmp_path), HOST, known)
+    for _ in range(2):
+        assert await system.features() == ({"mine": told} if told else {})
+    assert (tmp_path / "times").read_text() == "asked\n", "it is asked once"
 
 
 def test_a_first_process_in_a_cgroup_of_somebody_is_in_a_container() -> None:

@@ -60,6 +60,8 @@ class RegistryConfig(Struct, kw_only=True, rename="pascal"):
 class RuntimeInfo(Struct, kw_only=True):
     path: str
     runtime_args: list[str] | UnsetType = field(default=UNSET, name="runtimeArgs")
+    # Since 1.44.
+    status: dict[str, str] | UnsetType = UNSET
 
 
 class SwarmInfo(Struct, kw_only=True, rename="pascal"):

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,6 +40,9 @@ WITHOUT_KERNEL_MEMORY = Version(1, 42)
 WITH_FIREWALL_BACKEND = Version(1, 49)
 WITHOUT_BRIDGE_NETFILTER = Version(1, 50)
 WITHOUT_EVENT_REPEATS = Version(1, 52)
+WITH_RUNTIME_STATUS = Version(1, 44)
+# The document by which a runtime tells what it can do, as dockerd names it.
+FEATURES = "org.opencontainers.runtime-spec.features"
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
@@ -85,6 +88,7 @@ def info_document(
     tasks: int,
     cluster: "Cluster | None" = None,
     standing: "Standing | None" = None,
+    features: Mapping[str, str] | None = None,
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -140,7 +144,11 @@ def info_document(
         experimental_build=config.experimental,
         server_version=facts.version,
         runtimes={
-            name: RuntimeInfo(path=runtime.path, runtime_args=list(runtime.args) or UNSET)
+            name: RuntimeInfo(
+                path=runtime.path,
+                runtime_args=list(runtime.args) or UNSET,
+                status={FEATURES: told} if features and (told := features.get(name)) else UNSET,
+            )
             for name, runtime in facts.runtimes.items()
         },
         default_runtime=facts.default_runtime,

@@ -31,7 +31,11 @@ async def test_info_counts_and_tells(client: ClientSession, engine: FakeEngine) 
     shown = await (await client.get("/info")).json()
     assert (shown["Containers"], shown["ContainersRunning"], shown["ContainersPaused"]) == (4, 1, 1)
     assert (shown["ContainersStopped"], shown["Images"]) == (2, 1)
-    assert shown["Runtimes"] == {"crun": {"path": "/usr/bin/crun"}, "kata": {"path": "/k", "runtimeArgs": ["-v"]}}
+    kata = {"path": "/k", "runtimeArgs": ["-v"]}
+    features = {"org.opencontainers.runtime-spec.features": '{"ociVersionMax":"1.2.0"}'}
+    assert shown["Runtimes"] == {"crun": {"path": "/usr/bin/crun", "status": features}, "kata": kata}
+    older = await (await client.get("/v1.43/info")).json()
+    assert older["Runtimes"] == {"crun": {"path": "/usr/bin/crun"}, "kata": kata}
     assert shown["RegistryConfig"]["InsecureRegistryCIDRs"] == ["127.0.0.0/8", "::1/128", "10.0.0.0/8"]
     assert shown["RegistryConfig"]["IndexConfigs"]["reg.local:5000"]["Secure"] is False
     assert shown["Swarm"]["LocalNodeState"] == "inactive"
