@@ -1,6 +1,7 @@
 # make setup   install what is missing (Debian packages, .venv with the locked dependencies)
 # make run     set up, then run the daemon in the foreground: make run ARGS="--log-level debug"
 # make test    set up, then linters, types, import rules and all tests: make test TESTS="tests/unit -k reference"
+# make fuzz    hostile input against all that reads some, for a minute: FUZZ_SECONDS=3600 make fuzz, HUSK_TEST_SEED=1 for the same again
 # make bench   set up, then speed beside dockerd and podman into build/bench: make bench QUICK=1, ARGS="--only exec,api"
 # make deb     a Debian package, with a virtual environment inside: dist/husk_VERSION_ARCHITECTURE.deb
 # make simulate  lives of a swarm in simulated time: make simulate SECONDS=3600 SEED=1
@@ -22,7 +23,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # Independent commands two at a time, each with its output in one piece.
 BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
-.PHONY: setup setup-test run bench deb test simulate check lint types imports mirrors collect lock clean
+FUZZ_SECONDS ?= 60
+
+.PHONY: setup setup-test run fuzz bench deb test simulate check lint types imports mirrors collect lock clean
 
 setup:
 	@scripts/setup
@@ -32,6 +35,9 @@ setup-test:
 
 run: setup
 	@exec $(BIN)/husk serve $(ARGS)
+
+fuzz: setup-test
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n 2 tests/fuzz
 
 bench: setup-test
 	@$(BIN)/python -m bench.all $(if $(QUICK),--quick) $(ARGS)

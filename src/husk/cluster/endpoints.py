@@ -51,4 +51,4 @@ def write_endpoints(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
 
 
 def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 1 << 16

@@ -12,6 +12,7 @@ from husk.patterns import pattern
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = pattern(rf'({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
 _SCHEME = pattern(rf"({_TOKEN})(?=\s|,|$)")
+_WORD = pattern(_TOKEN)
 _ESCAPE = pattern(r"\\(.)")
 
 
@@ -38,5 +39,7 @@ def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
                 found.append(Challenge(scheme[1].lower(), parameters))
                 position = scheme.end()
             else:
-                position += 1
+                # Of a word that is neither all is skipped: it would be read again from each of its letters.
+                word = _WORD.match(header, position)
+                position = word.end() if word else position + 1
     return found

@@ -73,7 +73,8 @@ def _decimal(digits: str) -> int | None:
     number beyond the range is one as good as another."""
     if not (digits.isascii() and digits.isdigit()):
         return None
-    return int(digits) if len(digits.lstrip("0")) <= _LONGEST else _MAX_ID + 1
+    significant = digits.lstrip("0")
+    return int(significant or "0") if len(significant) <= _LONGEST else _MAX_ID + 1
 
 
 def _users(passwd: str) -> Iterator[tuple[str, int, int]]:

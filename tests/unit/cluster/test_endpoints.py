@@ -51,3 +51,9 @@ def test_those_with_names_are_written_as_they_are_read() -> None:
         "a": "192.0.2.1:7",
         "b": "[2001:db8::1]:9",
     }
+
+
+@pytest.mark.parametrize("port", ["0" * 5000 + "5", "9" * 5000])
+def test_a_port_of_thousands_of_digits_is_refused(port):
+    with pytest.raises(InvalidParameter, match="not of the form"):
+        read_endpoint(f"host:{port}", 1)

@@ -48,3 +48,8 @@ def test_what_is_quoted_properly_is_read_exactly(scheme: str, parameters: dict[s
 
     header = scheme + " " + ",".join(f"{name}={quote(value)}" for name, value in parameters.items())
     assert parse_challenges([header]) == [Challenge(scheme.lower(), parameters)]
+
+
+def test_a_word_that_means_nothing_is_skipped_whole():
+    header = 'Bearer realm="a"' + "0" * 100_000 + '"' + ', Basic realm="b"'
+    assert [challenge.scheme for challenge in parse_challenges([header])][-1] == "basic"

@@ -32,7 +32,7 @@ async def service(visit: Visit) -> Answer:
 async def scale(visit: Visit) -> Answer:
     found = await visit.engine.services.get(visit.words["service"])
     text = visit.form.get("replicas")
-    if not text.isdecimal() or int(text) > _MOST_REPLICAS:
+    if not text.isdecimal() or len(text) > 9 or int(text) > _MOST_REPLICAS:
         raise InvalidParameter(f"how many? {text!r} is not a number from 0 to {_MOST_REPLICAS}")
     await found.scale(int(text))
     return visit.redirect(f"/services/{found.name}", f"{found.name} shall have {text} tasks.")

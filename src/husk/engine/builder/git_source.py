@@ -229,9 +229,9 @@ def _read(source: Source) -> GitRef:
             raise NotImplementedYet(f"{name} of a git source is not implemented by Husk yet")
     try:
         wanted = git_refs.read(source)
+        scheme = urlsplit(wanted.remote).scheme if "://" in wanted.remote else "ssh"
     except (DockerfileError, ValueError) as error:
         raise InvalidParameter(f"invalid git source {source.identifier}: {error}") from None
-    scheme = urlsplit(wanted.remote).scheme if "://" in wanted.remote else "ssh"
     if scheme not in git_refs.SCHEMES:
         raise InvalidParameter(f"invalid git source {source.identifier}: the protocol {scheme} is not allowed")
     if _NOT_IN_NAMES.search(wanted.ref):

@@ -26,8 +26,8 @@ class Receiver(msgspec.Struct, frozen=True):
 
 
 def host_and_port(text: str, default_port: int) -> tuple[str, int]:
-    parts = urlsplit(f"//{text}")
     try:
+        parts = urlsplit(f"//{text}")
         return parts.hostname or "localhost", parts.port or default_port
     except ValueError:
         raise InvalidParameter(f"invalid port in the address {text}") from None

@@ -57,7 +57,7 @@ def _facility(text: str) -> int:
         return _FACILITIES.index("daemon")
     if text in _FACILITIES:
         return _FACILITIES.index(text)
-    if text.isdecimal() and int(text) < len(_FACILITIES):
+    if text.isdecimal() and len(text) <= 3 and int(text) < len(_FACILITIES):
         return int(text)
     raise InvalidParameter("invalid syslog facility")
 

@@ -53,13 +53,17 @@ def trailers(error: GrpcError | None = None, more: Sequence[tuple[bytes, bytes]]
     return [*said, *more]
 
 
+def _code(text: bytes) -> int:
+    return int(text) if text.isdigit() and len(text) <= 9 else UNKNOWN
+
+
 def outcome(headers: Headers) -> GrpcError | None:
     """What the trailers of a peer say: None is OK."""
     said = dict(headers)
     if b"grpc-status" not in said:
         status = said.get(b":status", b"")
         return GrpcError(_OF_HTTP.get(status, UNKNOWN), f"the peer does not speak gRPC: HTTP status {status.decode()}")
-    code = int(said[b"grpc-status"]) if said[b"grpc-status"].isdigit() else UNKNOWN
+    code = _code(said[b"grpc-status"])
     if code == OK:
         return None
     message = unquote_to_bytes(said.get(b"grpc-message", b"")).decode(errors="replace")

@@ -62,7 +62,7 @@ def apply_pax(entry: Entry, records: dict[bytes, bytes]) -> None:
 def _seconds(text: bytes) -> int:
     """A pax time (decimal fraction of seconds, perhaps negative) in nanoseconds, without the rounding of floats."""
     whole, _, fraction = text.partition(b".")
-    if whole.isdigit() and fraction.isdigit():
+    if whole.isdigit() and fraction.isdigit() and len(whole) <= 20:
         return int(whole + fraction[:9].ljust(9, b"0"))
     whole, _, fraction = text.removeprefix(b"-").partition(b".")
     nanoseconds = decimal(whole or b"0") * 10**9 + decimal(fraction[:9].ljust(9, b"0"))

@@ -239,11 +239,15 @@ def _owners(chown: str, owner_input: int) -> tuple[Owner | None, Owner | None]:
     return owner_of(user, owner_input), owner_of(group, owner_input) if colon else None
 
 
+# Digits: more are no number that anybody can have.
+_LONGEST_ID = 18
+
+
 def owner_of(text: str, owner_input: int) -> Owner | None:
     """A user or group by its number, or by a name to be looked up in an input."""
     if not text:
         return None
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID:
         return Owner(number=int(text))
     return Owner(name=text, input=owner_input)
 

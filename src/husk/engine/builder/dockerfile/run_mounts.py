@@ -199,6 +199,7 @@ def _bytes(value: str) -> int:
     text = value.strip().lower().removesuffix("b").removesuffix("i")
     unit = text[-1:] if text[-1:].isalpha() else ""
     number = text.removesuffix(unit).strip()
-    if unit not in UNITS or not number.replace(".", "", 1).isdigit() or not number.isascii():
+    plain = number.replace(".", "", 1)
+    if unit not in UNITS or not plain.isdigit() or not plain.isascii() or len(plain) > 18:
         raise DockerfileError(f"invalid value for size: {value}")
     return int(float(number) * (1 << UNITS[unit]))

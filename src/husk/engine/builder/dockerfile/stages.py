@@ -105,9 +105,14 @@ class StagePlans:
     def _source(self, name: str, span: Span) -> StagePlan:
         if not (name.isascii() and name.isdigit()):
             return self._named(name, span)
-        if int(name) >= len(self.stages):
+        if (stage := self._numbered(name)) is None:
             raise DockerfileError(f"invalid stage index {name}", span)
-        return self.stages[int(name)]
+        return stage
+
+    def _numbered(self, name: str) -> StagePlan | None:
+        """Python refuses to convert thousands of digits: there are never so many stages."""
+        known = name.isascii() and name.isdigit() and len(name) <= 9 and int(name) < len(self.stages)
+        return self.stages[int(name)] if known else None
 
     def _named(self, name: str, span: Span) -> StagePlan:
         if found := self._by_name.get(name.lower()):
@@ -119,8 +124,8 @@ class StagePlans:
             return self.stages[-1]
         if found := self._by_name.get(name.lower()):
             return found
-        if name.isascii() and name.isdigit() and int(name) < len(self.stages):
-            return self.stages[int(name)]
+        if (stage := self._numbered(name)) is not None:
+            return stage
         raise DockerfileError(f'target stage "{name}" could not be found{suggestion(name, self.names)}')
 
     def until(self, target: StagePlan) -> list[StagePlan]:
