@@ -22,7 +22,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from husk.config import AddressPool
-from husk.errors import InvalidParameter, SystemFault
+from husk.errors import Conflict, InvalidParameter, SystemFault
 from husk.kernel import namespaces, nflisting, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import hardening, ipam
@@ -155,7 +155,7 @@ class Host:
         """What the host has besides this bridge."""
         bridge = self.by_name.get(interface)
         if bridge is not None and bridge.kind != "bridge":
-            raise SystemFault(f"interface {interface} exists and is no bridge: choose another name with 'bridge'")
+            raise Conflict(f"interface {interface} exists and is no bridge: choose another name with 'bridge'")
         own_index = bridge.index if bridge else -1
         own = [address.interface for address in self._addresses if address.index == own_index]
         taken = [route.destination for route in self._routes if route.index != own_index]

@@ -171,6 +171,8 @@ class BridgedNetwork(NamedTuple):
 def validate_interface(name: str) -> str:
     if not _INTERFACE_NAME.fullmatch(name):
         raise InvalidParameter(f"invalid bridge name {name!r}: 1 to 15 letters, digits, '_', '.' or '-'")
+    if name in ("all", "default"):
+        raise InvalidParameter(f"invalid bridge name {name!r}: the kernel means all interfaces by it")
     return name
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.errors import Conflict, SystemFault
+from husk.errors import Conflict, InvalidParameter, SystemFault
 from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import Message, NetlinkSocket
 from husk.network import hardening
@@ -154,7 +154,7 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
                 namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master, settings))
                 _configure(lease, wiring, settings, default_route=False)
                 _settle(host, lease, wiring)
-            except OSError:
+            except BaseException:
                 with NetlinkSocket() as own:
                     delete_links(own, [lease.interface])
                 raise
@@ -306,7 +306,13 @@ def _configure(lease: Lease, wiring: Wiring, settings: int | None, default_route
     with NetlinkSocket() as inside:
         inside.execute(*messages)
     for setting, value in wiring.sysctls:
-        sysctl.write(setting.replace("IFNAME", lease.interface), value, settings)
+        name = setting.replace("IFNAME", lease.interface)
+        try:
+            sysctl.write(name, value, settings)
+        except OSError as error:
+            # Somebody has asked for what this kernel has not, or does not take.
+            said = f"{name.replace('/', '.')}={value}: {error.strerror}"
+            raise InvalidParameter(f"failed to set interface sysctl {said}") from error
 
 
 def _allow_unprivileged(settings: int | None) -> None:

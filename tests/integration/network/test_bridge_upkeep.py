@@ -8,7 +8,7 @@ from ipaddress import IPv4Interface
 import pytest
 
 from husk.config import AddressPool
-from husk.errors import Forbidden, SystemFault, Unavailable
+from husk.errors import Conflict, Forbidden, Unavailable
 from husk.kernel import rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
@@ -203,7 +203,7 @@ async def test_a_full_subnet_says_so_and_recovers(settings):
 async def test_an_interface_that_is_no_bridge_is_left_alone(settings):
     with NetlinkSocket() as netlink:
         netlink.execute(rtnetlink.add_veth(settings.interface, "peer"))
-    with pytest.raises(SystemFault, match="is no bridge"):
+    with pytest.raises(Conflict, match="is no bridge"):
         await open_driver(settings, None, [])
     assert {settings.interface, "peer"} <= links()
 

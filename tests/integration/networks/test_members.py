@@ -258,6 +258,17 @@ def test_what_cannot_be_is_told_as_dockerd_does(net):
     both = [option for name in ("mine", "other") for option in ("--network", f"name={name},driver-opt={ifname}=eth7")]
     said = refused(net, "run", "--name", "twice", *both, "busybox", "true")
     assert "failed to set up container networking: failed to add interface" in said and '"eth7": file exists' in said
+    # What is wrong with a setting of the interface is told, and leaves nothing.
+    net.daemon.docker("network", "disconnect", "other", "box")
+    for setting in ("nonsense=1", "mtu=x"):
+        opts = {"com.docker.network.endpoint.sysctls": f"net.ipv6.conf.IFNAME.{setting}"}
+        status, message = asked("connect", "other", "box", DriverOpts=opts)
+        assert status == 400 and "failed to set interface sysctl net.ipv6.conf.eth0." in message
+    links = net.daemon.docker("exec", "box", "ls", "/sys/class/net").stdout.split()
+    assert links == ["foo0", "lo"] and not network(net, "other")["Containers"]
+    for name, expected in (("lo", 409), ("all", 400), ("default", 400)):
+        options = {"com.docker.network.bridge.name": name}
+        assert net.daemon.http("POST", "/networks/create", {"Name": "odd", "Options": options}).status == expected
     for mac in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00"):
         assert asked("connect", "other", "on-host", MacAddress=mac)[0] == 400
     assert asked("disconnect", "mine", "nobody")[0] == 404
