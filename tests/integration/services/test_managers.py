@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -177,6 +178,28 @@ def test_a_manager_is_demoted_and_promoted(council: Nodes) -> None:
     until(partial(_sees, three), "that it sees all")
     assert running(three) == before and homes(three, "stays") == [here]
     three.docker("service", "rm", "stays")
+
+
+def test_managers_that_are_all_demoted_by_each_other_at_once_leave_one(council: Nodes) -> None:
+    ids = {own(daemon)["NodeID"]: daemon for daemon in council.daemons}
+    orders = [(by, node) for by in council.daemons for node, daemon in ids.items() if daemon is not by]
+    with ThreadPoolExecutor(len(orders)) as pool:
+        list(pool.map(lambda order: order[0].docker("node", "demote", order[1], check=False), orders))
+
+    def managers() -> list[str]:
+        told = [answer.json() for by in council.daemons if (answer := by.http("GET", "/nodes")).status == 200]
+        return [node["ID"] for node in told[0] if node["Spec"]["Role"] == "manager"] if told else []
+
+    assert len(managers()) == 1, "roles are written"
+    [last] = managers()
+    others = {node: daemon for node, daemon in ids.items() if node != last}
+    for node, daemon in others.items():
+        until(lambda: not _controls(daemon, node) and not member(daemon), "that it is a worker", 40.0)  # noqa: B023
+    until(lambda: states(ids[last]) == ["ready"] * 3, "that all are ready", 30.0)
+    for node, daemon in others.items():
+        ids[last].docker("node", "promote", node)
+        until(lambda: _controls(daemon, node) and member(daemon), "that it is a manager", 40.0)  # noqa: B023
+    until(lambda: all(map(_sees, council.daemons)), "that all see all", 30.0)
 
 
 def _controls(daemon: HostDaemon, node: str) -> bool:

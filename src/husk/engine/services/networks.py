@@ -74,9 +74,10 @@ class SwarmNetworks:
             return await self._networks.create(request, self._cluster.pools)
 
         async def attempt() -> Network:
+            seen = shared.guard()
             used = [subnet for node in self._store.nodes.values() for subnet in node.description.subnets]
             network = await self._networks.plan(request, self._cluster.pools, list(shared.networks.values()), used)
-            await shared.add(network)
+            await shared.add(network, seen)
             return network
 
         network = await self._store.retried(attempt)

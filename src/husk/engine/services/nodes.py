@@ -61,6 +61,7 @@ class Nodes:
         role, availability = settings.role(spec.role), settings.availability(spec.availability)
 
         async def attempt() -> Changed:
+            seen = self._store.guard(MANAGERS)
             node = self.find(reference)
             if version != node.version:
                 raise InvalidParameter(OUT_OF_SEQUENCE)
@@ -80,7 +81,7 @@ class Nodes:
             # Of two managers that demote each other one is told of the other, and that it is the last.
             changes = wanted.role != node.spec.role
             with in_sequence(guarded=changes):
-                await self._store.save(changed, alone=MANAGERS if changes else "")
+                await self._store.save(changed, alone=seen if changes else "")
             return Changed(node, changed)
 
         return await self._store.retried(attempt)

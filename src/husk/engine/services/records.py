@@ -103,17 +103,23 @@ class SwarmRecords:
 
     # --- write
 
-    async def save(self, *records: SwarmRecord, checks: tuple[Step, ...] = (), alone: str = "") -> None:
+    async def save(self, *records: SwarmRecord, checks: tuple[Step, ...] = (), alone: str | Put = "") -> None:
         """Write records on the versions that they name; in memory they count when the store has taken them.
 
         Records never change: those in the tables are others from then on, with their new version. `checks` must fit
         too. `alone` is for what must differ from all others of a kind, in its name or ports: Stale if another host
-        saved one of which nothing was heard yet.
+        saved one of which nothing was heard yet. Who waits for anything between looking at the others and this takes
+        the `guard` before that: what is heard meanwhile was not looked at.
         """
-        guard = (self.guard(alone),) if alone and self.shared else ()
+        guard = self._guard_of(alone)
         revision = await self._write(records, (*checks, *guard), happened=False)
-        if guard:
-            self.guarded(alone, revision)
+        for step in guard:
+            self.guarded(step.key, revision)
+
+    def _guard_of(self, alone: str | Put) -> tuple[Put, ...]:
+        if not alone or not self.shared:
+            return ()
+        return (self.guard(alone) if isinstance(alone, str) else alone,)
 
     def guard(self, kind: str) -> Put:
         """The step that goes with what must differ from all others of a kind, where `save` does not write it."""
@@ -174,12 +180,12 @@ class SwarmRecords:
                 self._take(kind, key, await self.store.get(kind, key))
         raise InvalidParameter(OUT_OF_SEQUENCE)
 
-    async def delete(self, *records: SwarmRecord, checks: tuple[Step, ...] = (), alone: str = "") -> None:
+    async def delete(self, *records: SwarmRecord, checks: tuple[Step, ...] = (), alone: str | Put = "") -> None:
         """`alone` is for what must not go while others of a kind rely on it: Stale if another host has written one of
         them of which nothing was heard yet."""
         if records:
             await self._turn()
-            guard = (self.guard(alone),) if alone and self.shared else ()
+            guard = self._guard_of(alone)
             steps = [Delete(kind_of(record), key_of(record)) for record in records]
 
             def applied(revision: int) -> None:
@@ -189,8 +195,8 @@ class SwarmRecords:
             lazy = only_tasks(records)
             with self._in_writing():
                 revision = await self.store.commit(*steps, *checks, *guard, applied=applied, happened=True, lazy=lazy)
-            if guard:
-                self.guarded(alone, revision)
+            for step in guard:
+                self.guarded(step.key, revision)
 
     async def _write(self, records: tuple[SwarmRecord, ...], checks: tuple[Step, ...], *, happened: bool) -> int:
         await self._turn()

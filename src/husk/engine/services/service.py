@@ -133,6 +133,7 @@ class Services:
 
     async def _create(self, spec: ServiceSpec, credentials: Credentials | None) -> Service:
         self._require_swarm()
+        seen = self._store.guard("service")
         spec.name = spec.name or random_name(self._names())
         self._check(spec)
         if spec.name in self._names():
@@ -147,7 +148,7 @@ class Services:
         service = await self._credentials.keep(service, credentials)
         async with self._endpoints.assigned(service) as assigned:
             self._check_references(spec)
-            await self._store.save(assigned, alone="service")
+            await self._store.save(assigned, alone=seen)
         return self._store.services.get(service.id, assigned)
 
     async def update(
@@ -161,7 +162,7 @@ class Services:
     async def _update(
         self, reference: str, version: int, spec: ServiceSpec, rollback: bool, credentials: Credentials | None
     ) -> Service:
-        service = self.find(reference)
+        service, seen = self.find(reference), self._store.guard("service")
         if version != service.version:
             raise InvalidParameter(OUT_OF_SEQUENCE)
         if rollback:
@@ -184,7 +185,7 @@ class Services:
                 raise InvalidParameter(OUT_OF_SEQUENCE)
             self._check_references(spec)
             with in_sequence(guarded=True):
-                await self._store.save(assigned, alone="service")
+                await self._store.save(assigned, alone=seen)
         return changed
 
     async def remove(self, reference: str) -> None:

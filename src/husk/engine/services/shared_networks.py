@@ -146,9 +146,13 @@ class SharedNetworks:
 
     # --- networks
 
-    async def add(self, network: Network) -> None:
-        """Stale where another host has made one meanwhile, of which nothing was heard yet: see `retried`."""
-        guard = (self._records.guard(NETWORK),) if self._records.shared else ()
+    def guard(self) -> Put:
+        """To be taken before what a new network must differ from is looked at: see `add`."""
+        return self._records.guard(NETWORK)
+
+    async def add(self, network: Network, seen: Put | None = None) -> None:
+        """Stale where another host has made one since `seen`, or of which nothing was heard yet: see `retried`."""
+        guard = (seen or self.guard(),) if self._records.shared else ()
         written = Put(NETWORK, network.id, msgspec.json.encode(network), NEW)
         revision = await self._records.commit(written, *guard)
         if guard:

@@ -201,6 +201,27 @@ def elsewhere_cluster(room: SwarmRoom, store: SwarmRecords, node_id: str) -> Clu
     return made
 
 
+async def test_what_is_heard_while_it_is_asked_who_can_be_spared_counts(room: SwarmRoom) -> None:
+    """Of two managers that demote each other each hears of the other before it writes, and after it has counted."""
+    await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
+    other = SwarmRecords(room.store.store)
+    other.take_in(await news(room.store.store))
+    other.shared = room.store.shared = True
+    elsewhere = Nodes(other, cast(Cluster, SimpleNamespace(swarm=None, node_id="w1abc")))
+    mine, asked = room.cluster.node_id, list[str]()
+
+    async def meanwhile(node: Node) -> None:
+        if not asked:
+            asked.append(node.id)
+            await elsewhere.update(mine, NodeSpec(role="worker"), other.nodes[mine].version)
+            room.store.take_in(await news(room.store.store))
+
+    room.nodes.spare = meanwhile
+    with pytest.raises(InvalidParameter, match="last manager"):
+        await room.nodes.update("beta", NodeSpec(role="worker"), room.nodes.find("beta").version)
+    assert asked == ["w1abc"] and [node.id for node in room.nodes.managers()] == ["w1abc"]
+
+
 async def test_a_manager_that_cannot_be_spared_stays_one(room: SwarmRoom) -> None:
     await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
     room.nodes.spare = AsyncMock(side_effect=InvalidParameter("would lose their majority"))

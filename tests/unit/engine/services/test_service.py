@@ -36,12 +36,15 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.node import Node, NodeDescription
 from husk.engine.services.office import SwarmOffice
+from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import Standing
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec, task
+from tests.unit.engine.services.test_records import news
 
 
 async def test_a_host_works_for_others_until_it_leaves(
@@ -255,6 +258,29 @@ async def test_a_port_in_ingress_mode_needs_the_ingress_network(room: SwarmRoom)
     with pytest.raises(InvalidParameter, match="no ingress network is present"):
         await made(room, spec(ports=[port(80)]))
     await made(room, spec(ports=[port(80, mode="host")]))
+
+
+async def test_a_name_and_a_port_that_are_heard_of_while_a_service_is_made_are_taken(room: SwarmRoom) -> None:
+    room.store.shared = True
+    other = SwarmRecords(room.store.store)
+    other.take_in(await news(room.store.store))
+    other.shared = True
+    keep, theirs = room.services._credentials.keep, list[str]()
+
+    async def meanwhile(service: Service, credentials: Credentials | None) -> Service:
+        if service.spec.name not in theirs:
+            theirs.append(service.spec.name)
+            own = Service(id=f"other-{service.spec.name}", version=0, created_at="", updated_at="", spec=spec("web"))
+            await other.save(but(own, ports=[port(8080)]), alone="service")
+            room.store.take_in(await news(room.store.store))
+        return await keep(service, credentials)
+
+    room.services._credentials.keep = meanwhile  # type: ignore[method-assign]
+    with pytest.raises(Conflict, match="already exists"):
+        await made(room, spec())
+    room.store.services.clear()
+    with pytest.raises(InvalidParameter, match="'8080' is already in use"):
+        await made(room, spec("late", ports=[port(8080)]))
 
 
 @pytest.mark.parametrize("what", ["secret", "config", "network"])
