@@ -92,6 +92,7 @@ class Gateway:
 
     async def solve(self, request: gateway.SolveRequest, metadata: Metadata) -> gateway.SolveResponse:
         job = await self._job(metadata)
+        job.known.came(len(request.definition or b"") + sum(map(len, request.frontend_inputs.values())))
         question = Question(
             definition=await self._backend.definition(request.definition) if request.definition else None,
             frontend=request.frontend,

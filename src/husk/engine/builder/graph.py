@@ -52,6 +52,35 @@ class Vertex(Struct, frozen=True, kw_only=True):
     ahead: AheadTar | None = None  # what is packed while files come, for those who bring them and who copy them
 
 
+class KnownVertices:
+    """All that one build has been told of, in any number of graphs. What is the same is kept once, and all of it has a
+    limit: frontends ask as often as they like, and what they got is kept until the build ends."""
+
+    MOST = 100_000
+    MOST_BYTES = 1 << 30  # of definitions as they came
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._bytes = 0
+        self._vertices: dict[str, Vertex] = {}
+
+    def came(self, size: int) -> None:
+        """Count a definition that is about to be read."""
+        self._bytes += size
+        if self._bytes > self.MOST_BYTES:
+            raise InvalidParameter(f"the definitions of a build have {self.MOST_BYTES >> 20} MiB at most")
+
+    def shared(self, vertex: Vertex) -> Vertex:
+        """The same vertex, known already if it can be. InvalidParameter for too many."""
+        known = self._vertices.setdefault(vertex.digest, vertex)
+        if known is not vertex and known == vertex:
+            return known
+        self._count += 1
+        if self._count > self.MOST:
+            raise InvalidParameter(f"a build has {self.MOST} operations at most")
+        return vertex
+
+
 class Graph:
     def __init__(self, files: list[SourceFile] | None = None) -> None:
         self._vertices: dict[str, Vertex] = {}
@@ -87,6 +116,10 @@ class Graph:
     def added_since(self, count: int) -> list[Vertex]:
         """What was added when there were `count` of them already, the first one first."""
         return list(islice(reversed(self._vertices.values()), len(self) - count))[::-1]
+
+    def share(self, known: KnownVertices) -> None:
+        """Have what others know in common with them."""
+        self._vertices = {digest: known.shared(vertex) for digest, vertex in self._vertices.items()}
 
     def needed_for(self, *results: Edge) -> list[Vertex]:
         """What has to be done for these results, inputs first."""

@@ -20,7 +20,7 @@ from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend
-from husk.engine.builder.graph import Location, SourceFile
+from husk.engine.builder.graph import KnownVertices, Location, SourceFile
 from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.job_containers import Hold, JobContainers
 from husk.engine.builder.refs import Ref
@@ -38,6 +38,8 @@ from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImpl
 # A client may ask for the status of a build that it is about to begin.
 _PATIENCE = 20.0
 _MOST_ENDED = 100
+# Results that one build may ask for.
+_MOST_REFS = 10_000
 # What one build is warned of: how often, and with how many bytes (each warning has the file that it is about).
 _MOST_WARNINGS, _MOST_WARNED = 1000, 32 << 20
 
@@ -73,6 +75,7 @@ class Job:
         self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
         self.started = now_ns()
         self._warnings = self._warned = 0
+        self.known = KnownVertices()
         self.depth = 0  # how many frontends that are images have led here
         self._owns_log = log is None
         self._solver = solver
@@ -82,6 +85,7 @@ class Job:
         self.containers = JobContainers(hold, session, granted)
         self._granted = granted
         self._refs: dict[str, Ref] = {}
+        self._ids: dict[Ref, str] = {}
         self._questions: dict[Ref, Question] = {}
         self.scans: dict[Ref, Mapping[str, Ref]] = {}  # what an SBOM of a ref is to tell of besides
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
@@ -183,11 +187,14 @@ class Job:
 
     def keep(self, ref: Ref) -> str:
         """Its id. It is closed with the job."""
-        for id, known in self._refs.items():
-            if known is ref:
-                return id
+        if (known := self._ids.get(ref)) is not None:
+            return known
+        if len(self._refs) >= _MOST_REFS:
+            raise InvalidParameter(f"a build has {_MOST_REFS} results at most")
+        ref.graph.share(self.known)
         id = secrets.token_hex(13)[:25]
         self._refs[id] = ref
+        self._ids[ref] = id
         return id
 
     def ref(self, id: str) -> Ref:
@@ -223,6 +230,7 @@ class Job:
             policy=lambda _: self.policy,
         )
         child.inputs = inputs
+        child.known = self.known
         child.depth = self.depth + 1
         return child
 
@@ -270,7 +278,7 @@ class Job:
         """Let go of all refs but those that somebody else keeps."""
         self._given.cancel()
         await self.containers.close()
-        refs, self._refs = self._refs, {}
+        refs, self._refs, self._ids = self._refs, {}, {}
         await asyncio.gather(*(ref.close() for ref in refs.values() if not any(ref is one for one in keep)))
         if self._owns_log:
             if self.elsewhere is not None:

@@ -9,7 +9,7 @@ import pytest
 from husk.engine.builder import jobs
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
-from husk.engine.builder.graph import Location, SourceFile
+from husk.engine.builder.graph import KnownVertices, Location, SourceFile
 from husk.engine.builder.jobs import Jobs
 from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.results import Definition, Question, Result
@@ -219,3 +219,24 @@ async def test_all_of_a_warning_counts(job, monkeypatch, large):
     monkeypatch.setattr(jobs, "_MOST_WARNED", 50_000)
     with pytest.raises(InvalidParameter, match="at most"):
         job.warn(WarningTold(**{"vertex": "", "level": 1, "short": b"x", **large}))
+
+
+async def test_what_a_build_asks_for_again_is_kept_once_and_has_an_end(job, monkeypatch):
+    first, again = (job.definition(Definition(*chain("a", "b"))) for _ in range(2))
+    assert first.graph is not again.graph
+    assert all(one is other for one, other in zip(first.graph, again.graph, strict=True))
+    monkeypatch.setattr(KnownVertices, "MOST", 5)
+    job.definition(Definition(*chain("c")))  # and the image, which is known
+    child = job.child({})
+    child.definition(Definition(*chain("d")))
+    with pytest.raises(InvalidParameter, match="5 operations at most"):
+        child.definition(Definition(*chain("e")))
+    monkeypatch.setattr(jobs, "_MOST_REFS", 3)
+    with pytest.raises(InvalidParameter, match="3 results at most"):
+        job.definition(Definition(*chain("a")))
+    assert job.keep(first) == job.keep(first)
+    monkeypatch.setattr(KnownVertices, "MOST_BYTES", 1 << 20)
+    job.known.came(1 << 20)
+    with pytest.raises(InvalidParameter, match="1 MiB at most"):
+        child.known.came(1)
+    await child.close()
