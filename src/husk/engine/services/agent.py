@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from husk.cluster.records import StoreUnavailable
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.events import Event, Events, matches
@@ -90,11 +91,22 @@ class Agent:
     async def _look(self) -> int | None:
         """One look; when to look again without being woken."""
         tasks = self._woken_for()
+        failed = set[str]()
         for number, task in enumerate(tasks):
             if number % PIECE == PIECE - 1:
                 await asyncio.sleep(0)
-            await self._tend(self._assignments.task(task.id) or task)
+            try:
+                await self._tend(self._assignments.task(task.id) or task)
+            except StoreUnavailable:
+                raise
+            except Exception as error:  # of one task, which stops no other
+                self._not_tended(task, error)
+                failed.add(task.id)
         alarm = await self._lead_there()
+        if failed:
+            self._touched |= failed
+            again = self._clock.now() + RETRY_NS
+            alarm = again if alarm is None else min(alarm, again)
         for looked_at in tasks:
             # Only now: new connections lead to others already.
             task = self._assignments.task(looked_at.id) or looked_at
@@ -105,6 +117,11 @@ class Agent:
             elif task.alive and not task.wanted:
                 self._runner.end(task)
         return alarm
+
+    def _not_tended(self, task: Task, error: Exception) -> None:
+        reason = error.message if isinstance(error, HuskError) else f"{type(error).__name__}: {error}"
+        expected = None if isinstance(error, HuskError) else error
+        log.warning("task %s could not be looked at; trying again: %s", task.id, reason, exc_info=expected)
 
     def _woken_for(self) -> list[Task]:
         everything, touched = self._all, self._touched

@@ -22,7 +22,7 @@ from husk.engine.services.delivery import Values
 from husk.engine.services.model import Task, TaskStatus
 from husk.engine.services.network_views import NOTHING, NetworkShare, news
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.records import SwarmRecords
+from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
 log = logging.getLogger(__name__)
@@ -89,12 +89,15 @@ class Dispatcher:
         for report in reports:
             try:
                 await self._take(node_id, report)
-            except Forbidden as error:
+            except (Forbidden, InvalidParameter) as error:
+                # One that cannot be written, too: it would come again with each of the node's reports, and stop them.
+                if error.message == OUT_OF_SEQUENCE:
+                    raise
                 refused.append(report.task_id)
                 reason = error.message
         if refused:
             tasks = f"{len(refused)} tasks" if len(refused) > 1 else f"task {refused[0][:64]}"
-            log.warning("node %s says of %s what it may not: %s", node_id, tasks, reason)
+            log.warning("what node %s says of %s is refused: %s", node_id, tasks, reason)
         return Heard(refused=refused)
 
     def wake(self) -> None:

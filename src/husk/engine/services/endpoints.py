@@ -1,11 +1,13 @@
 """Where a service is reached: virtual addresses on its networks, names, published ports; kept as the tasks change."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from husk.cluster.records import StoreUnavailable
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
 from husk.engine.networks.balancing import VirtualService
@@ -17,12 +19,14 @@ from husk.engine.services.network_services import OnNetworks, ServiceOnNetwork, 
 from husk.engine.services.networks import ingress_of
 from husk.engine.services.reached import Reached
 from husk.engine.services.records import SwarmRecords
-from husk.errors import NotFound
+from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
 
 if TYPE_CHECKING:
     from husk.engine.services.overlay_feed import OverlayFeed
     from husk.engine.services.shared_networks import SharedNetworks
+
+log = logging.getLogger(__name__)
 
 
 class _Led(NamedTuple):
@@ -97,7 +101,7 @@ class Endpoints:
         self._networks.balancing.lead_to(self._is_reached)
         settled = await self.feed.settle() if self.feed is not None else True
         if self._store.leadership.leading:
-            await self._assign_all()
+            settled &= await self._assign_all()
         await self._give_back()
         led = self._lead()
         reached = await self._networks.balancing.apply(
@@ -135,11 +139,21 @@ class Endpoints:
         task = self._store.tasks.get(task_id)
         return task is None or is_reached(task)
 
-    async def _assign_all(self) -> None:
+    async def _assign_all(self) -> bool:
+        """Give services the virtual addresses that they lack; whether all have them. One that can have none, be it that
+        its network is full, is no reason for others not to be reached."""
+        all_have = True
         for service in list(self._store.services.values()):
-            async with self.assigned(service) as assigned:
-                if assigned is not service and self._store.services.get(service.id) is service:
-                    await self._store.save(assigned)
+            try:
+                async with self.assigned(service) as assigned:
+                    if assigned is not service and self._store.services.get(service.id) is service:
+                        await self._store.save(assigned, checks=self._store.leadership.checks)
+            except StoreUnavailable:
+                raise
+            except HuskError as error:
+                all_have = False
+                log.warning("service %s has no virtual address yet: %s", service.spec.name, error)
+        return all_have
 
     def on_network(self, network: Network) -> dict[str, ServiceOnNetwork]:
         """The services that a network knows, by name."""

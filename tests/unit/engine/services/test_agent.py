@@ -1,10 +1,12 @@
 """The agent of a node: tasks run as it is told, and what becomes of their containers is told to the swarm."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from husk.engine.model.container import TASK_LABEL, Health
+from husk.errors import InvalidParameter
 from tests.support.but import but
 
 from .world import World
@@ -90,3 +92,30 @@ async def test_only_events_of_tasks_wake_it(world: World) -> None:
     assert not world.hosts["n"].agent._woken.is_set()
     world.events.publish("container", "die", "c", {TASK_LABEL: "t"})
     await world.until(lambda: world.reachable.await_count, "it looks")
+
+
+async def test_a_task_that_cannot_be_written_stops_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Say one whose record would be larger than etcd takes."""
+    world.declare(1, name="large")
+    world.declare(1)
+    await world.until(lambda: world.running("large") and world.running(), "both run")
+    (stuck,), (other,) = world.running("large"), world.running()
+    amend = world.store.amend
+
+    async def refused(task: Any, *arguments: Any) -> bool:
+        if task.id == stuck.id:
+            raise InvalidParameter("etcd cannot do that: request is too large")
+        return await amend(task, *arguments)
+
+    monkeypatch.setattr(world.store, "amend", refused)
+    for task in (stuck, other):
+        world.containers.end(task.status.container_id, 1)
+    world.hosts["n"].agent.wake(stuck.id, other.id)
+    looks = world.reachable.await_count
+    await world.until(lambda: world.running() and world.running()[0].id != other.id, "the other one is replaced")
+    assert world.reachable.await_count > looks, "others are led to what runs"
+    assert "request is too large" in caplog.text and world.store.tasks[stuck.id].status.state == "running"
+    monkeypatch.undo()
+    await world.until(lambda: world.store.tasks[stuck.id].status.state == "failed", "it is tried again")

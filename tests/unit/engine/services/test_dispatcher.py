@@ -5,6 +5,7 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,6 +27,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.network_views import NetworkShare, View
 from husk.engine.services.node import ManagerStatus
+from husk.engine.services.records import OUT_OF_SEQUENCE
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
@@ -199,6 +201,26 @@ async def test_states_are_taken_from_the_node_that_has_the_task(office: Office) 
     for _ in range(2):
         assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == []
     assert task.id not in office.store.tasks
+
+
+async def test_a_report_that_cannot_be_written_stops_no_other(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would come again with each of the node's reports, for ever."""
+    service = await office.service("mine", b"hunter2")
+    stuck, other = await office.task(*service, "a"), await office.task(*service, "a")
+    amend, told = office.store.amend, "etcd cannot do that: request is too large"
+
+    async def refused(task: Task, *arguments: Any) -> bool:
+        if task.id == stuck.id:
+            raise InvalidParameter(told)
+        return await amend(task, *arguments)
+
+    monkeypatch.setattr(office.store, "amend", refused)
+    reports = [_report(stuck, "running"), _report(other, "running")]
+    assert (await office.dispatcher.report("a", reports)).refused == [stuck.id]
+    assert office.store.tasks[other.id].status.state == "running"
+    told = OUT_OF_SEQUENCE
+    with pytest.raises(InvalidParameter, match="out of sequence"):
+        await office.dispatcher.report("a", reports)
 
 
 async def test_a_node_cannot_fill_the_log_or_the_day(office: Office, caplog: pytest.LogCaptureFixture) -> None:

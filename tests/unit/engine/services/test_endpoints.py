@@ -2,7 +2,9 @@
 
 import asyncio
 
+from husk.engine.model.network import Network
 from husk.engine.services.model import EndpointSpec, NetworkAttachment, Service, VirtualIP
+from husk.errors import Unavailable
 from husk.registry.auth import Credentials
 from tests.support.but import but
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec, task
@@ -89,6 +91,29 @@ async def test_a_network_that_is_gone_leaves_the_rest_reachable(room: SwarmRoom)
     assert [virtual.addr for virtual in room.services.find("web").virtual_ips] == ["10.2.0.100/24"]
     (left,) = room.networks.balancing.services
     assert left.targets == ("10.2.0.2",)
+
+
+async def test_a_service_that_can_have_no_address_leaves_the_rest_reachable(room: SwarmRoom) -> None:
+    full = room.networks.add("full")
+    room.networks.add("lan")
+    first = await room.services.create(spec("first", "full"), None)
+    web = await room.services.create(spec("web", "lan"), None)
+    await room.store.save(but(room.store.services[first.id], virtual_ips=[]))
+    await room.store.save(but(room.store.services[web.id], virtual_ips=[]))
+    take = room.networks.service_addresses.take
+
+    async def taken(network: Network) -> list[str]:
+        if network is full:
+            raise Unavailable("no available IPv4 addresses on this network's address pools")
+        return await take(network)
+
+    room.networks.service_addresses.take = taken  # type: ignore[method-assign]
+    await room.run(web, lan="10.1.0.2")
+    assert not await room.endpoints.settle(), "it is to be tried again"
+    (led,) = room.networks.balancing.services
+    assert led.names == ("web",) and led.targets == ("10.1.0.2",)
+    room.networks.service_addresses.take = take  # type: ignore[method-assign]
+    assert await room.endpoints.settle() and len(room.networks.balancing.services) == 2
 
 
 async def test_what_a_network_knows_of_services(room: SwarmRoom) -> None:
