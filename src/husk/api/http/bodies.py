@@ -16,6 +16,8 @@ _LONGEST_LINE = 4096
 # How much more than its own bytes and two times its chunks' heads a body may take, as with Go.
 _MOST_EXCESS = 16 << 10
 _FREE_PER_CHUNK = 16
+# How many chunks are read in one go.
+_MOST_AT_ONCE = 2048
 
 
 class Framing(Protocol):
@@ -27,7 +29,8 @@ class Framing(Protocol):
         ...
 
     def feed(self, data: bytes, pieces: list[bytes]) -> bytes:
-        """Append what is in `data` of the body to `pieces`; returns what is behind the body."""
+        """Append what is in `data` of the body to `pieces`; returns what is behind the body, or what is still to be fed
+        where it has not ended."""
         ...
 
 
@@ -74,7 +77,10 @@ class ChunkFraming:
         if self._line:
             data, self._line = self._line + data, b""
         at, end = 0, len(data)
+        most = len(pieces) + _MOST_AT_ONCE
         while at < end and not self.ended:
+            if len(pieces) >= most:
+                break  # many small ones are much work: others have their turn
             if self._left:
                 taken = data[at : at + self._left] if at or end > self._left else data
                 pieces.append(taken)

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 # What may wait behind the request that is served.
 _MOST_AHEAD = 1 << 18
+# Seconds for which requests that came together are served, before others have their turn.
+_TURN = 0.01
 # What of a body that nobody wanted is read for the sake of the next request.
 _MOST_DISCARDED = 1 << 18
 
@@ -68,6 +70,8 @@ class Connection(Channel):
         self._admitted = False
         self._closing = False
         self._lingering = False
+        # Others have their turn, though more requests are here.
+        self._resting = False
 
     # what the transport calls
 
@@ -76,6 +80,7 @@ class Connection(Channel):
         self._waiting_since = time.monotonic()
         self._admitted = self._crowd.admit(self)
         if not self._admitted:
+            self._crowd.turned_away(self)
             self._refuse(BadRequest("too many connections", 503))
 
     def data_received(self, data: bytes) -> None:
@@ -93,7 +98,7 @@ class Connection(Channel):
                     self._serve(self._take_ahead())
         elif self._lingering:
             return
-        elif self._request is not None or self.write_paused:
+        elif self._request is not None or self.write_paused or self._resting:
             self._keep(data)
         else:
             self._serve(data)
@@ -102,7 +107,7 @@ class Connection(Channel):
         self.ended = True
         if self._taker is not None:
             self._taker.end_input()
-        elif self._lingering or (self._request is None and not self._ahead):
+        elif self._lingering or not self._owes_answers:
             return False
         elif not (self.is_local or (self._request is not None and self._request.has("upgrade"))):
             return False  # over TCP a client that leaves looks like one that half-closes, and most leave
@@ -133,12 +138,15 @@ class Connection(Channel):
         if self._admitted:
             self._admitted = False
             self._crowd.leave(self)
+        else:
+            self._crowd.forget(self)
 
     # requests
 
     def _serve(self, data: bytes) -> None:
         """Serve what has come; what cannot be answered at once is gone on with when it is."""
         parser = self._parser
+        until = 0.0
         while True:
             try:
                 head = parser.feed(data)
@@ -186,6 +194,32 @@ class Connection(Channel):
             if not self._answer(request, answer) or not (self._ahead or parser.begun or self.ended):
                 return
             data = self._take_ahead()
+            now = time.monotonic()
+            if not until:
+                until = now + _TURN
+            elif now >= until:
+                self._rest(data)
+                return
+
+    def _rest(self, data: bytes) -> None:
+        """Go on with that when others had their turn: many small requests that come together may be much work."""
+        self._resting = True
+        if data:
+            self._keep(data)
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        if self._can_serve:
+            self._serve(self._take_ahead())
+
+    @property
+    def _owes_answers(self) -> bool:
+        """Has the client asked for what is not answered yet?"""
+        if self._request is not None or self._ahead:
+            return True
+        # The parser may have whole requests.
+        return self._body is None and (self.write_paused or self._resting)
 
     def _begin_http2(self, error: Http2Preface) -> None:
         if self._http2 is None:
@@ -295,7 +329,7 @@ class Connection(Channel):
     def _can_serve(self) -> bool:
         """Is there nothing between us and the next request?"""
         waited_for = self._request or self._body or self._taker
-        return not (waited_for is not None or self._lingering or self.write_paused or self.gone)
+        return not (waited_for is not None or self._lingering or self.write_paused or self._resting or self.gone)
 
     def stamp(self) -> bytes:
         request, date = self._request, self._crowd.date()

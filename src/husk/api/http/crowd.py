@@ -15,6 +15,8 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 log = logging.getLogger(__name__)
 
+# How many of those who were turned away are told so at once; each costs a descriptor until it has read that.
+_MOST_TOLD = 64
 # Seconds between two complaints about a crowd.
 _PATIENCE = 10.0
 
@@ -28,6 +30,8 @@ class Crowd:
         self.known_heads: dict[bytes, Head] = {}
         self.polling = BusyPolling(limits.poll_time)
         self._channels: set[Channel] = set()
+        # Who was turned away and hears it just now, the oldest first.
+        self._told: dict[Channel, None] = {}
         self._peers: Counter[str] = Counter()
         # Of each address, the oldest first.
         self._of_peer: dict[str, dict[Channel, None]] = {}
@@ -61,6 +65,18 @@ class Crowd:
         if self._sweeping is None:
             self._plan_sweep()
         return True
+
+    def turned_away(self, channel: Channel) -> None:
+        """One that had no room is being told. Of a flood of them not all are: the oldest goes."""
+        if len(self._told) >= _MOST_TOLD:
+            oldest = next(iter(self._told))
+            del self._told[oldest]
+            oldest.abort()
+        self._told[channel] = None
+
+    def forget(self, channel: Channel) -> None:
+        """One that was turned away has gone."""
+        self._told.pop(channel, None)
 
     def leave(self, channel: Channel) -> None:
         self._channels.discard(channel)

@@ -14,6 +14,10 @@ class Limits(msgspec.Struct, frozen=True):
     # The head of a request: all of it, and how many lines it has. Credentials for many registries come in one line.
     head_size: int = 256 << 10
     head_lines: int = 256
+    # How long a path may be, and how many parameters a query may have: as with Go's. Names are shorter, and lists of
+    # them are fewer.
+    path_size: int = 16 << 10
+    parameters: int = 10_000
     # A body that is one document, which is read as a whole, and meanwhile nothing else is done. The largest that
     # somebody needs is a config of a service, of 1,000 KiB.
     document_size: int = 4 << 20

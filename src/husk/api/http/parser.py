@@ -83,7 +83,6 @@ class HeadParser:
         self._checked = 0
         self._parser: HttpRequestParser | None = None
         self._target = b""
-        self._lines = 0
         self._headers: dict[bytes, bytes] = {}
         self._repeated: list[tuple[bytes, bytes]] = []
         self._twice = b""
@@ -110,7 +109,7 @@ class HeadParser:
             self._keep(data)
             return None
         end += 4
-        if end > self._limits.head_size:
+        if end > self._limits.head_size or data.count(b"\r\n", 0, end) - 2 > self._limits.head_lines:
             raise _too_large()
         self._checked = 0
         if end == len(data):
@@ -148,7 +147,6 @@ class HeadParser:
         headers: dict[bytes, bytes] = {}
         self._headers = headers
         self._repeated = []
-        self._lines = 0
         self._twice = b""
         try:
             parser.feed_data(data)
@@ -158,10 +156,12 @@ class HeadParser:
             raise BadRequest(f"malformed request: {error}") from None
         if self._twice:
             raise BadRequest(f"malformed request: two headers {self._twice.decode()}")
-        if self._lines > self._limits.head_lines:
-            raise _too_large()
         is_1_1 = parser.get_http_version() == "1.1"
         head = Head(parser.get_method(), self._target, is_1_1, headers, tuple(self._repeated))
+        if len(head.raw_path) > self._limits.path_size:
+            raise BadRequest("Request-URI Too Long", 414)
+        if head.raw_query.count(b"&") >= self._limits.parameters:
+            raise BadRequest("malformed request: too many parameters")
         if b"content-length" in headers or b"transfer-encoding" in headers:
             # It waits for the body, which others read.
             self._parser = None
@@ -181,7 +181,6 @@ class HeadParser:
         self._target = target
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._lines += 1
         name = name.lower()
         if name not in self._headers:
             self._headers[name] = value.rstrip(b" \t")

@@ -46,6 +46,8 @@ class Body:
         self._handed_back = False
         self._waiting = 0
         self._started = False
+        # More has come than was taken apart at once.
+        self._more = False
         self._cut_off = False
         self._arrived: asyncio.Event | None = None
         # The client waits for a word before it sends the body.
@@ -80,9 +82,11 @@ class Body:
         self._wake()
 
     def discard(self) -> int:
-        """Read what is here and forget it; says how much it was."""
+        """Read what is here and forget it; says how much it was. BadRequest for what is no body, or much work."""
         size = self._waiting
         self._decode()
+        if self._more:
+            raise BadRequest("malformed body: too many chunks in what nobody reads")
         self._pieces.clear()
         self._waiting = 0
         return size
@@ -167,6 +171,8 @@ class Body:
     async def _fill(self) -> None:
         """Until there is something to take, or the body has ended."""
         while True:
+            if self._more:
+                await asyncio.sleep(0)
             self._decode()
             if self._pieces or self._framing.ended:
                 return
@@ -176,8 +182,9 @@ class Body:
             await self._wait()
 
     def _decode(self) -> None:
-        """Take apart all that has come."""
+        """Take apart what has come: all of it, unless that were much work at once."""
         self._started = True
+        self._more = False
         found: list[bytes] = []
         while self._raw and not self._framing.ended:
             try:
@@ -187,13 +194,16 @@ class Body:
                 raise
             if rest:
                 self._raw.appendleft(rest)
+                if not self._framing.ended:
+                    self._more = True
+                    break
         self._pieces.extend(found)
         if self._framing.ended and not self._handed_back:
             self._handed_back = True
             behind = b"".join(self._raw)
             self._raw.clear()
             self._connection.body_ended(behind)
-        self._waiting = sum(map(len, self._pieces))
+        self._waiting = sum(map(len, self._pieces)) + sum(map(len, self._raw))
 
     def _take(self, most: int) -> bytes:
         found: list[bytes] = []

@@ -3,6 +3,7 @@
 `websockets` knows the protocol, without I/O; it is loaded when the first client asks for it.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(f"{__name__}.protocol")
 _log.setLevel(logging.WARNING)
 
+# How much of what has come is read before others have their turn: it may be many small frames.
+_AT_ONCE = 8 << 10
 # What a client may send as one message.
 _LARGEST_MESSAGE = 4 << 20
 
@@ -44,14 +47,15 @@ class WebSocket:
 
         parts: list[bytes] = []
         text = False
-        while data := await self._stream.read():
+        async for data in self._read():
             self._protocol.receive_data(data)
             for frame in self._protocol.events_received():
                 if not isinstance(frame, Frame) or frame.opcode not in (Opcode.BINARY, Opcode.TEXT, Opcode.CONT):
                     continue
                 if frame.opcode is not Opcode.CONT:
                     text = frame.opcode is Opcode.TEXT
-                parts.append(bytes(frame.data))
+                if frame.data:
+                    parts.append(bytes(frame.data))
                 if frame.fin:
                     message = b"".join(parts)
                     parts = []
@@ -60,6 +64,14 @@ class WebSocket:
             if self._protocol.close_expected():
                 return
         self._protocol.receive_eof()
+
+    async def _read(self) -> AsyncIterator[bytes]:
+        """What comes, in pieces between which others have their turn."""
+        while data := await self._stream.read():
+            for at in range(0, len(data), _AT_ONCE):
+                if at:
+                    await asyncio.sleep(0)
+                yield data[at : at + _AT_ONCE]
 
     async def send(self, message: bytes | str) -> None:
         """ConnectionResetError when the client has gone, or has said that it leaves."""

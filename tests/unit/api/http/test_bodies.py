@@ -13,7 +13,10 @@ def decode(framing: Framing, *pieces: bytes) -> tuple[bytes, bytes]:
     found: list[bytes] = []
     behind = b""
     for piece in pieces:
-        behind += piece if framing.ended else framing.feed(piece, found)
+        rest = piece
+        while rest and not framing.ended:
+            rest = framing.feed(rest, found)
+        behind += rest
     return b"".join(found), behind
 
 
@@ -108,3 +111,6 @@ def test_trailers_have_an_end() -> None:
 def test_small_chunks_are_welcome() -> None:
     data = b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n"
     assert decode(ChunkFraming(), data) == (b"x" * 50_000, b"")
+    begun: list[bytes] = []
+    rest = ChunkFraming().feed(data, begun)
+    assert len(begun) <= 2048 and data.endswith(rest)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 
@@ -397,3 +398,40 @@ async def test_http_2_is_told_which_protocol_is_spoken(tmp_path: Path) -> None:
         answer = await client.rest()
         assert answer == h2c.GO_AWAY
         assert answer[9:].endswith(b"this API is served over HTTP/1.1")
+
+
+@on_both_loops
+async def test_a_client_that_half_closes_and_reads_late_gets_all_its_answers(tmp_path: Path) -> None:
+    def large(request: Request) -> Answer:
+        return Response(200, request.raw_path * 1000)
+
+    async with serving(large, tmp_path) as connect, connect() as client:
+        client.send(b"".join(GET % number for number in range(1000)))
+        client.end()
+        # It reads on when ours knows of its end.
+        await asyncio.sleep(0.1)
+        for number in range(1000):
+            assert await client.answer() == (200, b"/%d" % number * 1000)
+        assert await client.closed()
+
+
+@on_both_loops
+async def test_requests_that_came_together_let_others_have_their_turn(tmp_path: Path) -> None:
+    served = 0
+
+    def slow(request: Request) -> Answer:
+        nonlocal served
+        served += 1
+        until = time.thread_time() + 0.001
+        while time.thread_time() < until:
+            pass
+        return Response(200, request.raw_path)
+
+    async with serving(slow, tmp_path) as connect, connect() as client, connect() as other:
+        client.send(b"".join(GET % number for number in range(400)))
+        assert await client.answer() == (200, b"/0")
+        other.send(GET % 1)
+        assert await other.answer() == (200, b"/1")
+        assert served < 100
+        client.end()
+        assert [await client.answer() for _ in range(399)] == [(200, b"/%d" % number) for number in range(1, 400)]

@@ -1,6 +1,8 @@
 """How long a client may take, and how many there may be."""
 
 import asyncio
+import os
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.http.test_connection import GET, at_once
+from tests.unit.api.loops import on_both_loops, until
 
 
 async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
@@ -88,3 +91,24 @@ async def test_local_clients_have_room_that_others_do_not_take(tmp_path: Path) -
     async with serving(at_once, tmp_path, Limits(remote_connections=0)) as connect, connect() as client:
         client.send(GET % 1)
         assert await client.answer() == (200, b"/1")
+
+
+@on_both_loops
+async def test_a_flood_of_those_who_are_turned_away_costs_few_descriptors(tmp_path: Path) -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    async with (
+        serving(at_once, tmp_path, Limits(connections=1)) as connect,
+        connect() as first,
+        AsyncExitStack() as all,
+    ):
+        first.send(GET % 1)
+        assert await first.answer() == (200, b"/1")
+        before = descriptors()
+        for _ in range(300):
+            await all.enter_async_context(connect())
+        last = await all.enter_async_context(connect())
+        assert (await last.answer())[0] == 503
+        # One of each is the client's.
+        await until(lambda: descriptors() - before - 301 <= 64)

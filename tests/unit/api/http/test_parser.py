@@ -214,3 +214,13 @@ def test_a_head_has_a_largest_number_of_lines() -> None:
     with pytest.raises(BadRequest) as refused:
         parse(LINE + b"A: 1\r\nA: 2\r\nA: 3\r\n\r\n", limits)
     assert refused.value.status == 431
+
+
+def test_a_path_and_a_query_have_a_largest_size() -> None:
+    end = b" HTTP/1.1\r\nHost: x\r\n\r\n"
+    limits = Limits(path_size=8, parameters=3)
+    assert parse(b"GET /2345678?a&b&c" + end, limits)
+    for target, status in ((b"/23456789", 414), (b"http://host/23456789", 414), (b"/?a&b&c&", 400)):
+        with pytest.raises(BadRequest) as refused:
+            parse(b"GET " + target + end, limits)
+        assert refused.value.status == status

@@ -10,6 +10,7 @@ import pytest
 from husk.api.http.errors import BodyTooLarge
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
+from husk.tasks import Tasks
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.loops import on_both_loops
 
@@ -92,4 +93,40 @@ async def test_a_document_has_a_largest_size(tmp_path: Path, data: bytes) -> Non
     async with serving(documents, tmp_path) as connect, connect() as client:
         client.send(data)
         assert (await client.head()).startswith(b"HTTP/1.1 413 ")
+        assert await client.closed()
+
+
+@on_both_loops
+async def test_others_have_their_turn_while_many_small_chunks_are_read(tmp_path: Path) -> None:
+    turns = 0
+
+    async def documents(request: Request) -> Answer:
+        nonlocal turns
+        turns += 1
+        assert request.body is not None
+        return Response(200, await request.body.document(1 << 20))
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with serving(documents, tmp_path) as connect, connect() as client:
+        tasks = Tasks()
+        tasks.spawn(count(), "count turns")
+        client.send(CHUNKS + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n")
+        await client.writer.drain()
+        assert await client.answer() == (200, b"x" * 100_000)
+        await tasks.cancel_all()
+        assert turns > 100_000 // 2048
+
+
+async def test_a_body_of_many_chunks_that_nobody_reads_ends_the_connection(tmp_path: Path) -> None:
+    def nobody(request: Request) -> Answer:
+        return Response(200, b"answer")
+
+    async with serving(nobody, tmp_path) as connect, connect() as client:
+        client.send(CHUNKS + b"1\r\nx\r\n" * 5000 + b"0\r\n\r\n")
+        assert await client.answer() == (200, b"answer")
         assert await client.closed()

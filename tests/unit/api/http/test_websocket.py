@@ -1,5 +1,6 @@
 """WebSockets: messages both ways, in pieces too, and the ends of both sides."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from husk.api.http import websocket
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, Unanswered
 from husk.api.http.websocket import WebSocket
+from husk.tasks import Tasks
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.loops import on_both_loops
 
@@ -101,3 +103,25 @@ async def test_a_client_that_closes_is_answered_and_one_that_leaves_is_let_go(tm
             await client.head()
             client.end()
             assert await client.closed()
+
+
+@on_both_loops
+async def test_others_have_their_turn_while_many_small_frames_are_read(tmp_path: Path) -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with serving(echo, tmp_path) as connect, connect() as client:
+        client.send(HANDSHAKE)
+        await client.head()
+        tasks = Tasks()
+        tasks.spawn(count(), "count turns")
+        client.send(frame(2, b"", fin=False) + frame(0, b"", fin=False) * 20_000 + frame(0, b"x"))
+        assert await client.reader.readexactly(3) == b"\x82\x01x"
+        await tasks.cancel_all()
+        # Each frame has 6 bytes.
+        assert turns > 6 * 20_000 // (8 << 10)
