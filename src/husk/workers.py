@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from husk.errors import Unavailable
+from husk.lone_thread import begin
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,11 +64,11 @@ class Workers(ThreadPoolExecutor):
         # No end of the program waits for it: `shutdown` does, for as long as is reasonable.
         thread = threading.Thread(target=self._work, name=f"{self._name}_{len(self._staff)}", daemon=True)
         try:
-            thread.start()
-        except (RuntimeError, MemoryError) as error:
+            begin(thread)
+        except Unavailable:
             if not self._staff:
                 self._pieces.remove(piece)
-                raise Unavailable(f"this host lets no thread be started now: {error}") from error
+                raise
             return  # one of those that are there does it when it is done with what it has
         self._staff.add(thread)
 

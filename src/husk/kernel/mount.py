@@ -9,11 +9,11 @@ import errno
 import functools
 import os
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from husk.kernel.mountinfo import unescape
+from husk.lone_thread import in_lone_thread
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
@@ -209,21 +209,13 @@ def remount_in(pid: int, points: Sequence[str], flags: int) -> None:
 
 def _in_a_thread_apart(do: Callable[[], None]) -> None:
     """In a thread whose working directory and root are its own, and which ends afterwards."""
-    failures: list[OSError] = []
 
     def work() -> None:
-        try:
-            if _libc.unshare(CLONE_FS) != 0:
-                _fail("/")
-            do()
-        except OSError as error:
-            failures.append(error)
+        if _libc.unshare(CLONE_FS) != 0:
+            _fail("/")
+        do()
 
-    thread = threading.Thread(target=work, name="mount")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+    in_lone_thread(work, "mount")
 
 
 def _escape(path: str, special: str) -> str:

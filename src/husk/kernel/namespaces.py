@@ -8,13 +8,13 @@ thread of its own that ends with the work, so that no other code can find itself
 import ctypes
 import fcntl
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from husk.kernel import mount
+from husk.lone_thread import in_lone_thread
 
 T = TypeVar("T")
 
@@ -33,24 +33,6 @@ def _enter(descriptor: int, path: str) -> None:
     if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"enter network namespace {path}: {os.strerror(code)}")
-
-
-def _in_thread(work: Callable[[], T], name: str) -> T:
-    results: list[T] = []
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run, name=name)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return results[0]
 
 
 def fresh() -> int:
@@ -80,7 +62,7 @@ def create(path: Path, setup: Callable[[int], T]) -> T:
             remove(path)
             raise
 
-    return _in_thread(work, f"netns-{path.name}")
+    return in_lone_thread(work, f"netns-{path.name}")
 
 
 def run_inside(path: Path, work: Callable[[], T]) -> T:
@@ -94,7 +76,7 @@ def run_inside(path: Path, work: Callable[[], T]) -> T:
             os.close(descriptor)
         return work()
 
-    return _in_thread(inside, f"netns-{path.name}")
+    return in_lone_thread(inside, f"netns-{path.name}")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from husk.errors import SystemFault
 from husk.kernel import memory
+from husk.lone_thread import in_lone_thread
 
 _LIBRARY = "libnftables.so.1"
 # The library keeps state for the whole process.
@@ -75,20 +76,15 @@ class Nftables:
 
 def _apart(work: Callable[[], tuple[int, bytes, bytes]]) -> tuple[int, bytes, bytes]:
     """Call `work` in a thread of this one's namespaces with descriptors of its own."""
-    outcome: list[tuple[int, bytes, bytes]] = []
 
-    def run() -> None:
+    def run() -> tuple[int, bytes, bytes]:
         if _libc.syscall(_CLOSE_RANGE, _FIRST, _LAST, _UNSHARE) == 0:
-            outcome.append(work())
-        else:
-            reason = os.strerror(ctypes.get_errno())
-            outcome.append((1, b"", f"a thread cannot have descriptors of its own: {reason}".encode()))
+            return work()
+        reason = os.strerror(ctypes.get_errno())
+        return 1, b"", f"a thread cannot have descriptors of its own: {reason}".encode()
 
     with _no_collection():
-        thread = threading.Thread(target=run, name="nftables")
-        thread.start()
-        thread.join()
-    return outcome[0] if outcome else (1, b"", b"libnftables cannot be called")
+        return in_lone_thread(run, "nftables")
 
 
 @contextlib.contextmanager

@@ -382,7 +382,12 @@ class BridgeDriver:
 
         while self._retired:
             batch, self._retired = self._retired, []
-            await self._cut_off(batch, await retiring.abandon(batch))
+            try:
+                await self._cut_off(batch, await retiring.abandon(batch))
+            except (HuskError, OSError) as error:
+                log.error("endpoints on %s are removed with the next one that goes: %s", self.interface, error)
+                self._retired += batch
+                return
             for lease in batch:
                 self._free(lease)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from husk.errors import SystemFault
 from husk.network import announcement, overlay, provision, sandbox
@@ -63,6 +64,31 @@ async def test_what_else_the_host_refuses_is_told_in_its_words(
     monkeypatch.setattr(sandbox, "build", refuse)
     with pytest.raises(SystemFault, match=r"network on br-test cannot be set up: .*Cannot allocate memory"):
         await driver.acquire(DEFAULTS)
+    await driver.close(remove=False)
+
+
+async def test_addresses_that_cannot_be_freed_now_are_freed_with_the_next(
+    driver: BridgeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "abandon_all", lambda paths: None)
+    monkeypatch.setattr(sandbox, "connected", lambda lease: False)
+    failures = [OSError(errno.ENOBUFS, "No buffer space available")]
+
+    def cut_off(*_: object) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(sandbox, "cut_off", cut_off)
+    driver._allocator.adopt(LEASE)
+    driver.release(LEASE)
+    await until_async(lambda: not failures, "the first try")
+    await driver._tasks.join()
+    assert driver.uses("10.9.0.2")
+    other = replace(LEASE, sandbox_path="/nowhere/two", host_interface="veth1", ip_address="10.9.0.3")
+    driver._allocator.adopt(other)
+    driver.release(other)
+    await driver._tasks.join()
+    assert not driver.uses("10.9.0.2") and not driver.uses("10.9.0.3")
     await driver.close(remove=False)
 
 

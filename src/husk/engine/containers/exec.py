@@ -188,19 +188,27 @@ class Execs(Companion):
             spec = await asyncio.to_thread(self._prepare, record, container, bundle, size)
             started = await self._monitor.start(bundle, runtime, spec, attach)
         except BaseException as error:
-            await asyncio.to_thread(self._monitor.discard, bundle)
             reason = error.message if isinstance(error, HuskError) else str(error)
             from husk.runtime import complaints
 
             code = complaints.exit_code(reason)
-            self._finish(found, CANNOT_INVOKE if code == complaints.CANNOT_START else code)
+            try:
+                await asyncio.to_thread(self._monitor.discard, bundle)
+            except (HuskError, OSError) as litter:
+                log.warning("exec %s did not start, and its files stay: %s", record.id[:12], litter)
+            finally:
+                self._finish(found, CANNOT_INVOKE if code == complaints.CANNOT_START else code)
             if isinstance(error, HuskError | OSError):
                 raise CannotRun(reason) from error
             raise
         record.pid, record.monitor_pid = started.pid, started.monitor_pid
         record.monitor_started = self._processes.start_time(started.monitor_pid) or 0
         watched = self._processes.open(started.monitor_pid)
-        self._monitor.save(bundle, msgspec.json.encode(record))
+        try:
+            self._monitor.save(bundle, msgspec.json.encode(record))
+        except OSError as error:
+            # It runs: this daemon knows it, and the next one does not.
+            log.error("exec %s is not known to a daemon that starts anew: %s", record.id[:12], error)
         self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
         return self._attachment(found, container, started.console, tty)
 

@@ -141,7 +141,12 @@ class Connector:
     async def _disconnect(self, record: Container) -> None:
         self._names().stop(record.id)
         sandbox_path, record.sandbox_path = record.sandbox_path, ""
-        await self._publisher.withdraw(record)
+        try:
+            await self._publisher.withdraw(record)
+        finally:
+            await self._leave_all(record, sandbox_path)
+
+    async def _leave_all(self, record: Container, sandbox_path: str) -> None:
         released = False
         for name, endpoint in record.endpoints.items():
             record.endpoints[name] = fresh(endpoint)

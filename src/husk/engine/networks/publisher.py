@@ -36,8 +36,11 @@ class Publisher:
         """Safe to call twice."""
         published, record.published = record.published, []
         if published:
-            await asyncio.to_thread(self._firewall.withdraw, published)
-            self._ports.give_back(published)
+            try:
+                await asyncio.to_thread(self._firewall.withdraw, published)
+            finally:
+                # The firewall knows of them no more: what it could not write goes with the next that it writes.
+                self._ports.give_back(published)
 
     def _target(self, record: Container) -> Target:
         """Where ports of the host are to lead; to nothing when no network of the container's is reached from there."""

@@ -1,6 +1,7 @@
 """Execs: made, started once, inspected, forgotten; on a host that is only played."""
 
 import asyncio
+import errno
 
 import pytest
 
@@ -10,6 +11,7 @@ from husk.engine.containers.index import Instance
 from husk.engine.model.container import Status
 from husk.engine.model.container_config import ContainerConfig, ExecConfig
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
+from husk.runtime.conmon import Bundle
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -78,6 +80,36 @@ async def test_one_that_cannot_be_run_has_an_exit_code_and_leaves_nothing(room: 
         await room.execs.start(exec_id, attach=False)
     assert room.execs.inspect(exec_id).exit_code == code
     assert room.host.exec_monitor.directories == {}
+
+
+async def test_one_that_cannot_be_run_ends_though_its_files_stay(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    await running(room)
+    room.host.exec_monitor.fails = SystemFault("it cannot be done")
+
+    def stay(bundle: Bundle) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(room.host.exec_monitor, "discard", stay)
+    exec_id = await room.execs.create("box", ECHO)
+    with pytest.raises(CannotRun):
+        await room.execs.start(exec_id, attach=False)
+    assert (room.execs.inspect(exec_id).running, room.execs.inspect(exec_id).exit_code) == (False, 126)
+    await room.execs.remove(exec_id)
+
+
+async def test_one_that_runs_is_seen_to_its_end_though_it_cannot_be_noted(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await running(room)
+
+    def full(bundle: Bundle, record: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(room.host.exec_monitor, "save", full)
+    exec_id = await room.execs.create("box", ECHO)
+    await room.execs.start(exec_id, attach=False)
+    await ended(room, exec_id, 3)
+    assert room.execs.inspect(exec_id).exit_code == 3
 
 
 @pytest.mark.parametrize(("status", "words"), [("paused", "is paused"), ("exited", "is not running")])

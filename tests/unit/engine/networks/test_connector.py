@@ -179,6 +179,22 @@ async def test_giving_back_twice_is_giving_back_once(house: House) -> None:
     house.nothing_is_left_of(record)
 
 
+async def test_all_is_given_back_though_the_firewall_cannot_be_written(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = house.container("home", "lan", published=True)
+    await house.connector.connect(record)
+
+    def fail(ports: Sequence[PublishedPort]) -> None:
+        house.firewall.difference_update(ports)
+        raise SystemFault("nftables: Cannot allocate memory")
+
+    monkeypatch.setattr(house.connector._publisher._firewall, "withdraw", fail)
+    with pytest.raises(SystemFault):
+        await house.connector.disconnect(record)
+    house.nothing_is_left_of(record)
+
+
 async def test_a_second_network_that_refuses_leaves_nothing_that_is_not_in_the_record(house: House) -> None:
     record = house.container("home", "lan", published=True)
     house.drivers["lan"].refusals = [Forbidden("Address already in use")]
