@@ -3,8 +3,8 @@
 import secrets
 
 from husk.api.buildkit.messages import control
-from husk.engine.builder.attest.definition import redacted
 from husk.engine.builder.classic import ClassicRequest
+from husk.engine.builder.schemes import redacted
 
 FRONTEND = "dockerfile.v0"
 # As long as those that buildx makes up.

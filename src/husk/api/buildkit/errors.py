@@ -1,13 +1,18 @@
 """Errors of ours as clients of BuildKit know them: a code, a message, and where in a file it comes from."""
 
 import base64
+from collections.abc import Sequence
 
 import msgspec
 
+from husk.api.buildkit.llb_write import source_info
+from husk.api.buildkit.messages import ops
 from husk.api.buildkit.messages.common import Any, Status
 from husk.engine.builder import operations
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, MissingCapability, UnknownQuestion
+from husk.engine.builder.graph import Location, SourceFile
+from husk.engine.builder.op_json import Json, filled
 from husk.engine.builder.source_rules import Action, SourceDenied
 from husk.errors import (
     Conflict,
@@ -37,6 +42,8 @@ _KINDS = {code: kind for kind, code in _CODES.items()}
 
 # Details are JSON, by types that BuildKit's clients have registered.
 _TYPES = "github.com/moby/buildkit/errdefs"
+# Of how a file came more is not told: it is read to be written as JSON.
+_LARGEST_DEFINITION = 1 << 16
 _DECISION = "github.com/moby/buildkit/policysession.DecisionResponse+json"
 
 
@@ -87,14 +94,38 @@ def _described(error: HuskError) -> list[Any]:
     if error.vertex:
         described.append(_any("Vertex", {"digest": error.vertex}))
     if error.source and error.locations:
-        info = {
-            "filename": error.source.name,
-            "data": base64.b64encode(error.source.content).decode(),
-            "language": error.source.language,
-        }
-        ranges = [{"start": {"line": one.start}, "end": {"line": one.end}} for one in error.locations]
-        described.append(_any("Source", {"info": info, "ranges": ranges}))
+        described.append(_any("Source", _source(error.source, error.locations)))
     return described
+
+
+def _source(file: SourceFile, places: Sequence[Location]) -> dict[str, object]:
+    told = source_info(file)
+    info: Json = {"filename": told.filename, "data": _encoded(told.data), "language": told.language}
+    if told.definition and len(told.definition) <= _LARGEST_DEFINITION:
+        info["definition"] = _definition(told.definition)
+    return {"info": filled(info), "ranges": [{"start": _start(one), "end": _end(one)} for one in places]}
+
+
+def _start(place: Location) -> Json:
+    return filled({"line": place.start, "character": place.first_letter})
+
+
+def _end(place: Location) -> Json:
+    return filled({"line": place.end, "character": place.last_letter})
+
+
+def _definition(data: bytes) -> Json:
+    """What a frontend said may be anything: nothing then."""
+    try:
+        read = ops.Definition.decode(data)
+    except HuskError:
+        return {}
+    names = {digest: {"description": one.description} for digest, one in read.metadata.items() if one.description}
+    return filled({"def": [_encoded(one) for one in read.definition], "metadata": names})
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _solve(step: FailedStep) -> dict[str, object]:

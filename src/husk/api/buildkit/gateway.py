@@ -15,7 +15,6 @@ from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.messages.source_policy import Policy
 from husk.api.buildkit.serve import Metadata, answer
-from husk.engine.builder.graph import SourceFile
 from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import Source
@@ -149,7 +148,7 @@ class Gateway:
                 short=request.short,
                 detail=request.detail,
                 url=request.url,
-                source=SourceFile(info.filename, info.data, info.language) if info else None,
+                source=llb_read.source_file(info) if info else None,
                 locations=llb_read.locations(ops.Location(0, request.ranges)),
             )
         )

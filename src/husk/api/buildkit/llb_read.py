@@ -38,7 +38,7 @@ def definition(message: ops.Definition) -> Definition:
     if len(last.inputs) != 1:
         raise InvalidParameter("the last operation of a definition must have one input, the result")
     source = message.source or ops.Source()
-    graph = Graph([SourceFile(info.filename, info.data, info.language) for info in source.infos])
+    graph = Graph([source_file(info) for info in source.infos])
     reader = _Reader(graph, found, message.metadata, source)
     for digest in found:
         reader.add(digest)
@@ -47,6 +47,10 @@ def definition(message: ops.Definition) -> Definition:
         raise InvalidParameter(f"the result of the definition is not in it: {edge.digest}")
     _check_output(edge, graph)
     return Definition(graph, edge)
+
+
+def source_file(info: ops.SourceInfo) -> SourceFile:
+    return SourceFile(info.filename, info.data, info.language, definition=info.definition or b"")
 
 
 def digest_of(data: bytes) -> str:
@@ -107,10 +111,9 @@ class _Reader:
 
 
 def locations(message: ops.Location) -> list[Location]:
+    found = [(one.start, one.end or one.start) for one in message.ranges if one.start]
     return [
-        Location(message.source_index, one.start.line, one.end.line if one.end else one.start.line)
-        for one in message.ranges
-        if one.start
+        Location(message.source_index, start.line, end.line, start.character, end.character) for start, end in found
     ]
 
 

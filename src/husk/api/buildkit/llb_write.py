@@ -7,7 +7,7 @@ from husk.api.buildkit.llb_names import CUSTOM_NAME
 from husk.api.buildkit.llb_read import digest_of
 from husk.api.buildkit.messages import ops
 from husk.engine.builder import operations as ours
-from husk.engine.builder.graph import Graph, Location, Vertex
+from husk.engine.builder.graph import Graph, Location, SourceFile, Vertex
 from husk.engine.builder.operations import Edge, Operation
 from husk.registry.manifest import Platform
 
@@ -20,7 +20,7 @@ def definition(graph: Graph, edge: Edge | None) -> ops.Definition:
     written = ops.Definition()
     if edge is None:
         return written
-    source = ops.Source(infos=[ops.SourceInfo(one.name, one.content, None, one.language) for one in graph.files])
+    source = ops.Source(infos=[source_info(one) for one in graph.files])
     known: dict[str, str] = {}
     for vertex in graph.needed_for(edge):
         data = operation(vertex.operation, known).encode()
@@ -36,12 +36,23 @@ def definition(graph: Graph, edge: Edge | None) -> ops.Definition:
     return written
 
 
+def source_info(file: SourceFile) -> ops.SourceInfo:
+    """A file with how it came, so that clients can have it once more."""
+    return ops.SourceInfo(file.name, file.content, _how_it_came(file), file.language)
+
+
+def _how_it_came(file: SourceFile) -> bytes | None:
+    graph = Graph()
+    edges = [graph.add(one) for one in file.loaded]
+    return definition(graph, edges[-1]).encode() if edges else file.definition or None
+
+
 def location(place: Location) -> ops.Location:
     return ops.Location(place.file, [lines(place)])
 
 
 def lines(place: Location) -> ops.Range:
-    return ops.Range(ops.Position(line=place.start), ops.Position(line=place.end))
+    return ops.Range(ops.Position(place.start, place.first_letter), ops.Position(place.end, place.last_letter))
 
 
 def _metadata(vertex: Vertex) -> ops.OpMetadata:

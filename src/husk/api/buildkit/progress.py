@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from husk.api.buildkit.llb_write import lines
+from husk.api.buildkit.llb_write import lines, source_info
 from husk.api.buildkit.messages import control, ops
 from husk.api.buildkit.messages.common import timestamp
 from husk.engine.builder.status import LogTold, StatusTold, Told, VertexTold, WarningTold
@@ -88,6 +88,6 @@ def _warning(told: WarningTold) -> control.VertexWarning:
         short=told.short,
         detail=told.detail,
         url=told.url,
-        info=ops.SourceInfo(source.name, source.content, None, source.language) if source else None,
+        info=source_info(source) if source else None,
         ranges=[lines(one) for one in told.locations],
     )

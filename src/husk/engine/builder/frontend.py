@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct, structs
 
 from husk.documents import Malformed, decode
-from husk.engine.builder import failure, given, remote_context
+from husk.engine.builder import failure, given, remote_context, schemes
 from husk.engine.builder.dockerfile import contexts
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext
@@ -126,7 +126,7 @@ class DockerfileFrontend:
             wanted = structs.replace(wanted, file_name=remote.dockerfile)
         loader = _Loader(self._solver, self._files, wanted, asker, remote)
         text, ignored = await loader.load()
-        source = SourceFile(wanted.file_name, text)
+        source = SourceFile(wanted.file_name, text, loaded=loader.loaded)
         try:
             async with self._dockerfiles.open(text, ignored) as file:
                 return await self._read(file, source, wanted, attributes, asker, remote)
@@ -187,6 +187,7 @@ class _Loader:
         self._wanted = wanted
         self._asker = asker
         self._remote = remote
+        self.loaded: list[Operation] = []  # how the Dockerfile came
 
     async def load(self) -> tuple[bytes, bytes]:
         """The Dockerfile, and the file that tells what is ignored: both are asked for at once."""
@@ -231,6 +232,8 @@ class _Loader:
             self._wanted.dockerfile_name,
             f"{BUILD_DEFINITION} from {path}",
         )
+        if definition.edge is not None and definition not in self._asker.inputs.values():
+            self.loaded = _without_session(definition.graph.needed_for(definition.edge))
         try:
             stack = await definition.stack()
             text, ignored = await asyncio.gather(
@@ -272,6 +275,19 @@ class _Loader:
     def _ref(self, graph: Graph, edge: Edge) -> Ref:
         asker = self._asker
         return Ref(self._solver, graph, edge, asker.progress, asker.session, policy=asker.policy)
+
+
+def _without_session(vertices: Sequence[Vertex]) -> list[Operation]:
+    """What was done, for others than who asked for it now: whose directories they are is not theirs to know."""
+    graph = Graph()
+    places: dict[str, Edge] = {}
+    for vertex in vertices:
+        operation, body = vertex.operation, vertex.operation.body
+        if isinstance(body, Source):
+            body = schemes.shown(body)
+        inputs = [structs.replace(places[edge.digest], output=edge.output) for edge in operation.inputs]
+        places[vertex.digest] = graph.add(structs.replace(operation, body=body, inputs=inputs))
+    return [vertex.operation for vertex in graph]
 
 
 class _Sources:

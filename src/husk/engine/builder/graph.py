@@ -16,17 +16,23 @@ from husk.storage.ahead import AheadTar
 
 
 class Location(Struct, frozen=True):
-    """Lines of a file that a vertex comes from, counted from one."""
+    """Lines of a file that a vertex comes from, counted from one, and letters in them, where a frontend tells these."""
 
     file: int
     start: int
     end: int
+    first_letter: int = 0
+    last_letter: int = 0
 
 
 class SourceFile(Struct, frozen=True):
+    """A file that a graph was made from, and how it came: by our operations, inputs first, or in a frontend's words."""
+
     name: str
     content: bytes
     language: str = "Dockerfile"
+    loaded: list[Operation] = []
+    definition: bytes = b""
 
 
 class Shown(TypedDict, total=False):

@@ -17,6 +17,7 @@ from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import Progress
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.schemes import redacted
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.source_policy import FREE, SourcePolicy
@@ -55,7 +56,7 @@ async def find(
         return None
     args = wanted.options.build_args
     if source := git_context(wanted.context, keep=args.get(KEEP_GIT_DIR) in _TRUE, dated=bool(args.get(EPOCH))):
-        shown = f"[internal] load git source {wanted.context}"
+        shown = f"[internal] load git source {redacted(wanted.context)}"
         return Remote(RemoteContext(source, shown, directory=wanted.subdirectory))
     if not wanted.context.startswith(("http://", "https://")):
         raise InvalidParameter(f"unsupported build context: {wanted.context}")

@@ -1,9 +1,31 @@
-"""What the identifier of a source begins with, by the kind of the source."""
+"""The identifiers of sources: what they begin with, by the kind of the source, and what of them others are told."""
+
+from urllib.parse import urlsplit
+
+from husk.engine.builder.operations import Source
 
 IMAGE = "docker-image"
 LOCAL = "local"
 GIVEN = "stack"
 PROOF = "stack.proof"  # an attribute of these (`given`), which is no part of what the source is
+# Attributes that say whose a source is.
+OF_SESSION = ("local.session", "local.unique", "oci.session", PROOF)
 GIT = "git"
 LAYOUT = "oci-layout"
 WEB = ("http", "https")
+
+
+def shown(source: Source) -> Source:
+    """What others may be told of it: neither whose it is, nor passwords."""
+    attributes = {name: redacted(value) for name, value in source.attributes.items() if name not in OF_SESSION}
+    return Source(redacted(source.identifier), attributes)
+
+
+def redacted(address: str) -> str:
+    """An address without the password that may be in it."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return address
+    who, at, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"xxxxx:xxxxx@{host}").geturl() if at and ":" in who else address

@@ -1,15 +1,19 @@
 """Errors of ours and how clients see them."""
 
+import base64
 import json
+from typing import Any
 
 import pytest
 
 from husk.api.buildkit.errors import failed_build, from_status, to_grpc
+from husk.api.buildkit.messages import ops
 from husk.api.buildkit.messages.common import Status
 from husk.engine.builder import operations
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, UnknownQuestion
 from husk.engine.builder.graph import Location, SourceFile
+from husk.engine.builder.operations import Operation, Source
 from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet
 from husk.rpc.grpc import status
 
@@ -42,6 +46,28 @@ def test_details_name_the_vertex_and_the_lines() -> None:
         "info": {"filename": "Dockerfile", "data": "RlJPTSB4Cg==", "language": "Dockerfile"},
         "ranges": [{"start": {"line": 1}, "end": {"line": 2}}],
     }
+
+
+def test_details_tell_how_the_file_came_and_which_letters() -> None:
+    local = Operation(Source("local://dockerfile", {"k": "v"}))
+    source = SourceFile("Dockerfile", b"FROM x\n", loaded=[local])
+    told = place_of(BuildFailed("bad", source=source, locations=[Location(0, 1, 2, 3, 4)]))
+    assert told["ranges"] == [{"start": {"line": 1, "character": 3}, "end": {"line": 2, "character": 4}}]
+    first, last = (ops.Op.decode(base64.b64decode(one)) for one in told["info"]["definition"]["def"])
+    assert first.source is not None
+    assert (first.source.identifier, len(last.inputs)) == ("local://dockerfile", 1)
+
+
+@pytest.mark.parametrize("definition", [b"\xff\xff", b"\x0a\x00" * 40_000])
+def test_what_cannot_be_told_of_how_a_file_came_is_left_out(definition: bytes) -> None:
+    source = SourceFile("Dockerfile", b"FROM x\n", definition=definition)
+    told = place_of(BuildFailed("bad", source=source, locations=[Location(0, 1, 1)]))
+    assert "definition" not in told["info"]
+
+
+def place_of(error: BuildFailed) -> Any:
+    (place,) = Status.decode(failed_build(error).details).details
+    return json.loads(place.value)
 
 
 def test_a_failed_build_has_no_code_that_clients_would_show() -> None:

@@ -3,7 +3,8 @@
 from husk.api.buildkit import llb_read, llb_write
 from husk.api.buildkit.llb_read import digest_of
 from husk.api.buildkit.messages import ops
-from husk.engine.builder.graph import Graph
+from husk.engine.builder.graph import Graph, SourceFile
+from husk.engine.builder.operations import Operation, Source
 from tests.unit.api.buildkit.graphs import everything
 
 
@@ -32,3 +33,20 @@ def test_digests_are_those_of_what_is_sent() -> None:
 
 def test_nothing_is_written_as_nothing() -> None:
     assert llb_write.definition(Graph(), None) == ops.Definition()
+
+
+def test_files_say_how_they_came() -> None:
+    loaded = [Operation(Source("git://host/x.git")), Operation(Source("local://dockerfile", {"k": "v"}))]
+    told = llb_write.source_info(SourceFile("Dockerfile", b"FROM x", loaded=loaded))
+    read = llb_read.definition(ops.Definition.decode(told.definition or b""))
+    assert [vertex.operation for vertex in read.graph] == loaded[1:], "what leads to the last one"
+    assert llb_write.source_info(SourceFile("main.x", b"", "mine", definition=b"theirs")).definition == b"theirs"
+    assert llb_write.source_info(SourceFile("main.x", b"")).definition is None
+
+
+def test_places_and_files_of_frontends_are_kept_as_they_were() -> None:
+    place = ops.Location(0, [ops.Range(ops.Position(3, 1), ops.Position(4, 9))])
+    (read,) = llb_read.locations(place)
+    assert llb_write.location(read) == place
+    info = ops.SourceInfo("main.x", b"data", b"theirs", "mine")
+    assert llb_write.source_info(llb_read.source_file(info)) == info

@@ -104,6 +104,22 @@ async def test_a_dockerfile_becomes_a_ref(bench):
     assert bench.memory.held == [], "what was only read is let go of"
 
 
+async def test_the_dockerfile_says_how_it_came_to_whoever_asks(bench):
+    result = await bench.solve(Client(Dockerfile="FROM busybox"))
+    (loaded,) = result.source.loaded
+    assert loaded.body.identifier == "local://dockerfile"
+    assert json.loads(loaded.body.attributes["local.followpaths"])[0] == "Dockerfile"
+    assert "local.session" not in loaded.body.attributes
+    (built,) = result.built
+    assert built.ref.graph.files == [result.source]
+
+
+async def test_an_address_that_a_dockerfile_came_from_is_told_without_a_password(bench):
+    result = await bench.solve(Client(Dockerfile="FROM busybox"), context="https://me:hidden@host.invalid/x.git")
+    assert "hidden" not in repr(result.source.loaded)
+    assert not [name for name in bench.watch.ends() if "hidden" in name]
+
+
 async def test_what_is_shown_before_the_first_step(bench):
     await bench.solve(Client(Dockerfile="FROM busybox"))
     assert bench.watch.ends() == {

@@ -5,7 +5,6 @@ Sources of a client's session have no session in it, and addresses no passwords.
 
 import base64
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -28,9 +27,7 @@ from husk.engine.builder.operations import (
     SshMount,
     TmpfsMount,
 )
-from husk.engine.builder.schemes import PROOF
-
-_OF_SESSION = ("local.session", "local.unique", "oci.session", PROOF)
+from husk.engine.builder.schemes import shown
 
 
 class StepNames(Struct, frozen=True):
@@ -78,16 +75,6 @@ def source_of(graph: Graph, steps: StepNames, loaded: Operation | None) -> Json:
     return {"locations": locations, "infos": infos}
 
 
-def redacted(address: str) -> str:
-    """An address without the password that may be in it."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return address
-    who, at, host = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"xxxxx:xxxxx@{host}").geturl() if at and ":" in who else address
-
-
 def _step(name: str, op: Json, inputs: Sequence[Edge], names: dict[str, str]) -> Json:
     taken = [f"{names[edge.digest]}:{edge.output}" for edge in inputs]
     return filled({"id": name, "op": op, "inputs": taken})
@@ -115,9 +102,9 @@ def _operation(operation: Operation) -> Json:
 
 def _body(operation: Operation) -> Json:
     match operation.body:
-        case Source(identifier, attributes):
-            shown = {name: redacted(value) for name, value in attributes.items() if name not in _OF_SESSION}
-            return {"source": filled({"identifier": redacted(identifier), "attrs": shown})}
+        case Source() as body:
+            told = shown(body)
+            return {"source": filled({"identifier": told.identifier, "attrs": told.attributes})}
         case Exec() as body:
             return {"exec": _exec(body)}
         case Files(actions):

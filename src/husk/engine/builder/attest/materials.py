@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from husk.engine.builder import schemes
-from husk.engine.builder.attest.definition import redacted
 from husk.engine.builder.attest.slsa import Captured, Granted, Material, git_uri, image_uri
 from husk.engine.builder.dockerfile import git_refs
 from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.interfaces import Record, Watcher
 from husk.engine.builder.operations import Build, Exec, Operation, SecretMount, Source, SshMount
 from husk.engine.builder.progress import Status
+from husk.engine.builder.schemes import redacted
 from husk.engine.builder.sessions import Session
 from husk.errors import HuskError
 from husk.registry import reference as references

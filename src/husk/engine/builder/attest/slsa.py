@@ -6,11 +6,11 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from husk.engine.builder.attest.definition import redacted
 from husk.engine.builder.attest.wanted import V1, Provenance
 from husk.engine.builder.dockerfile import git_refs
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.op_json import Json, filled
+from husk.engine.builder.schemes import redacted
 from husk.engine.model.clock import shortest_rfc3339
 from husk.registry.manifest import Descriptor, Platform
 from husk.registry.reference import Reference

@@ -4,9 +4,7 @@ import base64
 import json
 from typing import Any
 
-import pytest
-
-from husk.engine.builder.attest.definition import redacted, source_of, steps_of
+from husk.engine.builder.attest.definition import source_of, steps_of
 from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.operations import (
     CacheMount,
@@ -128,16 +126,3 @@ def test_files():
 def test_merges_and_differences():
     assert op(Merge(), Edge("x"), Edge("y")) == {"merge": {"inputs": [{}, {"input": 1}]}}
     assert op(Diff(-1, 0), Edge("x")) == {"diff": {"lower": {"input": -1}, "upper": {}}}
-
-
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
-        ("https://me:secret@host/x.git", "https://xxxxx:xxxxx@host/x.git"),
-        ("https://me@host/x", "https://me@host/x"),
-        ("git@host:x.git", "git@host:x.git"),
-        ("http://[bad", "http://[bad"),
-    ],
-)
-def test_no_passwords(address, shown):
-    assert redacted(address) == shown
