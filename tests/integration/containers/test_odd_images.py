@@ -145,3 +145,17 @@ def test_directories_that_things_are_mounted_in_look_as_the_image_says(daemon: D
     assert daemon.docker("start", "-a", "looks").stdout == ran
     daemon.docker("commit", "looks", "again")
     assert daemon.docker("run", "--rm", "again", "stat", "-c", "%a %u %g", "/", "/etc").stdout == ran
+
+
+def test_users_see_the_root_of_an_image_with_an_unusual_directory_in_it(daemon: Daemon):
+    """Many have one: /proc and /sys of Alpine and Fedora are 555."""
+    with io.BytesIO() as file:
+        file.write(busybox_layer().rstrip(b"\0"))
+        file.write(bytes(-file.tell() % 512))
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            info = tarfile.TarInfo("proc")
+            info.type, info.mode = tarfile.DIRTYPE, 0o555
+            archive.addfile(info)
+        daemon.docker_bytes("import", "-", "unusual", input=file.getvalue())
+    asked = ("run", "--rm", "--user=1000", "unusual", "stat", "-c", "%a %u", "/", "/etc")
+    assert daemon.docker(*asked).stdout == "755 0\n755 0\n"

@@ -90,8 +90,8 @@ class MountPoints:
         remove_tree(half)
         half.mkdir(0o700, parents=True)
         make_mount_points(half)
-        for name, look in looks.items():
-            dress(half / name, look)
+        for name in _DIRECTORIES:
+            dress(half / name, looks.get(name, _USUAL))
         half.rename(layer)
 
 

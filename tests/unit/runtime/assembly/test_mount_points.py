@@ -45,6 +45,12 @@ def test_its_directories_have_the_modes_of_those_that_they_hide(points: MountPoi
     assert os.listdir(tmp_path / "others") == [layer.name]
 
 
+def test_what_is_usual_beside_what_is_not_stays_usual(points: MountPoints, tmp_path: Path) -> None:
+    layer = points.of(image(tmp_path / "image", modes={"proc": 0o555, "sys": 0o555}))
+    found = {name: mode(layer / name) for name in ("", "etc", "dev", "dev/pts", "proc")}
+    assert found == {"": 0o755, "etc": 0o755, "dev": 0o755, "dev/pts": 0o755, "proc": 0o555}
+
+
 def test_images_whose_directories_look_alike_share_one(points: MountPoints, tmp_path: Path) -> None:
     one = image(tmp_path / "one", modes={"etc": 0o700})
     other = image(tmp_path / "other", modes={"etc": 0o700, "srv": 0o711})
