@@ -10,6 +10,7 @@ import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
+from husk.errors import HuskError
 from husk.kernel import namespaces
 from husk.network.ipam import mac_address
 from husk.network.sandbox import Lease
@@ -111,6 +112,6 @@ async def repeat(lease: Lease, times: int, interval: float) -> None:
         await asyncio.sleep(interval if number else delay(lease))
         try:
             await asyncio.to_thread(send, lease)
-        except OSError as error:
+        except (HuskError, OSError) as error:
             log.debug("endpoint %s is not announced any more: %s", lease.host_interface, error)
             return

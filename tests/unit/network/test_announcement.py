@@ -2,6 +2,11 @@
 
 from ipaddress import IPv6Address
 
+import pytest
+
+from husk.errors import Unavailable
+from husk.kernel import namespaces
+from husk.network import announcement
 from husk.network.announcement import Acquaintances, checksum, delay, frames
 from husk.network.sandbox import Lease
 
@@ -51,3 +56,13 @@ def test_an_address_that_always_had_its_usual_mac_is_no_news():
 def test_an_ipv6_address_beside_an_ipv4_address_has_not_always_the_same_mac():
     both = Lease("/run/x", "veth0", "10.0.0.2", 24, "", MAC, ip6_address="fd00::2", prefix6_len=64)
     assert Acquaintances().is_news(both)
+
+
+async def test_a_host_that_lets_no_thread_be_started_hears_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(announcement, "delay", lambda lease: 0.0)
+    monkeypatch.setattr(namespaces, "run_inside", no_thread)
+    await announcement.repeat(LEASE, 3, 0.0)
+
+
+def no_thread(*_: object) -> None:
+    raise Unavailable("this host lets no thread be started now")
