@@ -73,7 +73,7 @@ flush chain {family} {table} forward
 flush chain {family} {table} postrouting
 add rule {family} {table} guard iifname @bridges {family} daddr {loopback} drop
 add rule {family} {table} guard iifname @bridges {family} saddr {loopback} drop
-add rule {family} {table} prerouting dnat to meta l4proto . {family} daddr . th dport map @bound_ports
+{strict_guard}add rule {family} {table} prerouting dnat to meta l4proto . {family} daddr . th dport map @bound_ports
 add rule {family} {table} prerouting fib daddr type local dnat to meta l4proto . th dport map @ports
 add rule {family} {table} output {not_loopback}dnat to meta l4proto . {family} daddr . th dport map @bound_ports
 add rule {family} {table} output {not_loopback}fib daddr type local dnat to meta l4proto . th dport map @ports
@@ -121,12 +121,17 @@ PORTED = "meta l4proto { tcp, udp, sctp }"
 # The kernel lets no packet with the address ::1 out: what is sent there reaches the socket that holds the port.
 # For IPv4 the kernel has a setting for what is `strict` here (rp_filter). Whoever has no address yet asks from `::`.
 _STRICT = "add rule ip6 {{table}} {} iifname @bridges ip6 saddr != :: fib saddr . iif oif missing drop\n"
+_STRICT_GUARD = (
+    'add rule ip {table} guard iifname != "lo" ip daddr 127.0.0.0/8 '
+    "meta l4proto . ip daddr . th dport @bound_published drop\n"
+)
 _WORDS = {
     "ip": {
         "address": "ipv4_addr",
         "loopback": "127.0.0.0/8",
         "not_loopback": "",
         "icmp": "icmp",
+        "strict_guard": _STRICT_GUARD,
         "strict_input": "",
         "strict_forward": "",
     },
@@ -135,6 +140,7 @@ _WORDS = {
         "loopback": "::1",
         "not_loopback": "ip6 daddr != ::1 ",
         "icmp": "58",  # as a number: its name is in /etc/protocols, which not every machine has
+        "strict_guard": "",
         "strict_input": _STRICT.format("input"),
         "strict_forward": _STRICT.format("forward"),
     },

@@ -10,6 +10,7 @@ import pytest
 
 from husk.kernel import sysctl
 from tests.integration.networks.conftest import Network, inside, reach, serving
+from tests.support import frames
 from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
@@ -122,6 +123,40 @@ def test_a_host_address_is_the_only_one(net, outside):
         assert reach("127.0.0.1", port) != ""
         assert reach(outside.host, port, seconds=1) == ""
         assert reach(outside.host, port, outside.namespace, seconds=1) == ""
+
+
+def test_what_is_published_on_the_loopback_is_the_hosts_alone(net, outside):
+    """A neighbour on the wire sends to 127.0.0.1, which rules would translate before the kernel looks at it."""
+    port = free_port(socket.SOCK_DGRAM)
+    net.run("dns", "-p", f"127.0.0.1:{port}:53/udp")
+
+    def listen() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind(("", 53))
+        made.settimeout(5)
+        return made
+
+    def neighbours() -> tuple[str, str]:
+        """The MACs of the outside and of the host."""
+        subprocess.run(["busybox", "ping", "-c1", "-W5", outside.host], check=True, capture_output=True)
+        entry = subprocess.check_output(["ip", "neigh", "show", outside.host], text=True)
+        return mac_of("eth0"), entry.split("lladdr ")[1].split()[0]
+
+    own, host = inside(outside.namespace, neighbours)
+    with inside(net.sandbox("dns"), listen) as dns, frames.raw_socket(outside.namespace) as wire:
+        for _ in range(3):
+            wire.send(frames.udp(own, host, (outside.address, 4711), ("127.0.0.1", port), b"from the wire"))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(b"from the host", ("127.0.0.1", port))
+        assert dns.recv(100) == b"from the host"
+        dns.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            dns.recv(100)
+
+
+def mac_of(interface: str) -> str:
+    shown = subprocess.check_output(["ip", "-o", "link", "show", interface], text=True)
+    return shown.split("link/ether ")[1].split()[0]
 
 
 def test_one_port_on_two_addresses_leads_to_two_containers(net, outside):
