@@ -1,10 +1,11 @@
 """A network while the daemon runs: its record, its driver, and the running containers on it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
+from husk.engine.networks.endpoints import dns_names
 from husk.errors import InvalidParameter, NotFound
 from husk.network.bridge import BridgeDriver
 
@@ -19,6 +20,10 @@ class LiveNetwork:
         self.members: dict[str, Container] = {}
         # Those of them that name others by links, which every newcomer asks for.
         self.linking: dict[str, Container] = {}
+        # The members by what they are called, in small letters, once somebody has asked for a name: a container asks
+        # as often as it likes, and most of what it asks for is nobody's here.
+        self._called: dict[str, dict[str, Container]] | None = None
+        self._names: dict[str, list[str]] = {}
         # Names that stand for virtual addresses, which services have.
         self.services: dict[str, list[IPv4Address | IPv6Address]] = {}
         # The same for endpoints on other hosts, by name and by the address as a text.
@@ -39,11 +44,41 @@ class LiveNetwork:
         self.members[record.id] = record
         if record.host_config.links:
             self.linking[record.id] = record
+        self.renamed(record)
 
     def exit(self, record: Container) -> bool:
         """It is none any more; whether it was one."""
         self.linking.pop(record.id, None)
+        self._uncall(record.id)
         return self.members.pop(record.id, None) is not None
+
+    def called(self, name: str) -> Collection[Container]:
+        """The members with this name, which is in small letters. What it costs does not depend on the others."""
+        if self._called is None:
+            self._called = {}
+            for record in self.members.values():
+                self._call(record)
+        return self._called.get(name, {}).values()
+
+    def renamed(self, record: Container) -> None:
+        """A member has other names now; nothing happens for anybody else."""
+        self._uncall(record.id)
+        if self._called is not None and record.id in self.members:
+            self._call(record)
+
+    def _call(self, record: Container) -> None:
+        if self._called is None or (endpoint := record.endpoints.get(self.record.name)) is None:
+            return
+        self._names[record.id] = names = [name.lower() for name in dns_names(record, endpoint)]
+        for name in names:
+            self._called.setdefault(name, {})[record.id] = record
+
+    def _uncall(self, id: str) -> None:
+        for name in self._names.pop(id, ()):
+            if self._called is not None and (found := self._called.get(name)) is not None:
+                found.pop(id, None)
+                if not found:
+                    del self._called[name]
 
     def arrive(self, driver: BridgeDriver) -> None:
         """A network that hosts share is on this one now."""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.model.container import TASK_LABEL, Container, Endpoint
-from husk.engine.networks.endpoints import dns_names, leads_out, parse_links
+from husk.engine.model.events import Event, Events
+from husk.engine.networks.endpoints import leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns
 from husk.network.acceptor import Quota
@@ -24,8 +25,9 @@ _FALLBACK = ("8.8.8.8", "8.8.4.4")
 class NameService:
     """The resolvers of the running containers on networks that resolve names."""
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster, events: Events) -> None:
         self._roster = roster
+        events.observe(self._renamed)
         # Of all descriptors of the daemon a quarter, at most so many; for each container an eighth of that.
         self._quota = Quota.share(4, 4096, 8)
         self._resolvers: dict[str, Resolver] = {}
@@ -50,6 +52,12 @@ class NameService:
     def close(self) -> None:
         for container_id in list(self._resolvers):
             self.stop(container_id)
+
+    def _renamed(self, event: Event) -> None:
+        if event.type == "container" and event.action == "rename":
+            for live in self._roster.by_name.values():
+                if (record := live.members.get(event.actor_id)) is not None:
+                    live.renamed(record)
 
     def answer(self, record: Container, query: dns.Query) -> bytes | None:
         """What the container's own networks know; None when others must be asked."""
@@ -94,11 +102,12 @@ def addresses_of(
 
 
 def names_of(networks: list[LiveNetwork], address: Address) -> list[str]:
+    text = str(address)
     for live in networks:
+        network = live.record.name
         for member in live.members.values():
-            endpoint = member.endpoints.get(live.record.name)
-            own = (endpoint.ip_address, endpoint.ip6_address) if endpoint is not None and member.name else ()
-            if str(address) in own:
+            endpoint = member.endpoints.get(network)
+            if endpoint is not None and text in (endpoint.ip_address, endpoint.ip6_address) and member.name:
                 return [f"{member.name}.{live.record.name}"]
     return []
 
@@ -116,10 +125,9 @@ def _members(live: LiveNetwork, name: str, reached: Callable[[str], bool]) -> li
     network = live.record.name
     return [
         address
-        for member in live.members.values()
+        for member in live.called(name)
         if (endpoint := member.endpoints.get(network)) is not None
         and (not (task := member.config.labels.get(TASK_LABEL)) or reached(task))
-        and name in (known.lower() for known in dns_names(member, endpoint))
         for address in _addresses(endpoint)
     ]
 

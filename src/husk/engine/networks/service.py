@@ -106,7 +106,7 @@ class Networks:
         """Loaded with the first container on a network that resolves names."""
         from husk.engine.networks.names import NameService
 
-        return NameService(self._roster)
+        return NameService(self._roster, self._events)
 
     @cached_property
     def _drop_policies(self) -> "drop_policies.Remembered":

@@ -1,7 +1,9 @@
 import pytest
 
-from husk.engine.model.container_config import HostConfig
+from husk.engine.model.container import Endpoint
+from husk.engine.model.container_config import EndpointRequest, HostConfig
 from husk.engine.model.network import Network
+from husk.engine.networks import live as module
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.errors import InvalidParameter, NotFound
 from tests.unit.engine.records import container
@@ -45,3 +47,26 @@ def test_members_that_link_to_others_are_known_by_themselves(roster: Roster) -> 
     assert (list(live.members), list(live.linking)) == ([plain.id, linking.id], [linking.id])
     assert [live.exit(record) for record in (linking, linking, plain)] == [True, False, True]
     assert live.members == live.linking == {}
+
+
+def test_a_name_is_found_without_a_look_at_others(roster: Roster, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = roster.find("lan")
+    first, second = container("Web"), container("db")
+    for record, aliases in ((first, ["www", "WWW"]), (second, ["www"])):
+        record.endpoints["lan"] = Endpoint(
+            network_name="lan", network_id="abc1", request=EndpointRequest(aliases=aliases)
+        )
+    live.enter(first)
+    assert (list(live.called("web")), list(live.called("www")), list(live.called("db"))) == ([first], [first], [])
+    live.enter(second)
+    assert list(live.called("www")) == [first, second] and list(live.called("db")) == [second]
+    second.name = "Store"
+    live.renamed(second)
+    assert (list(live.called("db")), list(live.called("store"))) == ([], [second])
+    monkeypatch.setattr(module, "dns_names", None)  # nobody's names are read for a question
+    assert list(live.called("nobody")) == []
+    live.exit(first)
+    assert (list(live.called("web")), list(live.called("www"))) == ([], [second])
+    live.renamed(first)  # it is none any more
+    live.exit(second)
+    assert not live._called and not live._names
