@@ -11,8 +11,9 @@ from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# Whoever flushes rules usually writes new ones directly afterwards: ours come when that is done.
-_PAUSE = 0.3
+# Whoever flushes rules usually writes new ones directly afterwards: ours come when that is done. Where that fails,
+# perhaps because they are still at it, it is tried again, later each time.
+_PAUSE, _LONGEST_PAUSE = 0.3, 5.0
 
 
 class Guarded(Protocol):
@@ -38,6 +39,8 @@ class Guardian:
         self._watch: RuleWatch | None = None
         self._tasks = Tasks()
         self._checking = False
+        # What was told of tables that could not be looked at, or written.
+        self._troubles: dict[str, str] = {}
 
     def open(self) -> None:
         try:
@@ -60,13 +63,17 @@ class Guardian:
         await self._tasks.cancel_all()
 
     def _noticed(self) -> None:
-        if self._watch is not None and self._watch.removed() and not self._checking:
-            self._checking = True
-            self._tasks.spawn(self._check(), "check firewall rules")
+        if self._watch is not None and self._watch.removed():
+            self._check_soon(_PAUSE)
 
-    async def _check(self) -> None:
+    def _check_soon(self, pause: float) -> None:
+        if not self._checking:
+            self._checking = True
+            self._tasks.spawn(self._check(pause), "check firewall rules")
+
+    async def _check(self, pause: float) -> None:
         try:
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(pause)
         finally:
             self._checking = False
         for guarded in self._guarded:
@@ -74,5 +81,12 @@ class Guardian:
                 if not await asyncio.to_thread(guarded.intact):
                     log.warning("somebody has removed rules of table %s: writing them again", guarded.table)
                     await asyncio.to_thread(guarded.apply)
-            except SystemFault as error:
-                log.error("the rules of table %s cannot be checked or written: %s", guarded.table, error)
+            except (SystemFault, OSError) as error:
+                if self._troubles.get(guarded.table) != str(error):
+                    log.error("the rules of table %s cannot be checked or written: %s", guarded.table, error)
+                self._troubles[guarded.table] = str(error)
+            else:
+                self._troubles.pop(guarded.table, None)
+        if self._troubles:
+            # Nobody tells of it again.
+            self._check_soon(min(2 * pause, _LONGEST_PAUSE))

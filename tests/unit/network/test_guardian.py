@@ -15,11 +15,13 @@ class Table:
     def __init__(self, name: str, whole: bool = True) -> None:
         self.table, self.whole = name, whole
         self.applied = 0
-        self.fails = False
+        self.fails: Exception | None = None
+        self.looks = 0
 
     def intact(self) -> bool:
-        if self.fails:
-            raise SystemFault("nft says no")
+        self.looks += 1
+        if self.fails is not None:
+            raise self.fails
         return self.whole
 
     def apply(self) -> None:
@@ -79,16 +81,24 @@ async def test_only_the_table_that_is_not_whole_is_written(watches: list[FakeWat
     await guardian.close()
 
 
+@pytest.mark.parametrize("fault", [SystemFault("nft says no"), OSError(4, "nft says no")])
 async def test_a_table_that_cannot_be_looked_at_does_not_keep_the_next_from_being_written(
-    watches: list[FakeWatch], caplog: pytest.LogCaptureFixture
+    watches: list[FakeWatch], caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
-    broken, flushed = Table("broken"), Table("flushed", whole=False)
-    broken.fails = True
+    broken, flushed = Table("broken", whole=False), Table("flushed", whole=False)
+    broken.fails = fault
     guardian = Guardian((broken, flushed))
     guardian.open()
     os.write(watches[0].writing, b"r")
     await until_written(flushed)
-    assert "the rules of table broken cannot be checked or written: nft says no" in caplog.text
+    assert f"the rules of table broken cannot be checked or written: {fault}" in caplog.text
+    # It is looked at again by itself, which is told once, and written as soon as that can be.
+    async with asyncio.timeout(10):
+        while broken.looks < 4:
+            await asyncio.sleep(0.002)
+    broken.fails = None
+    await until_written(broken)
+    assert caplog.text.count("cannot be checked or written") == 1
     await guardian.close()
 
 
