@@ -6,7 +6,6 @@ import socket
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ipaddress import (
-    AddressValueError,
     IPv4Address,
     IPv4Interface,
     IPv4Network,
@@ -15,6 +14,7 @@ from ipaddress import (
     IPv6Network,
     collapse_addresses,
     ip_interface,
+    ip_network,
 )
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +37,8 @@ _FORWARDING = "net/ipv4/ip_forward"
 _FORWARDING_6 = "net/ipv6/conf/all/forwarding"
 _SETTINGS_6 = Path("/proc/sys/net/ipv6/conf")
 _RESOLVERS = Path("/etc/resolv.conf")
+# Whom systemd-resolved asks, where the other file names systemd-resolved itself.
+_UPSTREAMS = Path("/run/systemd/resolve/resolv.conf")
 _MACHINE_ID = Path("/etc/machine-id")
 
 
@@ -149,7 +151,7 @@ class Host:
                 continue  # a kernel without IPv6
             self._addresses += map(rtaddresses.parse_address, addresses)
             self._routes += filter(None, map(rtaddresses.parse_route, routes))
-        self._resolvers = [IPv4Network(server) for server in ipv4_only(name_servers())]
+        self._resolvers = addresses_of([*name_servers(), *parse_name_servers(_text(_UPSTREAMS))])
 
     def around(self, interface: str) -> Surroundings:
         """What the host has besides this bridge."""
@@ -342,13 +344,14 @@ def _text(path: Path) -> str:
         return ""
 
 
-def ipv4_only(servers: Iterable[str]) -> list[IPv4Address]:
-    """Those with an IPv4 address: a subnet that has it would hide them from the host."""
+def addresses_of(servers: Iterable[str]) -> list[IPv4Network | IPv6Network]:
+    """Each as a subnet of one address: another that has it would hide them from the host. Those of a link (IPv6) are
+    reached there, whatever is routed."""
     found = []
     for server in servers:
-        with suppress(AddressValueError):
-            found.append(IPv4Address(server))
-    return found
+        with suppress(ValueError):
+            found.append(ip_network(server))
+    return [one for one in found if one.version == 4 or not one.is_link_local]
 
 
 def _ensure_bridge(

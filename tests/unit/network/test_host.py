@@ -1,6 +1,6 @@
 """The bridge keeps its subnet where it can, and gives way where it must."""
 
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface, IPv4Network, IPv6Network
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from husk.errors import InvalidParameter
 from husk.kernel import nflisting, rtnetlink
 from husk.kernel.netlink import Message
 from husk.network import host
-from husk.network.host import BridgePlan, Surroundings, decide, ipv4_only, parse_name_servers
+from husk.network.host import BridgePlan, Surroundings, addresses_of, decide, parse_name_servers
 
 PLAN = BridgePlan(interface="husk0", owner="test", bip="", pools=(), remembered=None, in_use=False)
 TUN = rtnetlink.Link(index=7, name="wg", kind="tun", master=0, up=False, mtu=1420, alias="")
@@ -60,7 +60,10 @@ def test_name_servers_are_read_from_resolv_conf():
     text = "# nameserver 9.9.9.9\nsearch lan\nnameserver 192.168.1.1 # router\nnameserver fe80::1\nnameserver\n"
     servers = parse_name_servers(text)
     assert servers == ["192.168.1.1", "fe80::1"]
-    assert ipv4_only(servers) == [IPv4Address("192.168.1.1")]
+    assert addresses_of([*servers, "fd00::53", "dns.example"]) == [
+        IPv4Network("192.168.1.1/32"),
+        IPv6Network("fd00::53/128"),
+    ]
 
 
 class FakeNetlink:

@@ -6,7 +6,7 @@ asking anybody. What it is, its number and its subnets are told by the swarm's r
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
@@ -52,6 +52,8 @@ class Presence:
         self._changing = changing
         self._mended = mended
         self._hidden: set[str] = set()
+        # The addresses of the swarm's managers, which this host must go on to reach.
+        self.managers: Callable[[], Iterable[str]] = tuple
         self._tasks = Tasks()
 
     @property
@@ -127,7 +129,7 @@ class Presence:
 
     async def _open(self, live: LiveNetwork) -> None:
         network = live.record
-        await asyncio.to_thread(refuse_clash, network)
+        await asyncio.to_thread(refuse_clash, network, self.managers())
         settings = options.settings(network, self._base)
         driver = await BridgeDriver.open(settings, network.subnet, (), self._firewall, self._mended)
         try:
@@ -191,11 +193,8 @@ class Presence:
             around = looked.around(network.bridge_name)
         if not network.subnet:
             here = [*around.taken, *_subnets(other.subnet for other in others)]
-            try:
-                subnet = ipam.choose_subnet(pools, [*here, *_subnets(used)])
-            except Unavailable:
-                # A host may say that it uses everything. It refuses what it cannot have.
-                subnet = ipam.choose_subnet(pools, here)
+            subnet = _choose(pools, here, _subnets(used))
+            if ipam.overlaps(subnet, _subnets(used)):
                 log.warning("subnet %s of network %s is in use on a node, which refuses it", subnet, network.name)
             network.subnet, network.gateway = str(subnet), str(ipam.first_host(subnet).ip)
         if network.enable_ipv6 and not network.subnet6:
@@ -204,12 +203,26 @@ class Presence:
             network.subnet6, network.gateway6 = str(subnet6), str(ipam.first_host_6(subnet6).ip)
 
 
-def refuse_clash(network: Network) -> None:
-    """Raise where the network would take from this host what it reaches another way. Blocks."""
+def _choose(
+    pools: tuple[AddressPool, ...], here: Sequence[IPv4Network], elsewhere: Collection[IPv4Network]
+) -> IPv4Network:
+    """A subnet that overlaps nothing here, nor elsewhere where that can be. A node may say that it uses everything: the
+    widest that nodes use is left out first, so that what others have is avoided all the same."""
+    for widest in sorted({0, *(one.prefixlen + 1 for one in elsewhere)}):
+        narrow = [one for one in elsewhere if one.prefixlen >= widest]
+        with suppress(Unavailable):
+            return ipam.choose_subnet(pools, [*here, *narrow])
+    return ipam.choose_subnet(pools, here)
+
+
+def refuse_clash(network: Network, managers: Iterable[str] = ()) -> None:
+    """Raise where the network would take from this host what it reaches another way, `managers` of the swarm among it.
+    Blocks."""
     with host.looking() as looked:
         around = looked.around(network.bridge_name)
     for text, taken in ((network.subnet, around.taken), (network.subnet6, around.taken6)):
-        clash = next((one for one in taken if text and ipam.overlaps(ip_network(text), [one])), None)
+        others = [*taken, *host.addresses_of(managers)]
+        clash = next((one for one in others if text and ipam.overlaps(ip_network(text), [one])), None)
         if clash is not None:
             raise Conflict(
                 f"network {network.name} cannot be on this host: its subnet {text} overlaps {clash}, which the host "

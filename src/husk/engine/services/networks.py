@@ -75,7 +75,7 @@ class SwarmNetworks:
 
         async def attempt() -> Network:
             seen = shared.guard()
-            used = [subnet for node in self._store.nodes.values() for subnet in node.description.subnets]
+            used = [one for node in self._store.nodes.values() for one in (*node.description.subnets, node.status.addr)]
             network = await self._networks.plan(request, self._cluster.pools, list(shared.networks.values()), used)
             await shared.add(network, seen)
             return network

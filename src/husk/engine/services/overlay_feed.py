@@ -37,13 +37,16 @@ class OverlayFeed:
         networks: Networks,
         shared: SharedNetworks,
         unsaved: Callable[[], bool],
+        managers: Callable[[], Iterable[str]] | None = None,
     ) -> None:
-        """`unsaved`: a service is about to get addresses, and its record does not tell of them yet."""
+        """`unsaved`: a service is about to get addresses, and its record does not tell of them yet. `managers` tells
+        the addresses of managers, where the records do not."""
         self._store = store
         self._cluster = cluster
         self._networks = networks
         self._shared = shared
         self._unsaved = unsaved
+        networks.presence.managers = managers or self._managers
         self._trouble = ""
         # Nodes whose key or address is none, which was told.
         self._odd: set[str] = set()
@@ -60,6 +63,10 @@ class OverlayFeed:
         """It is not asked any more."""
         self._shared.observers.remove(self._place_changed)
         self._store.index.unobserve(self._tasks.add)
+
+    def _managers(self) -> list[str]:
+        mine = self._cluster.node_id
+        return [one.status.addr for one in self._store.nodes.values() if one.is_manager and one.id != mine]
 
     async def settle(self) -> bool:
         """Make this host's side of the networks what the records say; whether nothing is left to do."""

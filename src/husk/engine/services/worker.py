@@ -84,6 +84,7 @@ class Worker:
             events=events,
             own_tasks=self._assignments.tasks,
             woken=lambda: self._agent.wake(),
+            managers=lambda: [manager.host for manager in self._managers.known],
         )
         self._deliveries = Deliveries(files, self._assignments)
         self._runner = Runner(

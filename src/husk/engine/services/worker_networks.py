@@ -34,8 +34,10 @@ class WorkerNetworks:
         events: Events,
         own_tasks: Callable[[], Iterable[Task]],
         woken: Callable[[], None],
+        managers: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """`own_tasks` are this node's as it knows them itself; `woken`: something is new."""
+        """`own_tasks` are this node's as it knows them itself; `woken`: something is new; `managers` tells by which
+        addresses managers are asked."""
         self._networks = networks
         self._own_tasks = own_tasks
         self._woken = woken
@@ -48,7 +50,12 @@ class WorkerNetworks:
         )
         self._endpoints.shared = self._shared
         self._endpoints.feed = OverlayFeed(
-            store=self._records, cluster=self._here, networks=networks, shared=self._shared, unsaved=lambda: False
+            store=self._records,
+            cluster=self._here,
+            networks=networks,
+            shared=self._shared,
+            unsaved=lambda: False,
+            managers=managers,
         )
         self._coming: NetworkNews | None = None
         networks.share(self._shared)

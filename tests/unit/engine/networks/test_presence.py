@@ -102,6 +102,10 @@ async def test_subnets_that_other_hosts_use_are_avoided_where_that_can_be(
     used = ["10.66.0.0/23", "10.66.2.128/25", "fd00::/8", "what"]
     assert (await room.plan("first", used=used)).subnet == "10.66.3.0/24"
     assert not caplog.text
+    # One that says it uses everything, the others do not lose what they have.
+    most = await room.plan("most", used=["10.66.0.0/23", "10.66.2.5", "10.66.0.0/16", "10.0.0.0/9", "10.128.0.0/9"])
+    assert most.subnet == "10.66.3.0/24" and "which refuses it" in caplog.text
+    caplog.clear()
     everything = await room.plan("second", used=["10.0.0.0/8"])
     assert everything.subnet == "10.66.0.0/24" and "which refuses it" in caplog.text
 
@@ -117,6 +121,11 @@ async def test_a_network_that_would_cut_the_host_off_is_refused(room: Room, monk
         await room.presence.bring(live)
     assert not live.bridged and room.done == [] and not room.state.records(KIND, Network)
     taken.pop()
+    # Managers are often reached by the default route.
+    room.presence.managers = lambda: ["192.0.2.1", "10.66.0.7"]
+    with pytest.raises(Conflict, match=r"its subnet 10\.66\.0\.0/24 overlaps 10\.66\.0\.7/32"):
+        await room.presence.bring(live)
+    room.presence.managers = lambda: ["192.0.2.1", "manager.example"]
     await room.presence.bring(live)
     assert live.bridged
 
