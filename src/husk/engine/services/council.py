@@ -104,6 +104,11 @@ class Council:
         return membership is not None and membership.others is not None
 
     @property
+    def runs(self) -> bool:
+        """Has it one that is not on its way out?"""
+        return self.here and self._member is not None
+
+    @property
     def trouble(self) -> str:
         """Why this host's member does not run; empty while it does, and where there is none."""
         told = self._member.trouble if self._member is not None else ""

@@ -234,6 +234,8 @@ class Enrolment:
             await self._certificates.drop_prepared("worker")
 
     async def _step_down(self) -> None:
+        if await self._stay():
+            return
         if self._stepping is None or self._stepping is not self._cluster.between:
             if not self._cluster.active or self._cluster.node.is_manager:
                 return
@@ -260,6 +262,18 @@ class Enrolment:
         await self.work(membership)
         self._cluster.between = self._stepping = None
         log.info("this node is a worker of its swarm now")
+
+    async def _stay(self) -> bool:
+        """Be the manager that this host was, where it is wanted as one again before its member of etcd has gone: by
+        now it may have the only records that are left."""
+        wanted = self._cluster.active and self._cluster.node.is_manager
+        if self._stepping is None or not wanted or not self.tenure.may_stay:
+            return False
+        await self._certificates.drop_prepared("worker")
+        self._cluster.between = self._stepping = None
+        await self.tenure.stay()
+        log.info("this node stays a manager of its swarm")
+        return True
 
     async def _renewed(self, endpoints: list[Endpoint]) -> "Identity":
         """A certificate for what this node is now, from another manager."""

@@ -231,6 +231,16 @@ class Tenure:
         self._sharing.end()
         self._store.alone(self._embedded())
 
+    @property
+    def may_stay(self) -> bool:
+        """Has a manager that lays down its office still all that it needs of it?"""
+        return self.shared is not None and self._cluster.worker is None and self.council.runs
+
+    async def stay(self) -> None:
+        """Go on with an office that was about to be laid down."""
+        self._dropping = False
+        await self.started()
+
     def share_networks(self, there: News | None) -> None:
         """The store holds these records from now on; None: nothing any more."""
         if there is not None:

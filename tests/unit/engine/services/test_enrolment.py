@@ -331,3 +331,38 @@ async def test_who_leaves_has_nothing_that_was_prepared(room: SwarmRoom, tmp_pat
     assert {path.name for path in tmp_path.glob("*.manager.*")} == {"swarm.manager.lock", "swarm.manager.node"}
     await room.certificates.forget()
     assert [path.name for path in tmp_path.glob("swarm.*")] == ["swarm.key"]
+
+
+async def test_a_manager_that_is_wanted_again_does_not_step_down_to_the_end(
+    room: SwarmRoom, state: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most managers were lost while it stepped down, and it is to go on alone: it has the only records that are left."""
+    shared = await with_member(room, monkeypatch)
+    await demote(room, monkeypatch)
+    tried, wiped = list[str](), list[str]()
+
+    async def kept(*, forced: bool) -> None:
+        tried.append("depart")
+        raise Unavailable("the cluster store has lost the majority")
+
+    monkeypatch.setattr(enrolment, "AGAIN", 0.01)
+    monkeypatch.setattr(room.council, "depart", kept)
+    monkeypatch.setattr(room.council, "_wipe", lambda: wiped.append("all"))
+    monkeypatch.setattr(room.council, "start_alone", AsyncMock())
+    monkeypatch.setattr(type(room.council), "runs", property(lambda council: council.here))
+    room.enrolment.demoted()
+    await until_async(lambda: len(tried) > 1, "the others keep its member")
+    assert room.cluster.between is not None and list(tmp_path.glob("*.worker.*"))
+    room.gateway.told.clear()
+    await room.enrolment.tenure.start_over()
+    own = room.cluster.node_id
+    await until_async(lambda: room.cluster.between is None, "it stays what it was")
+    before = len(tried)
+    room.enrolment.demoted()
+    await asyncio.sleep(0.05)
+    assert wiped == [] and len(tried) == before and room.enrolment.worker is None
+    assert placed(state).role == "manager" and placed(state).store and room.cluster.node_id == own
+    assert room.store.nodes[own].is_manager and room.store.shared is False
+    assert shared.told[-1] == "take part" and "open" in room.gateway.told and not list(tmp_path.glob("*.worker.*"))
+    assert room.enrolment.standing() is None and room.enrolment.tenure.council.here
+    await room.services.close()
