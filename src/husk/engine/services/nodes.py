@@ -111,8 +111,16 @@ class Nodes:
     def known(self, id: str) -> Node | None:
         return self._store.nodes.get(id)
 
-    async def forget(self, node: Node) -> None:
-        await self._store.delete(node)
+    async def forget(self, id: str) -> None:
+        """A manager that could not become one goes as if it had never come."""
+        await self._store.retried(lambda: self._forget(id))
+
+    async def _forget(self, id: str) -> None:
+        if (node := self._store.nodes.get(id)) is None:
+            return
+        if node.is_manager and len(self.managers()) == 1:
+            raise InvalidParameter(_REFUSED + "attempting to remove the last manager of the swarm")
+        await self._store.delete(node, alone=MANAGERS)
 
     async def describe(self, id: str, description: NodeDescription) -> None:
         """What a node says of itself."""

@@ -5,6 +5,7 @@ A network is the record `overlay` (`network` are a host's own). An address is th
 an address gives it back; those of a node that is gone are given back by the manager that plans.
 """
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Set
@@ -32,6 +33,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 NETWORK, ADDRESS, NODE, SERVICE = "overlay", "address", "node", "service"
+# The kind of the record that says, under a lease, that a network is being removed: nobody takes an address there.
+CLOSING = "overlay-closing"
+# In seconds: for how long that is believed of a manager that has died amid it, and between two looks at its end.
+CLOSES_FOR, PAUSE = 10, 0.2
 # Of one transaction; etcd takes 128.
 MOST_STEPS = 100
 
@@ -177,13 +182,44 @@ class SharedNetworks:
         """End a network for all hosts; nothing of it is changed by a host that is in no swarm."""
         if not self._cluster.active or network.id not in self.networks:
             return
+        self._check_left(network)
+        if not self._records.shared:
+            await self._remove(network)
+            return
+        async with self._closed(network) as closed:
+            # Of those who came before, on whichever host, there may be no news here yet.
+            await self._catch_up(network)
+            self._check_left(network)
+            await self._remove(network, closed)
+
+    @asynccontextmanager
+    async def _closed(self, network: Network) -> AsyncIterator[Check]:
+        """Nobody takes an address of a network meanwhile, on whichever host, if the check fits at the end."""
+        async with await self._records.store.lease(CLOSES_FOR) as lease:
+            try:
+                revision = await self._records.commit(Put(CLOSING, network.id, b"{}", NEW, lease.id))
+            except Stale:
+                raise Conflict(_closing(network)) from None
+            yield Check(CLOSING, network.id, revision)
+
+    async def _catch_up(self, network: Network) -> None:
+        """Know all addresses of a network that the store has by now."""
+        for record in (await self._records.store.listing(ADDRESS)).records:
+            if record.key.startswith(f"{network.id}/"):
+                self._take(ADDRESS, record.key, record)
+
+    def _check_left(self, network: Network) -> None:
+        """Raise where somebody is on a network, or about to be."""
         others = [place.names[0] if place.names else "" for place in self.of(network) if place.kind == "endpoint"]
+        others += sorted(key for key in self.underway if key.startswith(f"{network.id}/"))
         others += [key for kind, key in sorted(self._unread) if kind == ADDRESS and key.startswith(f"{network.id}/")]
         if others:
             users = ", ".join(f'name:"{name}"' for name in others)
             raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
+
+    async def _remove(self, network: Network, *checks: Check) -> None:
         # The network first: from then on nobody takes an address on it.
-        revision = await self._records.retried(lambda: self._end(network))
+        revision = await self._records.retried(lambda: self._end(network, checks))
         places = list(self.of(network))
         self._drop(NETWORK, network.id, revision)
         for place in places:
@@ -191,14 +227,14 @@ class SharedNetworks:
         for some in _parts([Delete(ADDRESS, place.key) for place in places]):
             await self._records.commit(*some, happened=True)
 
-    async def _end(self, network: Network) -> int:
+    async def _end(self, network: Network, checks: tuple[Check, ...]) -> int:
         """Stale where another manager has made or changed a service of which nothing was heard yet."""
         if user := next((one for one in self._records.services.values() if is_on(one, network)), None):
             raise Conflict(f"network {network.name} is in use by service {user.id}")
         version = self._versions.get((NETWORK, network.id), NEW)
         guard = (self._records.guard(SERVICE),) if self._records.shared else ()
         try:
-            revision = await self._records.commit(Delete(NETWORK, network.id, version), *guard)
+            revision = await self._records.commit(Delete(NETWORK, network.id, version), *guard, *checks)
         except Stale as stale:
             if all(kind != NETWORK for kind, _ in stale.names):
                 raise
@@ -242,6 +278,8 @@ class SharedNetworks:
         """An address of each kind that the network has, for this node or another. They are `underway` until the caller
         says otherwise."""
         node = node or self._cluster.node_id
+        stays = (Check(CLOSING, network.id, NEW),) if self._records.shared else ()
+        closing = False
         for _ in range(ATTEMPTS):
             if (version := self._versions.get((NETWORK, network.id))) is None:
                 raise NotFound(f"network {network.name} not found")
@@ -261,12 +299,15 @@ class SharedNetworks:
                 revision = await self._records.commit(
                     *(Put(ADDRESS, place.key, msgspec.json.encode(place), NEW) for place in places),
                     Check(NETWORK, network.id, version),
+                    *stays,
                 )
             except BaseException as error:
                 self.underway -= keys
                 if not isinstance(error, Stale):
                     raise
                 # Somebody else was faster: what it wrote is on its way here, and need not be waited for.
+                if closing := any(kind == CLOSING for kind, _ in error.names):
+                    await asyncio.sleep(PAUSE)
                 for kind, key in error.names:
                     self._take(kind, key, await self._records.store.get(kind, key))
                 continue
@@ -276,6 +317,8 @@ class SharedNetworks:
             for place in places:
                 self._keep_place(place.key, place, revision)
             return places
+        if closing:
+            raise Conflict(_closing(network))
         raise Conflict(f"others take the addresses of network {network.name} faster than this host can")
 
     async def give_back(self, places: Iterable[Place]) -> None:
@@ -455,6 +498,10 @@ def world_of(records: SwarmRecords, shared: SharedNetworks) -> World:
         places_of=shared.of,
         places_on=shared.on,
     )
+
+
+def _closing(network: Network) -> str:
+    return f"network {network.name} is being removed by another manager: try again in a moment"
 
 
 def _range(network: Network, subnet: str) -> tuple[int, int]:

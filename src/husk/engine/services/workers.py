@@ -120,8 +120,7 @@ class Workers:
         if self._liveness is not None:
             self._liveness.forget(node)
         if (record := self._nodes.known(node)) is not None and record.is_manager:
-            # One that could not become a manager, and goes as if it had never come.
-            await self._nodes.forget(record)
+            await self._nodes.forget(node)
         else:
             await self._nodes.mark(node, "down", LEFT)
         self._changed()

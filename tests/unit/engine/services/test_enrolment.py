@@ -336,7 +336,7 @@ async def test_who_leaves_has_nothing_that_was_prepared(room: SwarmRoom, tmp_pat
 async def test_a_manager_that_is_wanted_again_does_not_step_down_to_the_end(
     room: SwarmRoom, state: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Most managers were lost while it stepped down, and it is to go on alone: it has the only records that are left."""
+    """Most managers were lost while it stepped down, and it is to go on alone: it has the only records left."""
     shared = await with_member(room, monkeypatch)
     await demote(room, monkeypatch)
     tried, wiped = list[str](), list[str]()

@@ -147,6 +147,26 @@ async def test_of_two_managers_that_demote_each_other_one_stays(room: SwarmRoom)
     assert len([node for node in other.nodes.values() if node.is_manager]) == 1
 
 
+async def test_a_manager_that_goes_as_if_it_had_never_come_is_not_the_last(room: SwarmRoom) -> None:
+    """Another manager has just demoted this one, and relies on it."""
+    await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
+    await room.nodes.update("w1xyz", NodeSpec(role="manager"), room.nodes.find("w1xyz").version)
+    await room.nodes.forget("w1xyz")
+    await room.nodes.forget("w1xyz")
+    other = SwarmRecords(room.store.store)
+    other.take_in(await news(room.store.store))
+    other.shared = room.store.shared = True
+    elsewhere = Nodes(other, cast(Cluster, SimpleNamespace(swarm=None, node_id="w1abc")))
+    own = room.cluster.node_id
+    await elsewhere.update(own, NodeSpec(role="worker"), other.nodes[own].version)
+    going = soon(room.nodes.forget("w1abc"))
+    await asyncio.sleep(0)
+    room.store.take_in(await news(room.store.store))
+    with pytest.raises(InvalidParameter, match="last manager"):
+        await going
+    assert [node.id for node in room.nodes.managers()] == ["w1abc"]
+
+
 async def test_a_worker_that_another_manager_has_promoted_is_not_removed(room: SwarmRoom) -> None:
     other = SwarmRecords(room.store.store)
     other.take_in(await news(room.store.store))

@@ -7,9 +7,10 @@ from typing import cast
 import msgspec
 import pytest
 
-from husk.cluster.records import Delete, News, Put
+from husk.cluster.records import Delete, Listing, News, Put
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant
+from husk.engine.services import shared_networks
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.here import Here
 from husk.engine.services.model import NetworkAttachment, Service, ServiceSpec
@@ -125,6 +126,7 @@ async def test_an_address_that_a_newer_release_has_taken_in_words_of_its_own_is_
     for manager in managers:
         await manager.hear()
         taken = await manager.networks.take(lan(), WEB, EndpointOptions(address=place.address))
+        manager.networks.underway.clear()
         await manager.networks.give_back(taken)
     await one.networks.removing(lan())
 
@@ -192,6 +194,81 @@ async def test_a_network_ends_for_all_when_nobody_is_on_it(managers: tuple[Manag
         await two.networks.take(lan(), WEB)
     await two.hear()
     assert not two.networks.networks and not two.networks.places
+
+
+async def test_a_network_that_somebody_has_just_come_to_stays_though_nothing_was_heard_of_that(
+    managers: tuple[Manager, Manager],
+) -> None:
+    one, two = managers
+    await one.networks.add(lan())
+    await two.hear()
+    (place,) = await two.networks.take(lan(), WEB)
+    with pytest.raises(Forbidden, match=r'active endpoints \(name:"web"\)'):
+        await one.networks.removing(lan())
+    assert one.networks.networks and one.addresses == {place.address}
+    assert (await one.store.listing("overlay-closing")).records == (), "others may come again"
+
+
+async def test_while_a_network_is_removed_nobody_comes_to_it(
+    managers: tuple[Manager, Manager], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = managers
+    monkeypatch.setattr(shared_networks, "PAUSE", 0.001)
+    await one.networks.add(lan())
+    await two.hear()
+    listing, tried = one.store.listing, list[str]()
+
+    async def listed(kind: str) -> Listing:
+        if kind == "address" and not tried:
+            with pytest.raises(Conflict, match="is being removed by another manager"):
+                await two.networks.take(lan(), WEB)
+            with pytest.raises(Conflict, match="is being removed by another manager"):
+                await two.networks.removing(lan())
+            tried.append("take")
+        return await listing(kind)
+
+    monkeypatch.setattr(one.store, "listing", listed)
+    await one.networks.removing(lan())
+    assert tried == ["take"] and not one.networks.networks
+    with pytest.raises(NotFound):
+        await two.networks.take(lan(), WEB)
+    assert (await one.store.listing("overlay-closing")).records == (), "it ends with that"
+
+
+async def test_a_manager_that_was_away_too_long_amid_a_removal_removes_nothing(
+    managers: tuple[Manager, Manager], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease has ended, and somebody has come since."""
+    one, two = managers
+    await one.networks.add(lan())
+    await two.hear()
+    listing = one.store.listing
+
+    async def listed(kind: str) -> Listing:
+        found = await listing(kind)
+        if kind == "address" and not two.addresses:
+            await one.store.commit(Delete("overlay-closing", "lan-id"))
+            await two.networks.take(lan(), WEB)
+        return found
+
+    monkeypatch.setattr(one.store, "listing", listed)
+    with pytest.raises(Conflict, match="overlay-closing lan-id"):
+        await one.networks.removing(lan())
+    assert (await listing("overlay")).records and (await listing("address")).records
+
+
+async def test_a_network_of_one_manager_stays_while_somebody_is_about_to_come(
+    managers: tuple[Manager, Manager],
+) -> None:
+    one, _ = managers
+    one.networks._records.shared = False
+    await one.networks.add(lan())
+    taking = soon(one.networks.take(lan(), WEB))
+    await asyncio.sleep(0)
+    with pytest.raises(Forbidden, match="active endpoints"):
+        await one.networks.removing(lan())
+    await taking
+    assert one.networks.networks
 
 
 async def test_two_cannot_make_a_network_at_once(managers: tuple[Manager, Manager]) -> None:
