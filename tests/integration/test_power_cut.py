@@ -260,7 +260,7 @@ def test_secrets_and_the_key_that_opens_them(powered: Powered) -> None:
     powered.sync()
     powered.docker("secret", "create", "word", "-", input="hush")
     powered.cut()
-    script = ["sh", "-c", "cat /run/secrets/word; sleep 600"]
+    script = ["sh", "-c", "cat /run/secrets/word; echo; sleep 600"]
     Swarm(powered.daemon).create("web", "--secret", "word", "--network", "host", args=script)
     until(lambda: "hush" in powered.docker("service", "logs", "web").stdout, "the secret can be read")
     powered.docker("swarm", "leave", "--force")

@@ -19,7 +19,7 @@ from tests.support.husk import environment, husk
 from tests.support.waiting import until
 
 SLEEPER = ("--detach", "--no-resolve-image", "--stop-grace-period", "0s", "--restart-delay", "0s")
-SAYS = ("busybox", "sh", "-c", "cat /run/secrets/word; exec sleep 600")
+SAYS = ("busybox", "sh", "-c", "cat /run/secrets/word; echo; exec sleep 600")
 PASSPHRASE = "correct horse battery"
 
 
@@ -112,7 +112,7 @@ def test_all_managers_are_lost_and_the_swarm_comes_back(hosts: Hosts, tmp_path: 
     assert again.docker("service", "ls", "--format", "{{.Name}}").stdout.split() == ["web"]
     assert again.docker("service", "inspect", "-f", "{{json .Endpoint.VirtualIPs}}", "web").stdout == address
     for container in running(again):
-        until(lambda: again.docker("logs", container).stdout == "told before", "the secret is in its task")  # noqa: B023
+        until(lambda: again.docker("logs", container).stdout == "told before\n", "the secret is in its task")  # noqa: B023
     # Names and packets, from the restored manager to the task that was on the worker all the time.
     [task] = [task for task in tasks(again, "web") if task["Status"]["ContainerStatus"]["ContainerID"] == at_worker]
     ping = ("run", "--rm", "--network", "net", "busybox", "ping", "-c1", "-W1", f"web.{task['Slot']}.{task['ID']}")

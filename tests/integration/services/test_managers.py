@@ -64,12 +64,12 @@ def test_managers_join_while_tasks_run(alone: Nodes) -> None:
     assert running(one) == before, "nothing was stopped"
     # Any manager unseals what another sealed, and signs.
     here = own(three)["NodeID"]
-    says = ("busybox", "sh", "-c", "cat /run/secrets/word; exec sleep 600")
+    says = ("busybox", "sh", "-c", "cat /run/secrets/word; echo; exec sleep 600")
     constraint = ("--constraint", f"node.id=={here}")
     two.docker("service", "create", *SLEEPER, "--name", "says", "--secret", "word", *constraint, *says)
     until(lambda: homes(two, "says") == [here], "the task on the third")
     [container] = running(three)
-    until(lambda: three.docker("logs", container).stdout == "told by the first", "the secret is in its task")
+    until(lambda: three.docker("logs", container).stdout == "told by the first\n", "the secret is in its task")
     two.docker("service", "rm", "says")
     until(lambda: not running(three), "its end")
 

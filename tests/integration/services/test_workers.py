@@ -128,14 +128,14 @@ def test_tasks_are_spread_and_go_on_while_daemons_start_again(pair: Pair) -> Non
 def test_secrets_come_with_tasks_and_a_worker_learns_nothing_else(pair: Pair) -> None:
     manager, worker = pair.ids
     secret, other = (pair.manager.http("POST", "/secrets/create", body(name)).json()["ID"] for name in ("own", "other"))
-    says = ("busybox", "sh", "-c", "cat /run/secrets/*; exec sleep 600")
+    says = ("busybox", "sh", "-c", "cat /run/secrets/*; echo; exec sleep 600")
     pair.create("theirs", 1, "--constraint", f"node.id=={worker}", "--secret", "own", program=says)
     pair.create("ours", 1, "--constraint", f"node.id=={manager}", "--secret", "other", program=says)
     until(lambda: pair.homes("theirs") == [worker] and pair.homes("ours") == [manager], "each where it should be")
     [here] = running(pair.worker)
-    until(lambda: pair.worker.docker("logs", here).stdout == "value of own", "the secret is in its task")
-    assert pair.manager.docker("service", "logs", "theirs").stdout.endswith("| value of own")
-    assert pair.manager.docker("service", "logs", "ours").stdout.endswith("| value of other")
+    until(lambda: pair.worker.docker("logs", here).stdout == "value of own\n", "the secret is in its task")
+    assert pair.manager.docker("service", "logs", "theirs").stdout.endswith("| value of own\n")
+    assert pair.manager.docker("service", "logs", "ours").stdout.endswith("| value of other\n")
     # The worker's certificate in other hands: whatever it asks for, it gets its own share.
     told, refused = pair.hosts[1].inside(lambda: asyncio.run(curious(pair)))
     assert secret.encode() in told and base64.b64encode(b"value of own") in told
