@@ -1,5 +1,6 @@
 """What does a handler get? One call: the engine, the request's parts as dockerd reads them, and ways to answer."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 JSON = "application/json"
 _SEND_BUFFER = 1 << 20
+# Values of a document that are read while others wait.
+_MANY = 5000
 _FALSE = frozenset({"", "0", "no", "false", "none"})
 
 
@@ -71,7 +74,7 @@ class Common:
 class Call:
     """One request to one operation."""
 
-    __slots__ = ("argument", "common", "engine", "request", "version")
+    __slots__ = ("_wide", "argument", "common", "engine", "request", "version")
 
     def __init__(self, common: Common, request: Request, version: Version, argument: str) -> None:
         self.common = common
@@ -79,6 +82,7 @@ class Call:
         self.request = request
         self.version = version
         self.argument = argument  # what stands for {id} or {name} in the path
+        self._wide = False  # has its document many values?
 
     @property
     def query(self) -> Query:
@@ -134,7 +138,15 @@ class Call:
         data = await request.body.document(self.common.limits.document_size)
         if not data.strip():
             raise InvalidParameter("invalid JSON: got EOF while reading request body")
-        return parse_document(data)
+        commas, most = data.count(b","), self.common.limits.document_values
+        if commas >= most:
+            raise InvalidParameter(f"invalid JSON: it has more than {most} values")
+        self._wide = commas > _MANY
+        return await asyncio.to_thread(parse_document, data) if self._wide else parse_document(data)
+
+    async def read(self, document: Document, reader: Reader[T]) -> T:
+        """What a document means. One with many values is read in a thread: that takes a while."""
+        return await asyncio.to_thread(reader.read, document) if self._wide else reader.read(document)
 
     async def upload(self, largest: int) -> AsyncIterator[bytes]:
         """The request's body as it arrives, in pieces of up to `largest`; all of it, also if the client has gone."""
@@ -149,7 +161,7 @@ class Call:
             raise InvalidParameter(error.reason) from None
 
     async def body(self, reader: Reader[T]) -> T:
-        return reader.read(await self.document() or {})
+        return await self.read(await self.document() or {}, reader)
 
     def json(self, value: object, status: int = 200) -> Response:
         return Response(status, encode(value) + b"\n", self.common.json_fields)

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from husk.api.types.networks import ConnectRequest, DisconnectRequest
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig, Mount
-from husk.engine.services.model import ContainerSpec, ServiceSpec
+from husk.engine.model.network import NetworkRequest
+from husk.engine.services.model import ContainerSpec, ObjectSpec, ServiceSpec
 from husk.engine.volumes.spec import VolumeSpec
 
 Told = dict[str, object]
@@ -45,6 +47,13 @@ def powers(meant: object) -> Told:
             return _of_service(meant)
         case VolumeSpec():
             return _given(Name=meant.name, Driver=meant.driver, Device=_device(meant.options))
+        case NetworkRequest():
+            # The parent is an interface of the host, which a container gets a part of.
+            return _given(Name=meant.name, Driver=meant.driver, Parent=meant.options.get("parent"))
+        case ConnectRequest() | DisconnectRequest():
+            return _given(Container=meant.container)
+        case ObjectSpec():
+            return _given(Name=meant.name)
     return {}
 
 

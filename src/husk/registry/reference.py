@@ -20,6 +20,8 @@ DEFAULT_TAG = "latest"
 _LEGACY_HUB = "index.docker.io"
 _OFFICIAL = "library/"
 _LONGEST_NAME = 255
+# Of a reference with its tag and digest; a longer one is not even looked at.
+_LONGEST = 1024
 
 _DOMAIN = pattern(
     r"(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
@@ -86,6 +88,8 @@ class Reference(msgspec.Struct, frozen=True):
 
 def parse(text: str) -> Reference:
     """The reference that `text` means; `InvalidParameter` in Docker's words if it means none."""
+    if len(text) > _LONGEST:
+        raise InvalidParameter(f"repository name must not be more than {_LONGEST_NAME} characters")
     if _IMAGE_ID.fullmatch(text):
         raise InvalidParameter(f"invalid repository name ({text}), cannot specify 64-byte hexadecimal strings")
     domain, remainder = _split_domain(text)

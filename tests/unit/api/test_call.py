@@ -1,6 +1,7 @@
 """What a handler gets of a request: parameters as dockerd reads them, documents and uploads with their faults."""
 
 import os
+import threading
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +12,9 @@ from husk.api.call import Call, Common, platform_parameter, platform_parameters
 from husk.api.http.errors import BadRequest, BodyCutOff
 from husk.api.http.request import Query
 from husk.api.versioning import CURRENT
+from husk.engine.model.container_config import HealthConfig
 from husk.errors import InvalidParameter
+from husk.gojson import Reader, parse_document
 from husk.registry.manifest import Platform
 from tests.unit.api.fake_engine import FakeEngine
 
@@ -145,3 +148,24 @@ async def test_both_doors_of_builds_have_one_history() -> None:
     engine.builder = Builder()
     common = Common(cast(Any, engine))
     assert await common.history() is await common.history()
+
+
+async def test_a_document_of_many_values_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, readers = threading.get_ident(), []
+
+    def parse(data: bytes) -> dict[str, object]:
+        readers.append(threading.get_ident())
+        return parse_document(data)
+
+    monkeypatch.setattr("husk.api.call.parse_document", parse)
+    for values, in_thread in ((10, False), (6000, True)):
+        asked = call(body=b'{"Test": [%b]}' % b",".join([b'"x"'] * values), content_type="application/json")
+        found = await asked.body(Reader(HealthConfig))
+        assert found.test == ["x"] * values
+        assert (readers.pop() != here) is in_thread
+
+
+async def test_a_document_has_an_end_to_its_values() -> None:
+    asked = call(body=b'{"a": [%b]}' % b",".join([b"1"] * 524_289), content_type="application/json")
+    with pytest.raises(InvalidParameter, match="more than 524288 values"):
+        await asked.document()

@@ -16,7 +16,7 @@ from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
 from husk.api.observed import ObservedEdge, Seen
 from husk.api.server import serve
-from husk.audit.lines import HIDDEN, AuditLog, line, who
+from husk.audit.lines import HIDDEN, AuditLog, in_ascii, line, who
 from husk.engine.model.container_config import ExecConfig
 from tests.unit.api.conftest import engine
 from tests.unit.api.fake_engine import FakeEngine
@@ -172,3 +172,17 @@ def test_who_is_behind_a_socket_of_our_own() -> None:
     visited.connection.behind = {"dashboard": "itself"}
     assert who(visited) == {"dashboard": "10.0.0.9 session 1a2b"}
     assert who(request(b"POST", b"/", b"X-Husk-Visitor: made up\r\n")) == {"address": "unknown"}
+
+
+def test_of_a_load_all_platforms_count() -> None:
+    both = b"/images/load?platform=one&platform=two&t=a&t=b"
+    for route, platform in (("/images/load", ["one", "two"]), ("/build", "one")):
+        told = json.loads(line(Seen(request(b"POST", both), route, ""), {}, 0))
+        assert told["query"] == {"platform": platform, "t": ["a", "b"]}
+
+
+def test_a_line_is_visible_letters_of_ascii_alone() -> None:
+    told: dict[str, object] = {"a": 'ä\u2028\x7f\x1b"\\\n€🦀', "b": [1, 0.5, None, {"c": True}]}
+    assert json.loads(in_ascii(told)) == told
+    assert all(0x20 <= sign < 0x7F for sign in in_ascii(told))
+    assert in_ascii({"plain": "x"}) == b'{"plain":"x"}'

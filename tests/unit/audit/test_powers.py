@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from husk.api.types.networks import ConnectRequest, DisconnectRequest
 from husk.audit.powers import powers
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig
-from husk.engine.services.model import ServiceSpec
+from husk.engine.model.network import NetworkRequest
+from husk.engine.services.model import ObjectSpec, ServiceSpec
 from husk.engine.volumes.spec import VolumeSpec
 from husk.gojson import Reader
 from tests.unit.api.fake_engine import container
@@ -127,6 +129,13 @@ def test_execs_volumes_and_services() -> None:
         "Networks": ["host"],
     }
     assert powers(ServiceSpec()) == {}
+
+
+def test_networks_and_what_is_kept_for_services() -> None:
+    network = NetworkRequest(name="lan", driver="macvlan", options={"parent": "eth0", "key": SECRET})
+    assert powers(network) == {"Name": "lan", "Driver": "macvlan", "Parent": "eth0"}
+    assert powers(ConnectRequest(container="web")) == powers(DisconnectRequest(container="web")) == {"Container": "web"}
+    assert powers(ObjectSpec(name="key", data=SECRET)) == {"Name": "key"}
 
 
 @pytest.mark.parametrize("meant", [None, "text", 5])

@@ -67,6 +67,7 @@ def test_a_name_has_one_full_and_one_familiar_form(text: str, full: str, familia
         ("a@sha256:" + "0" * 40, "invalid checksum digest length"),
         ("a@sha512:" + "0" * 128, "unsupported digest algorithm: sha512 (only sha256 is)"),
         ("a" * 256, "repository name must not be more than 255 characters"),
+        ("a/" * 1_000_000, "repository name must not be more than 255 characters"),
         ("0" * 64, f"invalid repository name ({'0' * 64}), cannot specify 64-byte hexadecimal strings"),
     ],
 )

@@ -21,6 +21,9 @@ class Limits(msgspec.Struct, frozen=True):
     # A body that is one document, which is read as a whole, and meanwhile nothing else is done. The largest that
     # somebody needs is a config of a service, of 1,000 KiB.
     document_size: int = 4 << 20
+    # And how many values it may have, by its commas: what each of them takes is more than what a byte does. All ports
+    # of TCP are 330,000, as the docker command publishes them.
+    document_values: int = 1 << 19
     # From the first byte of a head, or the beginning of a connection, to the head's end.
     head_time: float = 60.0
     # Between an answer and the next request.

@@ -37,7 +37,7 @@ async def create(call: Call) -> Answer:
 
 async def made(call: Call, document: Document, awaited: bool = False) -> CreateResponse:
     """The container that a document describes, not started; `awaited` one is started next."""
-    config, extras = _config.read(document), _extras.read(document)
+    config, extras = await call.read(document, _config), await call.read(document, _extras)
     if not _config.mentioned(document):
         raise InvalidParameter("config cannot be empty in order to create a container")
     endpoints = extras.networking_config.endpoints_config

@@ -110,7 +110,9 @@ def _removal(removal: Removal) -> ImageRemoval:
 
 async def commit(call: Call) -> Answer:
     document = await call.document()
-    config = _config.read(document) if document is not None and _config.mentioned(document) else None
+    config: ContainerConfig | None = None
+    if document is not None and _config.mentioned(document):
+        config = await call.read(document, _config)
     image_id = await call.engine.commit(
         call.text("container"),
         CommitOptions(

@@ -87,7 +87,8 @@ async def create(call: Call) -> Answer:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
-    request = _network.read(document)
+    request = await call.read(document, _network)
+    call.request.meant = request
     if call.version < WITH_IPV4_LEFT_OUT:
         request.enable_ipv4 = True
     maker = call.engine.services.networks if request.driver == "overlay" else call.engine.networks
@@ -115,6 +116,7 @@ async def prune(call: Call) -> Answer:
 
 async def connect(call: Call) -> Answer:
     request = await call.body(_connect)
+    call.request.meant = request
     check_endpoint(request.endpoint_config)
     await call.engine.connections.connect(call.argument, request.container, request.endpoint_config)
     return call.empty(200)
@@ -122,6 +124,7 @@ async def connect(call: Call) -> Answer:
 
 async def disconnect(call: Call) -> Answer:
     request = await call.body(_disconnect)
+    call.request.meant = request
     await call.engine.connections.disconnect(call.argument, request.container, request.force)
     return call.empty(200)
 

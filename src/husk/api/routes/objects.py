@@ -24,7 +24,9 @@ def _routes(head: str, objects_of: Callable[[Engine], Objects]) -> tuple[Route, 
         return call.json([await _document(objects, record) for record in found])
 
     async def create(call: Call) -> Answer:
-        record = await objects_of(call.engine).create(await call.body(_spec))
+        spec = await call.body(_spec)
+        call.request.meant = spec
+        record = await objects_of(call.engine).create(spec)
         return call.json(ObjectCreated(id=record.id), status=201)
 
     async def inspect(call: Call) -> Answer:
@@ -32,7 +34,9 @@ def _routes(head: str, objects_of: Callable[[Engine], Objects]) -> tuple[Route, 
         return call.json(await _document(objects, objects.find(call.argument)))
 
     async def update(call: Call) -> Answer:
-        await objects_of(call.engine).update(call.argument, call.object_version(), await call.body(_spec))
+        spec = await call.body(_spec)
+        call.request.meant = spec
+        await objects_of(call.engine).update(call.argument, call.object_version(), spec)
         return call.empty(200)
 
     async def remove(call: Call) -> Answer:

@@ -44,7 +44,7 @@ async def run(call: Call) -> Answer:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
-    extras = _extras.read(document)
+    extras = await call.read(document, _extras)
     if not extras.host_config.auto_remove:
         raise InvalidParameter("a container that is run in one call removes itself: HostConfig.AutoRemove must be true")
     changes = call.common.changes

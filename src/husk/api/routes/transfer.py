@@ -30,8 +30,10 @@ async def create(call: Call) -> Answer:
     if not (name := call.text("fromImage")):
         return await _import(call)
 
+    tag, platform, credentials = call.text("tag"), call.text("platform"), credentials_of(call)
+
     async def pull(report: Report) -> None:
-        await call.engine.images.pull(name, call.text("tag"), call.text("platform"), credentials_of(call), report)
+        await call.engine.images.pull(name, tag, platform, credentials, report)
 
     return await stream_progress(call, pull, f"pull {name}")
 
@@ -59,9 +61,10 @@ async def _import(call: Call) -> Answer:
 
 async def push(call: Call) -> Answer:
     platform = platform_parameter(call.text("platform"))
+    tag, credentials = call.text("tag"), credentials_of(call)
 
     async def work(report: Report) -> None:
-        await call.engine.images.push(call.argument, call.text("tag"), platform, credentials_of(call), report)
+        await call.engine.images.push(call.argument, tag, platform, credentials, report)
 
     return await stream_progress(call, work, f"push {call.argument}")
 
@@ -87,11 +90,10 @@ async def _save(call: Call, names: list[str]) -> Answer:
 
 
 async def load(call: Call) -> Answer:
-    platforms = platform_parameters(call, "platform")
+    platforms, quiet = platform_parameters(call, "platform"), call.flag("quiet")
 
     async def work(report: Report) -> None:
-        body = call.upload(_CHUNK)
-        await call.engine.images.load(body, platforms, call.flag("quiet"), report)
+        await call.engine.images.load(call.upload(_CHUNK), platforms, quiet, report)
 
     return await stream_progress(call, work, "load", to_its_end=True, errors_in_stream=True)
 

@@ -28,7 +28,7 @@ async def create(call: Call) -> Answer:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
-    request = _request.read(document)
+    request = await call.read(document, _request)
     if request.cluster_volume_spec is not None:
         raise NotImplementedYet("cluster volumes are not implemented by Husk yet")
     spec = call.request.meant = VolumeSpec(request.name, request.driver, request.driver_opts, request.labels)

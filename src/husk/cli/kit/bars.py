@@ -12,6 +12,8 @@ from husk.cli.kit.words import coloured, in_line
 if TYPE_CHECKING:
     from husk.client.progress import BuildProgress, PullProgress
 
+# A line that is longer is cut in pieces.
+_LONGEST_LINE = 1 << 16
 _DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted")
 
 
@@ -92,6 +94,10 @@ class BuildBars(Bars):
         *lines, self._begun = (self._begun + told.text).split("\n")
         for line in lines:
             self._print(line)
+        if len(self._begun) > _LONGEST_LINE:
+            # A step that never ends its line.
+            self._print(self._begun)
+            self._begun = ""
 
     def _print(self, line: str) -> None:
         """What steps write may have colours of its own, and nothing else that a terminal obeys."""

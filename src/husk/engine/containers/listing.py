@@ -2,6 +2,7 @@
 
 import builtins
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from husk.engine.model.container import Container, Endpoint
@@ -31,7 +32,7 @@ def select(
     """`find` resolves a container reference, `ancestors` an image reference to the ids of images built on it."""
     everything = all or limit > 0 or bool(filters.get("status"))
     records = list(records)
-    tests = _tests(filters, {c.id for c in records}, find, ancestors)
+    tests = _tests(filters, [c.id for c in records], find, ancestors)
     chosen = sorted(records, key=lambda c: c.created_ns, reverse=True)
     chosen = [c for c in chosen if (everything or c.state.running) and _passes(c, tests)]
     return chosen[:limit] if limit > 0 else chosen
@@ -45,11 +46,12 @@ def _passes(container: Container, tests: list[Test]) -> bool:
 
 
 def _tests(
-    filters: Filters, ids: set[str], find: Callable[[str], Container], ancestors: Callable[[str], set[str]]
+    filters: Filters, ids: Iterable[str], find: Callable[[str], Container], ancestors: Callable[[str], set[str]]
 ) -> list[Test]:
     tests: list[Test] = []
     if values := filters.get("id"):
-        chosen = {match for v in values if (match := _only_id(ids, v))}
+        ordered = sorted(ids)
+        chosen = {match for v in values if (match := _only_id(ordered, v))}
         tests.append(lambda c: c.id in chosen)
     if values := filters.get("name"):
         names = Finder(values)
@@ -94,9 +96,10 @@ def _is_on(endpoint: Endpoint, networks: tuple[str, ...]) -> bool:
     return endpoint.network_name in networks or endpoint.network_id.startswith(networks)
 
 
-def _only_id(ids: Iterable[str], prefix: str) -> str | None:
+def _only_id(ordered: list[str], prefix: str) -> str | None:
     """The one id that begins so."""
-    found = [each for each in ids if prefix and each.startswith(prefix)]
+    place = bisect_left(ordered, prefix)
+    found = [each for each in ordered[place : place + 2] if prefix and each.startswith(prefix)]
     return found[0] if len(found) == 1 else None
 
 

@@ -110,7 +110,9 @@ class Events:
 
 
 def _size(event: Event) -> int:
-    return sum(len(name) + len(value) for name, value in event.attributes.items())
+    told = event.attributes
+    parts = told.maps if isinstance(told, ChainMap) else [told]
+    return sum(sum(map(len, part)) + sum(map(len, part.values())) for part in parts)
 
 
 async def _next(queue: asyncio.Queue[Event | None], until_ns: int | None) -> Event | None:

@@ -21,6 +21,9 @@ _YES = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _NO = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _NUMBER = pattern(r"[+-]?\d{1,19}", re.ASCII)
 
+# How many values a client may name: each of them is looked for in each thing that is listed.
+_MOST_VALUES = 2000
+
 _WIRE = dict[str, list[str] | dict[str, bool] | None] | None
 
 
@@ -41,6 +44,8 @@ class Filters:
             raw = decode(text, _WIRE) or {}
         except Malformed as error:
             raise InvalidParameter("invalid filter") from error
+        if sum(len(values or ()) for values in raw.values()) > _MOST_VALUES:
+            raise InvalidParameter(f"invalid filter: more than {_MOST_VALUES} values")
         for key in raw:
             if accepted is not None and key not in accepted:
                 raise InvalidParameter(f"invalid filter '{key}'")

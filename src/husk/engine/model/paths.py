@@ -30,5 +30,7 @@ def clean(path: str) -> str:
 def check_length(path: str) -> None:
     """Raise for a path that the kernel would not take: it has at most 4,095 bytes, and each name in it 255."""
     size = len(path.encode(errors="surrogateescape"))
+    if size <= _LONGEST_NAME:
+        return
     if size > _LONGEST_PATH or any(len(n.encode(errors="surrogateescape")) > _LONGEST_NAME for n in path.split("/")):
         raise InvalidParameter(f"file name too long: {path[:100]}... has {size} bytes")

@@ -5,6 +5,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -93,7 +94,8 @@ def port_requests(
     for text, bindings in (host_config.port_bindings or {}).items():
         ports = parse_ports(text)
         for binding in bindings or ():
-            bound.update(ports)
+            if host_config.publish_all_ports:
+                bound.update(ports)
             found += _wishes(ports, binding, host_binding, len(found))
     if host_config.publish_all_ports:
         for ports in stored(config.exposed_ports):
@@ -118,15 +120,20 @@ def _wishes(ports: Ports, binding: PortBinding, host_binding: str, before: int) 
     """One for each port; there are some `before`."""
     if before + len(ports) > MOST:
         raise InvalidParameter(f"too many ports to publish: at most {MOST} of a container can be")
-    address = binding.host_ip.strip("[]") or host_binding
     try:
-        address = str(ipaddress.ip_address(address))
+        address = _address(binding.host_ip.strip("[]") or host_binding)
     except ValueError:
         raise InvalidParameter(f"invalid IP address: {binding.host_ip}") from None
     first, last = _parse_range(binding.host_port, binding.host_port) if binding.host_port else (0, 0)
     # Everywhere is on both kinds of addresses, unless the client says which.
     also = EVERYWHERE_6 if address == EVERYWHERE and not binding.host_ip else ""
     return [PortRequest(protocol, number, address, first, last, also) for number, protocol in ports]
+
+
+@lru_cache(64)
+def _address(text: str) -> str:
+    """The address as it is usually written. One is asked for by thousands of ports."""
+    return str(ipaddress.ip_address(text))
 
 
 def _parse_range(numbers: str, shown: str) -> tuple[int, int]:

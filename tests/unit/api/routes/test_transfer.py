@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
+from yarl import URL
 
 from husk.engine.images.remote import Distribution
 from husk.engine.model.image import ImportOptions, Progress
@@ -96,6 +97,7 @@ async def test_a_load_tells_even_its_first_failure_in_the_stream(client: ClientS
     empty = await client.post("/images/load")
     assert empty.status == 200 and json.loads(await empty.text())["error"] == "no archive"
     assert (await client.post("/images/load?platform=x")).status == 400
+    assert (await client.post(URL("/images/load?quiet=%ff", encoded=True))).status == 400
 
 
 async def test_an_import_from_the_body_or_from_the_web(client: ClientSession, images: Images) -> None:

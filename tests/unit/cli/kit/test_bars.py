@@ -45,3 +45,12 @@ def test_what_is_told_is_neither_obeyed_nor_markup():
     for sequence in ("\x1b]", "\x07", "\x1b[2J\x9b", "\x9b"):
         assert sequence not in told_of
     assert told_of.count("[link=http://evil.example]") >= 3 and "\x1b[31mred" in told_of
+
+
+def test_a_line_that_never_ends_is_told_in_pieces():
+    written = io.StringIO()
+    with BuildBars(1, Console(file=written, width=100)) as bars:
+        for _ in range(20):
+            bars.step(BuildProgress(text="x" * 10_000))
+        assert written.getvalue().count("x") >= 130_000
+    assert written.getvalue().count("x") == 200_000

@@ -154,3 +154,10 @@ def test_a_switch_takes_gos_spellings(values: list[str], truth: bool | None) -> 
 def test_an_unclear_switch_is_refused(values: list[str]) -> None:
     with pytest.raises(InvalidParameter, match=r"^invalid filter 'all"):
         parse({"all": values}).switch("all", False)
+
+
+def test_values_have_an_end() -> None:
+    values = [str(number) for number in range(1001)]
+    assert Filters.parse(json.dumps({"id": values[:1000], "name": values[:1000]}), ("id", "name"))
+    with pytest.raises(InvalidParameter, match="more than 2000 values"):
+        Filters.parse(json.dumps({"id": values, "name": dict.fromkeys(values, True)}), ("id", "name"))

@@ -26,6 +26,8 @@ from husk.runtime.assembly.procfs import check_name
 
 PROPAGATIONS = ("private", "rprivate", "shared", "rshared", "slave", "rslave")
 DEFAULT_PROPAGATION = "rprivate"
+# How many a container may have: each costs a record, a look at the host and a call of the kernel, at every start.
+MOST_MOUNTS = 2000
 # At most one word of each kind.
 _MODES = (("ro", "rw"), ("z", "Z"), ("nocopy",), ("consistent", "cached", "delegated"), PROPAGATIONS)
 _TMPFS_FLAGS = frozenset({
@@ -48,6 +50,8 @@ def wanted_mounts(host_config: HostConfig) -> list[WantedMount]:
 
     As with dockerd, one of `Mounts` may be where a tmpfs of `Tmpfs` is, which replaces it: its volume is made all the
     same."""
+    given = (host_config.binds, host_config.mounts, host_config.tmpfs, host_config.volumes_from)
+    _check_number(sum(len(each or ()) for each in given))
     binds = [_bind(text, host_config.volume_driver) for text in host_config.binds or []]
     wanted = [*binds, *(_mount(mount) for mount in host_config.mounts or [])]
     tmpfs, seen = {clean(path) for path in host_config.tmpfs or {}}, set[str]()
@@ -84,6 +88,7 @@ def volumes_from(text: str) -> tuple[str, list[str]]:
 
 def declared(config: ContainerConfig, host_config: HostConfig, taken: Iterable[str]) -> list[MountPoint]:
     """A volume without a name at each place that `Volumes` declares and where nothing is mounted yet."""
+    _check_number(len(config.volumes or ()))
     there = {*taken, *(clean(path) for path in host_config.tmpfs or {})}
     places = dict.fromkeys(clean(path) for path in config.volumes or {})
     if "/" in places:
@@ -95,6 +100,11 @@ def declared(config: ContainerConfig, host_config: HostConfig, taken: Iterable[s
         for place in places
         if place not in there
     ]
+
+
+def _check_number(given: int) -> None:
+    if given > MOST_MOUNTS:
+        raise InvalidParameter(f"too many mounts: {given} are asked for, and a container has {MOST_MOUNTS} at most")
 
 
 def check_target(target: str) -> None:

@@ -2,9 +2,16 @@
 
 import pytest
 
-from husk.engine.containers.config.mounts import wanted_mounts
+from husk.engine.containers.config.mounts import MOST_MOUNTS, declared, wanted_mounts
 from husk.engine.model.container import MountPoint
-from husk.engine.model.container_config import BindOptions, HostConfig, Mount, TmpfsOptions, VolumeOptions
+from husk.engine.model.container_config import (
+    BindOptions,
+    ContainerConfig,
+    HostConfig,
+    Mount,
+    TmpfsOptions,
+    VolumeOptions,
+)
 from husk.errors import InvalidParameter
 
 
@@ -137,3 +144,13 @@ def test_a_tmpfs_may_be_where_a_mount_is() -> None:
     mount = Mount(type="volume", source="v", target="/x/")
     [wanted] = wanted_mounts(HostConfig(mounts=[mount], tmpfs={"/x": ""}))
     assert (wanted.point.destination, wanted.point.name) == ("/x", "v")
+
+
+def test_a_container_has_an_end_to_its_mounts() -> None:
+    binds = [f"/a:/b{number}" for number in range(MOST_MOUNTS)]
+    assert len(wanted_mounts(HostConfig(binds=binds))) == MOST_MOUNTS
+    for more in (HostConfig(binds=[*binds, "/a:/c"]), HostConfig(binds=binds, tmpfs={"/t": ""})):
+        with pytest.raises(InvalidParameter, match="too many mounts"):
+            wanted_mounts(more)
+    with pytest.raises(InvalidParameter, match="too many mounts"):
+        declared(ContainerConfig(volumes={bind: {} for bind in [*binds, "/c"]}), HostConfig(), [])

@@ -6,12 +6,13 @@ from functools import partial
 import pytest
 
 from husk.engine.containers.config import limits
-from husk.engine.containers.config.validate import MOST_LABELS, check, check_image
+from husk.engine.containers.config.validate import MOST_ENTRIES, MOST_LABELS, MOST_WORDS, check, check_image
 from husk.engine.model.container_config import (
     ContainerConfig,
     EndpointRequest,
     HostConfig,
     LogConfig,
+    PortBinding,
     RestartPolicy,
     Ulimit,
 )
@@ -251,3 +252,21 @@ def test_many_ranges_of_processors_are_no_more_work_than_their_text(monkeypatch:
     assert counted <= 4 * CPUS
     with pytest.raises(InvalidParameter, match="invalid format: 0,1-0,0"):
         check(ContainerConfig(), HostConfig(cpuset_cpus=",".join(["0", "1-0"] * 15_000)), {})
+
+
+def test_lists_of_a_host_configuration_have_an_end() -> None:
+    hosts = [f"h{number}:192.0.2.1" for number in range(MOST_ENTRIES)]
+    check(ContainerConfig(), HostConfig(extra_hosts=hosts), {})
+    with pytest.raises(InvalidParameter, match=f"too many entries in Env: {MOST_WORDS} at most"):
+        check(ContainerConfig(env=["A=b"] * (MOST_WORDS + 1)), HostConfig(), {})
+    for host, endpoints, wire in (
+        (HostConfig(extra_hosts=[*hosts, "a:192.0.2.1"]), {}, "HostConfig.ExtraHosts"),
+        (HostConfig(tmpfs=dict.fromkeys([*hosts, "a"], "")), {}, "HostConfig.Tmpfs"),
+        (HostConfig(), dict.fromkeys([*hosts, "a"], EndpointRequest()), "EndpointsConfig"),
+    ):
+        with pytest.raises(InvalidParameter, match=f"too many entries in {wire}"):
+            check(ContainerConfig(), host, endpoints)
+    ports: dict[str, list[PortBinding] | None] = {
+        f"{port}/tcp": [PortBinding(host_port=str(port))] for port in range(1, 1 << 16)
+    }
+    check(ContainerConfig(), HostConfig(port_bindings=ports), {})
