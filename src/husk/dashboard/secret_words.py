@@ -13,6 +13,11 @@ _ADDRESS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 HIDDEN = "••••••••"
 _BLANKS = re.compile(r"(\s+)")
 _QUOTES = "'\""
+# What parts settings of which one word has several: `user=a,password=b`.
+_BETWEEN = re.compile(r"([,;&])")
+# What stands between a name and its value, and how many of these are looked at: a value may have a name in it.
+_GIVES = re.compile(r"[=:]")
+_DEEPEST = 4
 
 
 class Variable(msgspec.Struct, frozen=True):
@@ -51,7 +56,7 @@ def masked(text: str) -> str:
             continue
         if end:
             told.append(HIDDEN)
-            end = "" if end == " " or piece.endswith(end) else end
+            end = "" if (end == " " and not _is_scheme(piece)) or piece.endswith(end) else end
             continue
         name, equals, value = piece.partition("=")
         opening = piece[0] if piece[0] in _QUOTES else ""
@@ -60,9 +65,27 @@ def masked(text: str) -> str:
             quote = value[0] if value[0] in _QUOTES else opening
             end = "" if quote and len(value) > 1 and value.endswith(quote) else quote
         else:
-            told.append(_ADDRESS.sub(f"://{HIDDEN}@", piece))
-            end = (opening or " ") if _announces(piece) else ""
+            told.append("".join(map(_setting, _BETWEEN.split(_ADDRESS.sub(f"://{HIDDEN}@", piece)))))
+            end = (opening or " ") if _announces(piece) or _is_scheme(piece) else ""
     return "".join(told)
+
+
+def _setting(part: str) -> str:
+    """`--build-arg=TOKEN=abc`, `Authorization:abc`, `"password":"abc"`"""
+    place = -1
+    for _ in range(_DEEPEST):
+        found = _GIVES.search(part, place + 1)
+        if found is None:
+            break
+        place = found.start()
+        if is_secret(part[:place], part[place + 1 :]) and not part.startswith("://", place):
+            return part[: place + 1] + HIDDEN
+    return part
+
+
+def _is_scheme(word: str) -> bool:
+    """What stands before the secret in a header."""
+    return word.strip("'\":=,").lower() in ("bearer", "basic")
 
 
 def masked_words(words: Sequence[str]) -> list[str]:
@@ -77,8 +100,8 @@ def masked_words(words: Sequence[str]) -> list[str]:
 
 def _announces(word: str) -> bool:
     """Is the next word a secret?"""
-    asked = word.startswith("-") or word.endswith(":")
-    return asked and "=" not in word and not _BLANKS.search(word) and _NAMES.search(word) is not None
+    asked = word.endswith(":") or (word.startswith("-") and "=" not in word)
+    return asked and not _BLANKS.search(word) and _NAMES.search(word) is not None
 
 
 def masked_values(named: Mapping[str, Any]) -> dict[str, str]:
@@ -97,10 +120,37 @@ def without_secrets(inspected: Mapping[str, Any]) -> dict[str, Any]:
         config["Labels"] = masked_values(config["Labels"])
     if (check := config.get("Healthcheck") or {}).get("Test"):
         config["Healthcheck"] = {**check, "Test": masked_words(check["Test"])}
+    if config.get("OnBuild"):
+        config["OnBuild"] = [masked(each) for each in config["OnBuild"]]
     told = {**inspected, "Config": config}
     if told.get("Args"):
         told["Args"] = masked_words(told["Args"])
-    host = inspected.get("HostConfig") or {}
-    if options := (host.get("LogConfig") or {}).get("Config"):
-        told["HostConfig"] = {**host, "LogConfig": {**host["LogConfig"], "Config": masked_values(options)}}
+    if host := inspected.get("HostConfig"):
+        told["HostConfig"] = _host_without_secrets(host)
+    state = inspected.get("State") or {}
+    if checks := (state.get("Health") or {}).get("Log"):
+        checks = [{**each, "Output": masked(str(each.get("Output") or ""))} for each in checks]
+        told["State"] = {**state, "Health": {**state["Health"], "Log": checks}}
     return told
+
+
+def _host_without_secrets(host: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of log and volume drivers may have passwords, and annotations anything."""
+    told = dict(host)
+    if options := (host.get("LogConfig") or {}).get("Config"):
+        told["LogConfig"] = {**host["LogConfig"], "Config": masked_values(options)}
+    if host.get("Annotations"):
+        told["Annotations"] = masked_values(host["Annotations"])
+    if host.get("Mounts"):
+        told["Mounts"] = [_mount_without_secrets(each) for each in host["Mounts"]]
+    return told
+
+
+def _mount_without_secrets(mount: Mapping[str, Any]) -> Mapping[str, Any]:
+    volume = mount.get("VolumeOptions") or {}
+    told = dict(volume)
+    if volume.get("Labels"):
+        told["Labels"] = masked_values(volume["Labels"])
+    if options := (volume.get("DriverConfig") or {}).get("Options"):
+        told["DriverConfig"] = {**volume["DriverConfig"], "Options": masked_values(options)}
+    return {**mount, "VolumeOptions": told} if volume else mount

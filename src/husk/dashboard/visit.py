@@ -11,6 +11,7 @@ import msgspec
 from husk.api.http.request import Query, Request
 from husk.api.http.response import Response, StreamedResponse, fields
 from husk.dashboard.navigation import NAVIGATION
+from husk.dashboard.secret_words import masked_values
 from husk.dashboard.sessions import Session
 
 if TYPE_CHECKING:
@@ -107,6 +108,11 @@ class Visit:
     def document(self, body: bytes, kind: str, status: int = 200, **headers: str) -> Response:
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return Response(status, body, fields({**self.site.headers, "Content-Type": kind, **more}))
+
+    def values(self, named: Mapping[str, Any] | None) -> dict[str, str]:
+        """Labels, or options of drivers, as this visitor may see them."""
+        found = named or {}
+        return masked_values(found) if self.site.read_only else {name: str(found[name]) for name in found}
 
     @property
     def wants_json(self) -> bool:

@@ -13,7 +13,7 @@ from tests.support.dashboard import Browser, links, new_link
 from tests.support.waiting import until
 
 SECRET = "hunter2"
-_WORDS = {"name": "box", "image": "busybox:latest", "volume": "kept", "network": "bridge"}
+_WORDS = {"name": "box", "image": "busybox:latest", "volume": "share", "network": "lan"}
 _SOCKET = {
     "upgrade": "websocket", "connection": "Upgrade", "sec_websocket_version": "13",
     "sec_websocket_key": "dGhlIHNhbXBsZSBub25jZQ==",
@@ -25,9 +25,14 @@ def shown() -> Iterator[Daemon]:
     with Daemon("--dashboard", "127.0.0.1:0", "--dashboard-read-only") as daemon:
         until(lambda: links(daemon), "the link of the dashboard")
         daemon.docker("volume", "create", "kept")
+        remote = ("-o", "type=cifs", "-o", f"o=username=me,password={SECRET}", "-o", "device=//nas/share")
+        daemon.docker("volume", "create", "--label", f"db.password={SECRET}", *remote, "share")
+        daemon.docker("network", "create", "--label", f"db.password={SECRET}", "lan")
         secrets = ("-e", f"TOKEN={SECRET}", "--label", f"db.password={SECRET}")
         command = ("sh", "-c", f"sleep 1000; : --password {SECRET}")
-        daemon.docker("run", "-d", "--name", "box", *secrets, "-v", "kept:/kept", "busybox", *command)
+        label = f"volume-label=db.password={SECRET}"
+        mount = ("--mount", f"type=volume,src=kept,dst=/kept,{label}", "--annotation", f"a.token={SECRET}")
+        daemon.docker("run", "-d", "--name", "box", *secrets, *mount, "busybox", *command)
         yield daemon
 
 

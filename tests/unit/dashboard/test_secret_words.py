@@ -61,6 +61,14 @@ def test_what_is_known_of_a_container_has_no_secrets() -> None:
         ("echo  two\tmonkey business", "echo  two\tmonkey business"),
         ("--token", "--token"),
         ("", ""),
+        ("Authorization: Bearer abc x", "Authorization: * * x"),
+        ("--header=Authorization: Basic abc", "--header=Authorization: * *"),
+        ("curl -H Authorization:abc http://x", "curl -H Authorization:* http://x"),
+        ("Bearer abc", "Bearer *"),
+        ("-o user=me,password=abc,vers=3", "-o user=me,password=*,vers=3"),
+        ("https://x/?a=1&token=abc", "https://x/?a=1&token=*"),
+        ("make --build-arg=TOKEN=abc", "make --build-arg=TOKEN=*"),
+        ('{"user":"me","password":"abc"}', '{"user":"me","password":*'),
     ],
 )
 def test_secrets_of_commands(text: str, told: str) -> None:
@@ -95,3 +103,24 @@ def test_commands_and_options_of_a_container_have_no_secrets() -> None:
 @pytest.mark.parametrize("text", ["a" * 10**6, "=" * 10**6, "'" * 10**6, "://" * 10**5, "-key " * 10**5, "x:" * 10**6])
 def test_what_is_long_is_judged_at_once(text: str) -> None:
     masked(text)
+
+
+def test_options_of_mounts_annotations_and_checks_have_no_secrets() -> None:
+    options = {"o": "user=me,password=abc", "type": "cifs"}
+    inspected = {
+        "Config": {"OnBuild": ["ENV TOKEN=abc"]},
+        "HostConfig": {
+            "Annotations": {"x.token": "abc", "y": "kept"},
+            "Mounts": [
+                {"Type": "tmpfs", "Target": "/t"},
+                {"Type": "volume", "VolumeOptions": {"Labels": {"key": "abc"}, "DriverConfig": {"Options": options}}},
+            ],
+        },
+        "State": {"Health": {"Status": "healthy", "Log": [{"ExitCode": 0, "Output": "token=abc"}]}, "Pid": 1},
+    }  # fmt: skip
+    shown = without_secrets(inspected)
+    assert "abc" not in str(shown)
+    assert shown["HostConfig"]["Mounts"][1]["VolumeOptions"]["DriverConfig"]["Options"]["type"] == "cifs"
+    assert (shown["HostConfig"]["Annotations"]["y"], shown["State"]["Pid"]) == ("kept", 1)
+    assert shown["State"]["Health"]["Log"] == [{"ExitCode": 0, "Output": f"token={HIDDEN}"}]
+    assert "abc" in str(inspected)

@@ -7,7 +7,7 @@ from husk.client.container import Container
 from husk.dashboard.grouping import PortLink, ports
 from husk.dashboard.router import page
 from husk.dashboard.sampling import series
-from husk.dashboard.secret_words import masked, masked_values, variables, without_secrets
+from husk.dashboard.secret_words import masked, variables, without_secrets
 from husk.dashboard.visit import Visit
 
 TABS = (
@@ -60,7 +60,7 @@ async def overview(visit: Visit) -> Answer:
         links=_links(container, visit.hostname),
         networks=(attrs.get("NetworkSettings") or {}).get("Networks") or {},
         mounts=attrs.get("Mounts") or [],
-        labels=sorted((masked_values(container.labels) if visit.site.read_only else container.labels).items()),
+        labels=sorted(visit.values(container.labels).items()),
         sample=visit.site.sampler.latest(container.id),
     )
 

@@ -16,7 +16,8 @@ async def networks(visit: Visit) -> Answer:
 
 
 async def network(visit: Visit) -> Answer:
-    return visit.page("network.html", network=await visit.engine.networks.get(visit.words["network"]))
+    found = await visit.engine.networks.get(visit.words["network"])
+    return visit.page("network.html", network=found, labels=visit.values(found.labels))
 
 
 async def create(visit: Visit) -> Answer:

@@ -26,7 +26,10 @@ async def service(visit: Visit) -> Answer:
     nodes = {node.id: node.name for node in await visit.engine.nodes.list()}
     tasks = sorted(await found.tasks(), key=_order)
     mode = next(iter((found.attrs.get("Spec") or {}).get("Mode") or {}), "Replicated")
-    return visit.page("service.html", service=found, tasks=tasks, nodes=nodes, image=_image(found), mode=mode)
+    labels = visit.values(found.labels)
+    return visit.page(
+        "service.html", service=found, tasks=tasks, nodes=nodes, image=_image(found), mode=mode, labels=labels
+    )
 
 
 async def scale(visit: Visit) -> Answer:

@@ -19,7 +19,8 @@ async def volumes(visit: Visit) -> Answer:
 async def volume(visit: Visit) -> Answer:
     found = await visit.engine.volumes.get(visit.words["volume"])
     users = _users(await visit.engine.containers.list(all=True)).get(found.name, [])
-    return visit.page("volume.html", volume=found, users=users)
+    options, labels = visit.values(found.attrs.get("Options")), visit.values(found.labels)
+    return visit.page("volume.html", volume=found, users=users, options=options, labels=labels)
 
 
 async def create(visit: Visit) -> Answer:
