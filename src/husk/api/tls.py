@@ -13,7 +13,6 @@ which know sockets and no TLS. With a Unix socket behind it everything else is a
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import socket
 import ssl
@@ -22,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from husk.api.http.channel import Channel
-from husk.api.http.crowd import Crowd
+from husk.api.http.crowd import Crowd, place_of
 from husk.config import TlsConfig
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
@@ -90,17 +89,6 @@ def subject(certificate: Mapping[str, Any]) -> str:
     return ", ".join(f"{_SHORT_NAMES.get(name, name)}={value}" for name, value in parts)
 
 
-def place_of(address: str) -> str:
-    """What an address counts as: of IPv6 its network of 64 bits, in which its owner has as many as he likes."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address):
-        return str(found.ipv4_mapped or ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
-    return str(found)
-
-
 class Tunnels:
     """All connections of one TLS listener. `serve` is the protocol that gets the Unix socket of each."""
 
@@ -119,8 +107,7 @@ class Tunnels:
     def begun(self, tunnel: "Tunnel", peer: str) -> bool:
         """Whether there is room for one more. For strangers there always is: the oldest of the address that most come
         from goes. Clients show who they are at once: who has been silent for the longest is the least of a loss."""
-        if not self._crowd.welcome(peer):
-            self._crowd.complain(peer)
+        if not self._crowd.welcome(tunnel, peer):
             return False
         place = place_of(peer)
         if (leaving := self._too_many(place)) is not None:
@@ -145,18 +132,18 @@ class Tunnels:
         """The handshake of one of them is over, well or not. Safe to call twice."""
         self._strangers.pop(tunnel, None)
 
-    def ended(self, tunnel: "Tunnel", peer: str) -> None:
-        if tunnel in self._open:
-            self._open.discard(tunnel)
-            self._crowd.farewell(peer)
+    def ended(self, tunnel: "Tunnel") -> None:
+        self._open.discard(tunnel)
+        self._crowd.farewell(tunnel)
 
-    async def connect(self, protocol: asyncio.Protocol, client: Mapping[str, str]) -> None:
+    async def connect(self, protocol: asyncio.Protocol, tunnel: "Tunnel", client: Mapping[str, str]) -> None:
         """Let the edge serve one end of a new pair of sockets, and `protocol` have the other; `client` is who it is."""
 
         def served() -> asyncio.Protocol:
             made = self._serve()
             if isinstance(made, Channel):
                 made.behind = client
+                tunnel.served = made
             return made
 
         loop = asyncio.get_running_loop()
@@ -195,6 +182,13 @@ class Tunnel(asyncio.Protocol):
         self._input_ended = False
         self._timer: asyncio.TimerHandle | None = None
         self._client_slow = False
+        # The edge's end, when there is one.
+        self.served: Channel | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Do we wait for the client, for its handshake, a request or the rest of one?"""
+        return self.served is None or self.served.waiting
 
     # what the client does
 
@@ -225,7 +219,7 @@ class Tunnel(asyncio.Protocol):
         self._transport = None
         self._forget_limit()
         self._known()
-        self._owner.ended(self, self._peer)
+        self._owner.ended(self)
         if self._inner is not None:
             self._inner.close()
 
@@ -258,7 +252,7 @@ class Tunnel(asyncio.Protocol):
 
     async def _connect(self) -> None:
         try:
-            await self._owner.connect(_Inner(self), self._client())
+            await self._owner.connect(_Inner(self), self, self._client())
         except OSError as error:
             log.warning("a TLS client cannot be served: %s", error)
             self.abort()

@@ -401,7 +401,7 @@ class Connection(Channel):
 
     @property
     def waiting(self) -> bool:
-        return self._waiting_since is not None
+        return self._waiting_since is not None or self._lingering
 
     @property
     def busy(self) -> bool:

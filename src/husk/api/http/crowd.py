@@ -1,9 +1,10 @@
 """Who is connected? How many clients there may be, how long they may keep us waiting, and how they all end."""
 
 import asyncio
+import ipaddress
 import logging
 import time
-from collections import Counter
+from typing import Protocol
 
 from husk.api.http.channel import Channel
 from husk.api.http.limits import Limits
@@ -21,6 +22,15 @@ _MOST_TOLD = 64
 _PATIENCE = 10.0
 
 
+class Guest(Protocol):
+    """A client that comes from elsewhere: its channel, or the tunnel of TLS that it speaks through."""
+
+    @property
+    def waiting(self) -> bool: ...
+
+    def abort(self) -> None: ...
+
+
 class Crowd:
     """All connections of one edge."""
 
@@ -32,10 +42,9 @@ class Crowd:
         self._channels: set[Channel] = set()
         # Who was turned away and hears it just now, the oldest first.
         self._told: dict[Channel, None] = {}
-        self._peers: Counter[str] = Counter()
-        # Of each address, the oldest first.
-        self._of_peer: dict[str, dict[Channel, None]] = {}
-        self._remote = 0
+        # Who comes from elsewhere, and from where; of each place, the oldest first.
+        self._guests: dict[Guest, str] = {}
+        self._of_place: dict[str, dict[Guest, None]] = {}
         self._date = b""
         self._date_ends = 0.0
         self._sweeping: asyncio.TimerHandle | None = None
@@ -56,12 +65,12 @@ class Crowd:
     def admit(self, channel: Channel) -> bool:
         """Whether there is room for one more."""
         peer = channel.peer
-        if len(self._channels) >= self.limits.connections or (peer is not None and not self._room_for(peer)):
+        if len(self._channels) >= self.limits.connections:
             self.complain(peer)
             return False
+        if peer is not None and not self.welcome(channel, peer):
+            return False
         self._channels.add(channel)
-        if peer is not None:
-            self._of_peer.setdefault(peer, {})[channel] = None
         if self._sweeping is None:
             self._plan_sweep()
         return True
@@ -80,45 +89,37 @@ class Crowd:
 
     def leave(self, channel: Channel) -> None:
         self._channels.discard(channel)
-        if (peer := channel.peer) is not None:
-            self.farewell(peer)
-            of_peer = self._of_peer.get(peer, {})
-            of_peer.pop(channel, None)
-            if not of_peer:
-                self._of_peer.pop(peer, None)
+        self.farewell(channel)
         self._left.set()
 
-    def _room_for(self, peer: str) -> bool:
-        """Whether one more may come from that address. Where idle ones make room the oldest goes: who has something to
-        ask does so at once, and others of the same host, as all users of the loopback are, shall not keep him out."""
-        if self.welcome(peer):
-            return True
-        if not self.limits.makes_room or self._peers[peer] < self.limits.peer_connections:
-            return False
-        idle = next((each for each in self._of_peer.get(peer, ()) if each.waiting), None)
-        if idle is None:
-            return False
-        self.complain(peer)
-        # It leaves in this loop's next turn, and is no candidate any more.
-        del self._of_peer[peer][idle]
-        idle.abort()
-        self._remote += 1
-        self._peers[peer] += 1
+    def welcome(self, guest: Guest, peer: str) -> bool:
+        """Whether one more may come from that address; it is counted then, until `farewell`.
+
+        Where idle ones make room the oldest goes, of the address itself, or where nobody else finds room of the one
+        that most come from: who has something to ask does so at once, and nobody keeps others out by asking nothing."""
+        place, limits = place_of(peer), self.limits
+        there = self._of_place.get(place, {})
+        full = len(there) >= limits.peer_connections
+        if full or len(self._guests) >= limits.remote_connections:
+            self.complain(peer)
+            greedy = there if full else max(self._of_place.values(), key=len, default=there)
+            fair = full or len(greedy) > len(there) + 1
+            idle = next((each for each in greedy if each.waiting), None) if limits.makes_room and fair else None
+            if idle is None:
+                return False
+            self.farewell(idle)
+            idle.abort()  # it leaves in this loop's next turn, and is counted no more
+        self._guests[guest] = place
+        self._of_place.setdefault(place, {})[guest] = None
         return True
 
-    def welcome(self, peer: str) -> bool:
-        """Whether one more may come from that address; it is counted then, until `farewell`."""
-        if self._remote >= self.limits.remote_connections or self._peers[peer] >= self.limits.peer_connections:
-            return False
-        self._remote += 1
-        self._peers[peer] += 1
-        return True
-
-    def farewell(self, peer: str) -> None:
-        self._remote -= 1
-        self._peers[peer] -= 1
-        if not self._peers[peer]:
-            del self._peers[peer]
+    def farewell(self, guest: Guest) -> None:
+        """It has gone, or is about to. Safe to call twice."""
+        if (place := self._guests.pop(guest, None)) is not None:
+            there = self._of_place[place]
+            del there[guest]
+            if not there:
+                del self._of_place[place]
 
     def settled(self) -> None:
         """One of them is not busy any more."""
@@ -182,3 +183,14 @@ def _date(wall: float) -> bytes:
     now = time.gmtime(wall)
     day, month = _DAYS[now.tm_wday], _MONTHS[now.tm_mon - 1]
     return f"Date: {day}, {time.strftime(f'%d {month} %Y %H:%M:%S', now)} GMT\r\n".encode()
+
+
+def place_of(address: str) -> str:
+    """What an address counts as: of IPv6 its network of 64 bits, in which its owner has as many as he likes."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(found.ipv4_mapped or ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
+    return str(found)

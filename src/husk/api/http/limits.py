@@ -36,7 +36,8 @@ class Limits(msgspec.Struct, frozen=True):
     connections: int = 8192
     remote_connections: int = 7168
     peer_connections: int = 1024
-    # Whether an address that has all of them loses its oldest idle one to its next, instead of having that turned away.
+    # Whether the oldest idle one of an address that has all of them, or most of all, goes for the next that comes.
+    # Else that is turned away.
     makes_room: bool = False
 
     def within(self, descriptors: int) -> "Limits":

@@ -7,7 +7,7 @@ from email.utils import formatdate
 import pytest
 
 from husk.api.http.channel import Channel
-from husk.api.http.crowd import Crowd
+from husk.api.http.crowd import Crowd, place_of
 from husk.api.http.limits import Limits
 from tests.unit.api.loops import until
 
@@ -82,18 +82,46 @@ async def test_the_oldest_idle_one_of_an_address_makes_room_for_its_next() -> No
     assert all(map(crowd.admit, others)) and not crowd.admit(Guest("10.0.0.4")), "of others none goes"
     for guest in (guests[0], guests[2], late, *others):
         crowd.leave(guest)
-    assert len(crowd) == 0 and not crowd._of_peer and not crowd._peers
+    assert len(crowd) == 0 and not crowd._of_place and not crowd._guests
     await crowd.close()
 
 
 def test_tunnels_count_their_clients_themselves() -> None:
     crowd = Crowd(Limits(remote_connections=2, peer_connections=1))
-    assert crowd.welcome("a")
-    assert not crowd.welcome("a")
-    assert crowd.welcome("b")
-    assert not crowd.welcome("c")
-    crowd.farewell("a")
-    assert crowd.welcome("a")
+    first = Guest()
+    assert crowd.welcome(first, "a")
+    assert not crowd.welcome(Guest(), "a")
+    assert crowd.welcome(Guest(), "b")
+    assert not crowd.welcome(Guest(), "c")
+    crowd.farewell(first)
+    crowd.farewell(first)
+    assert crowd.welcome(Guest(), "a")
+
+
+async def test_where_all_room_is_taken_the_oldest_idle_one_of_the_greediest_goes() -> None:
+    crowd = Crowd(Limits(connections=20, remote_connections=6, peer_connections=4, makes_room=True))
+    # One network of IPv6 is one owner.
+    greedy = [Guest(f"2001:db8::{number}") for number in range(4)]
+    others = [Guest("192.0.2.1"), Guest("192.0.2.2")]
+    greedy[0].is_busy = True
+    assert all(map(crowd.admit, [*greedy, *others]))
+    late = Guest("192.0.2.3")
+    assert crowd.admit(late)
+    assert [guest.told for guest in (*greedy, *others, late)] == [[], ["abort"], [], [], [], [], []]
+    crowd.leave(greedy[1])
+    assert len(crowd) == 6
+    # With those who have as many as the one who comes it is not shared out.
+    assert crowd.admit(Guest("192.0.2.3")) and greedy[2].told == ["abort"]
+    assert not crowd.admit(Guest("192.0.2.3"))
+    await crowd.close()
+    for guest in list(crowd._guests):
+        crowd.farewell(guest)
+    assert not crowd._of_place
+
+
+def test_addresses_count_by_their_owners() -> None:
+    assert place_of("::ffff:192.0.2.1") == "192.0.2.1" and place_of("fe80::1%eth0") == "fe80::/64"
+    assert place_of("no address") == "no address"
 
 
 async def test_only_who_is_overdue_is_given_up_on() -> None:
