@@ -10,6 +10,7 @@ A type may be str, bytes, bool, int (int64) or one of the numbers below, a messa
 absent and what is one of several (`oneof`) is `| None`. Descriptors are made when a message is first used.
 """
 
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
@@ -41,6 +42,8 @@ MOST_VALUES = 10_000
 
 _core = Core()
 _files: dict[type["Message"], str] = {}
+# Large messages are written in threads, and one of them may be the first of its kind.
+_describing = threading.RLock()
 
 
 class Message(Struct):
@@ -60,6 +63,11 @@ class Message(Struct):
         except DecodeError as error:
             raise InvalidParameter(f"a message of type {cls.__name__} cannot be read: {error}") from None
         return plan.read(wire)  # type: ignore[no-any-return]
+
+    @classmethod
+    def count(cls, data: bytes, most: int) -> int:
+        """How many values such a message has, those of its messages included; it is not counted far behind `most`."""
+        return _count(_plan_of(cls), data, most)
 
     def encode(self) -> bytes:
         wire = _plan_of(type(self)).write(self)
@@ -95,6 +103,11 @@ class _Field:
         if get_origin(self.declared) is Annotated:
             self.declared, note = get_args(self.declared)
             self.notes.append(note)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether its values may come as one, each of a byte or more."""
+        return self.repeated and (self.declared is int or self.declared is bool)
 
     @property
     def message(self) -> type[Message] | None:
@@ -144,21 +157,23 @@ class _Field:
 class _Entry:
     """An entry of a dict: a key, and a value that may be a message."""
 
-    __slots__ = ("within",)
+    __slots__ = ("packed", "within")
 
     def __init__(self, within: "dict[int, _Plan | _Entry]") -> None:
+        self.packed: frozenset[int] = frozenset()
         self.within = within
 
 
 class _Plan:
     """What is known of one message once its descriptor is there."""
 
-    __slots__ = ("_readers", "_within", "_writers", "fields", "kind", "wire")
+    __slots__ = ("_readers", "_within", "_writers", "fields", "kind", "packed", "wire")
 
     def __init__(self, kind: type[Message], fields: list[_Field]) -> None:
         self.kind = kind
         self.wire: type[WireMessage] = _core.message_class(_name(kind))
         self.fields = fields
+        self.packed = frozenset(field.number for field in fields if field.is_packed)
         self._readers: dict[str, Callable[[Any], Any]] | None = None
         self._within: dict[int, _Plan | _Entry] | None = None
         self._writers: list[tuple[str, Callable[[Any], Any]]] | None = None
@@ -214,6 +229,8 @@ def _count(plan: _Plan, data: bytes, most: int) -> int:
                 case 2:
                     length, position = _varint(data, position, end)
                     inner = within.get(tag >> 3)
+                    if tag >> 3 in where.packed:
+                        count += length
                     if inner is not None and position + length <= end:
                         waiting.append((inner, position, position + length))
                     position += length
@@ -242,7 +259,9 @@ def _plan_of(kind: type[Message]) -> _Plan:
     # A subclass must not take its parent's.
     plan: _Plan | None = kind.__dict__.get("_plan")
     if plan is None:
-        _describe(kind)
+        with _describing:
+            if "_plan" not in kind.__dict__:
+                _describe(kind)
         plan = kind._plan
         assert plan is not None
     return plan

@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from husk.api.buildkit import filters, llb_write, policies, progress
@@ -108,7 +108,7 @@ class Control:
             begun.cancel()
             job = begun.result() if known else None
             told = job.log.told if job else []
-            self.history.complete(request.ref, told, response, error, job.predicates if job else {})
+            await self.history.complete(request.ref, told, response, error, job.predicates if job else {})
         return control.SolveResponse(response)
 
     async def status(
@@ -124,7 +124,7 @@ class Control:
             for response in progress.responses(told):
                 yield response
 
-    async def _log(self, ref: str) -> StatusLog | Sequence[control.StatusResponse]:
+    async def _log(self, ref: str) -> StatusLog | Iterable[control.StatusResponse]:
         """What a build tells that is under way, or what one has told that has ended."""
         if (told := await self.history.statuses(ref)) is not None:
             return told

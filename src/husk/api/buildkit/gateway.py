@@ -3,6 +3,7 @@
 Which build a call belongs to is in a header of it.
 """
 
+import asyncio
 import stat
 from collections.abc import Sequence
 from functools import cache
@@ -15,9 +16,10 @@ from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.messages.source_policy import Policy
 from husk.api.buildkit.serve import Metadata, answer
+from husk.engine.builder.graph import Graph
 from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.jobs import Job
-from husk.engine.builder.operations import Source
+from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.results import Question, Result
 from husk.engine.builder.source_policy import Facts, SourcePolicy
@@ -34,6 +36,9 @@ _LARGEST_FILE = LARGEST - (64 << 10)
 _IMAGE = "docker-image://"
 _LAYOUT = "oci-layout://"
 _OF_LAYOUT = 1  # a type of resolver
+_MOST_PLATFORMS = 100
+# Larger graphs are written in a thread.
+_AT_ONCE = 200
 
 # The kinds of files as Go has them, by what the kernel has for them.
 _KINDS = {
@@ -106,7 +111,7 @@ class Gateway:
             explained = job.explained(error)
             raise failed_build(explained, job.failed_step(explained)) from error
         if request.allow_result_return:
-            return gateway.SolveResponse(result=_result(job, result))
+            return gateway.SolveResponse(result=await _result(job, result))
         return gateway.SolveResponse(ref=job.keep(result.ref) if result.ref else "")
 
     async def return_(self, request: gateway.ReturnRequest, metadata: Metadata) -> gateway.Empty:
@@ -120,13 +125,9 @@ class Gateway:
     async def inputs(self, request: gateway.Empty, metadata: Metadata) -> gateway.InputsResponse:
         job = await self._job(metadata)
         if self._own is not None:
-            return gateway.InputsResponse(
-                {
-                    name: llb_write.definition(one.graph, one.edge).encode()
-                    for name, one in job.inputs.items()
-                    if one.edge
-                }
-            )
+            inputs = {name: one for name, one in job.inputs.items() if one.edge}
+            written = {name: await _written(one.graph, one.edge) for name, one in inputs.items()}
+            return gateway.InputsResponse(written)
         return gateway.InputsResponse(self._control.inputs.get(job.id, {}))
 
     async def evaluate(self, request: gateway.EvaluateRequest, metadata: Metadata) -> gateway.Empty:
@@ -247,25 +248,34 @@ def _policy(job: Job, more: Sequence[Policy]) -> SourcePolicy:
     return job.policy.with_policies([policies.policy(one) for one in more])
 
 
-def _result(job: Job, result: Result) -> gateway.Result:
+async def _result(job: Job, result: Result) -> gateway.Result:
     message = gateway.Result(metadata=dict(result.metadata))
     if result.refs:
-        message.refs = gateway.RefMap({name: _ref(job, ref) for name, ref in result.refs.items()})
+        message.refs = gateway.RefMap({name: await _ref(job, ref) for name, ref in result.refs.items()})
     else:
-        message.ref = _ref(job, result.ref)
+        message.ref = await _ref(job, result.ref)
     return message
 
 
-def _ref(job: Job, ref: Ref | None) -> gateway.Ref:
+async def _ref(job: Job, ref: Ref | None) -> gateway.Ref:
     if ref is None or ref.edge is None:
         return gateway.Ref()
-    return gateway.Ref(job.keep(ref), llb_write.definition(ref.graph, ref.edge).encode())
+    return gateway.Ref(job.keep(ref), await _written(ref.graph, ref.edge))
+
+
+async def _written(graph: Graph, edge: Edge | None) -> bytes:
+    def write() -> bytes:
+        return llb_write.definition(graph, edge).encode()
+
+    return write() if len(graph) < _AT_ONCE else await asyncio.to_thread(write)
 
 
 def _given(job: Job, message: gateway.Result) -> Result:
     """A result that a client made of refs it got from us."""
     ref = job.ref(message.ref.id) if message.ref is not None and message.ref.id else None
     refs = {name: job.ref(one.id) for name, one in (message.refs.refs if message.refs else {}).items() if one.id}
+    if len(refs) > _MOST_PLATFORMS:
+        raise InvalidParameter(f"a result is for {_MOST_PLATFORMS} platforms at most")
     return Result(ref=ref, refs=refs, metadata=message.metadata)
 
 

@@ -32,6 +32,8 @@ MOST_PINNED = 50
 # What is kept of what a build told: numbers of things, and bytes of logs.
 _MOST_TOLD = 5000
 _MOST_BYTES = 1 << 20
+# What is more than that is written in a thread, while others have their turn.
+_AT_ONCE = 500
 
 STATUS_TYPE = "application/vnd.buildkit.status.v0"
 ERROR_TYPE = "application/vnd.googeapis.google.rpc.status+proto"  # spelled so by the protocol
@@ -101,7 +103,7 @@ class History:
         self._tell(control.BUILD_STARTED, record)
         return True
 
-    def complete(
+    async def complete(
         self,
         ref: str,
         told: Sequence[Told],
@@ -109,12 +111,22 @@ class History:
         error: Status | None = None,
         predicates: Mapping[str, Sequence[Predicate]] | None = None,
     ) -> None:
-        build = self._builds.get(ref)
-        if build is None:
-            return
+        """Whoever is cancelled meanwhile hears of it when all of it is done."""
+        if (build := self._builds.get(ref)) is not None:
+            ending = self._complete(build, told, response or {}, error, predicates or {})
+            await self._tasks.to_its_end(ending, "complete a build's record")
+
+    async def _complete(
+        self,
+        build: _Build,
+        told: Sequence[Told],
+        response: dict[str, str],
+        error: Status | None,
+        predicates: Mapping[str, Sequence[Predicate]],
+    ) -> None:
         record = build.record
         record.completed_at = timestamp(now_ns())
-        record.exporter_response = response or {}
+        record.exporter_response = response
         record.error = Status(error.code, error.message) if error else None
         ends = {one.vertex.digest: one for one in told if isinstance(one, VertexTold)}
         record.total_steps = len(ends)
@@ -122,10 +134,13 @@ class History:
         record.cached_steps = sum(one.cached for one in ends.values())
         record.warnings = sum(isinstance(one, WarningTold) for one in told)
         record.generation += 1
+        if len(told) < _AT_ONCE:
+            files = _attach(record, told, error, predicates)
+        else:
+            files = await asyncio.to_thread(_attach, record, told, error, predicates)
         build.done = True
         build.ended.set()
-        files = _attach(record, told, error, predicates or {})
-        self._do(self._kept.save(ref, {**files, RECORD: record.encode()}), "keep a build's record")
+        self._do(self._kept.save(record.ref, {**files, RECORD: record.encode()}), "keep a build's record")
         self._tell(control.BUILD_COMPLETE, record)
         self._forget_old()
 
@@ -146,7 +161,7 @@ class History:
         finally:
             log.close()
             del self._noted[request.ref]
-            self.complete(request.ref, log.told, {}, error)
+            await self.complete(request.ref, log.told, {}, error)
 
     def told_by(self, ref: str) -> StatusLog | None:
         """What a noted build tells that is under way."""
@@ -170,14 +185,14 @@ class History:
 
     # --- what clients ask --------------------------------------------------------------------------------------------
 
-    async def statuses(self, ref: str) -> list[control.StatusResponse] | None:
+    async def statuses(self, ref: str) -> Iterator[control.StatusResponse] | None:
         """What a build told that has ended; None if it is not known."""
         build = self._builds.get(ref)
         if build is None or not build.done:
             return None
         logs = build.record.logs
         data = await self.blob(logs.digest) if logs else None
-        return list(_read_statuses(data or b""))
+        return _read_statuses(data or b"")
 
     async def wait(self, ref: str) -> bool:
         """Until a build has ended and can be read here; False if it is not known."""

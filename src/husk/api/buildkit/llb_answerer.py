@@ -32,7 +32,7 @@ class Answerer:
     def turn(self, question: bytes) -> Iterator[bytes]:
         try:
             # One that makes nothing is no bytes at all, and there is no question without any.
-            read = llb_read.definition(ops.Definition.decode(question, most=None))
+            read = llb_read.definition(ops.Definition.decode(question, most=llb_read.MOST_VALUES))
         except HuskError as error:
             yield encode(Head(wrong=error.message, not_yet=isinstance(error, NotImplementedYet)))
         else:

@@ -12,14 +12,14 @@ from msgspec import Struct
 from husk.api.buildkit.llb_names import CUSTOM_NAME, name_of
 from husk.api.buildkit.messages import ops
 from husk.engine.builder import operations as ours
-from husk.engine.builder.graph import Graph, Location, SourceFile
+from husk.engine.builder.graph import MOST_OPERATIONS, Graph, Location, SourceFile
 from husk.engine.builder.operations import Edge, Operation
 from husk.engine.builder.results import Definition
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 
-_MOST_OPERATIONS = 20_000
-_MOST_INPUTS = 100_000  # of all of them
+# What is said of all operations together, and of one of them: each value costs the daemon something, too.
+MOST_VALUES, _MOST_OF_ALL, _MOST_OF_ONE = 500_000, 500_000, 20_000
 
 _NETWORKS: tuple[Literal["sandbox", "host", "none"], ...] = ("sandbox", "host", "none")
 _SHARING: tuple[Literal["shared", "private", "locked"], ...] = ("shared", "private", "locked")
@@ -29,11 +29,17 @@ def definition(message: ops.Definition) -> Definition:
     """The graph and the edge that is wanted; no operations at all are a file system with nothing in it."""
     if not message.definition:
         return Definition(Graph(), None)
-    if len(message.definition) > _MOST_OPERATIONS:
-        raise InvalidParameter(f"a definition has {_MOST_OPERATIONS} operations at most")
-    found = {digest_of(data): ops.Op.decode(data, most=None) for data in message.definition}
-    if sum(len(op.inputs) for op in found.values()) > _MOST_INPUTS:
-        raise InvalidParameter(f"the operations of a definition have {_MOST_INPUTS} inputs at most")
+    if len(message.definition) > MOST_OPERATIONS + 1:
+        raise InvalidParameter(f"a definition has {MOST_OPERATIONS} operations at most")
+    found: dict[str, ops.Op] = {}
+    left = _MOST_OF_ALL
+    for data in message.definition:
+        count = ops.Op.count(data, _MOST_OF_ONE)
+        left -= count
+        if count > _MOST_OF_ONE or left < 0:
+            limits = f"{_MOST_OF_ALL} values at most, and each of them {_MOST_OF_ONE}"
+            raise InvalidParameter(f"the operations of a definition have {limits}")
+        found[digest_of(data)] = ops.Op.decode(data, most=None)
     last = found.pop(digest_of(message.definition[-1]))
     if len(last.inputs) != 1:
         raise InvalidParameter("the last operation of a definition must have one input, the result")

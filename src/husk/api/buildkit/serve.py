@@ -1,5 +1,6 @@
 """Paths of calls to methods of services, as each of them is called: one message or many, there and back."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TypeVar
@@ -38,6 +39,7 @@ def tell(kind: type[Asked], method: Callable[[Asked, Metadata], AsyncGenerator[M
         async with aclosing(method(request, stream.metadata)) as messages:
             async for message in messages:
                 await stream.send(message.encode())
+                await asyncio.sleep(0)  # what there is room for is not sent in one go
 
     return handler
 

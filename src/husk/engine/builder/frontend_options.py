@@ -17,6 +17,8 @@ _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 _MODES = ("", "default", "pull", "local")
 _NETWORKS = ("", "default", "none", "host", "sandbox")
+# Of all attributes together, in bytes, and of one that is a list.
+_MOST, _MOST_FIELDS = 4 << 20, 1000
 
 
 class FrontendOptions(Struct, frozen=True, kw_only=True):
@@ -38,6 +40,8 @@ class FrontendOptions(Struct, frozen=True, kw_only=True):
 
 
 def read(attributes: Mapping[str, str]) -> FrontendOptions:
+    if sum(len(name) + len(value) for name, value in attributes.items()) > _MOST:
+        raise InvalidParameter(f"the attributes of a frontend have more than {_MOST >> 20} MiB")
     build_args = _below("build-arg:", attributes)
     no_cache = attributes.get("no-cache")
     platforms = [_platform(text) for text in _fields("platform", attributes)]
@@ -47,7 +51,7 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
         build_args=build_args,
         labels=_below("label:", attributes),
         no_cache=no_cache == "",
-        no_cache_stages=no_cache.split(",") if no_cache else [],
+        no_cache_stages=no_cache.split(",", _MOST_FIELDS) if no_cache else [],
         network=_one_of("force-network-mode", attributes, _NETWORKS),
         hostname=build_args.get("BUILDKIT_SANDBOX_HOSTNAME") or attributes.get("hostname", ""),
         extra_hosts=[_host(text) for text in _fields("add-hosts", attributes)],
@@ -86,6 +90,8 @@ def _fields(name: str, attributes: Mapping[str, str]) -> list[str]:
     text = attributes.get(name, "")
     if not text:
         return []
+    if text.count(",") >= _MOST_FIELDS:
+        raise InvalidParameter(f"failed to parse {name}: it has more than {_MOST_FIELDS} fields")
     try:
         return comma_fields(text)
     except BadFields as error:

@@ -14,6 +14,11 @@ from husk.engine.builder.operations import Edge, Operation, digest_of
 from husk.errors import InvalidParameter
 from husk.storage.ahead import AheadTar
 
+# What one definition or Dockerfile may make: whoever goes through all of it holds everybody else for a moment.
+MOST_OPERATIONS = 5_000
+MOST_INPUTS, MOST_INPUTS_OF_ONE = 20_000, 1_000
+LONGEST_NAME = 16_384
+
 
 class Location(Struct, frozen=True):
     """Lines of a file that a vertex comes from, counted from one, and letters in them, where a frontend tells these."""
@@ -62,7 +67,7 @@ class KnownVertices:
     """All that one build has been told of, in any number of graphs. What is the same is kept once, and all of it has a
     limit: frontends ask as often as they like, and what they got is kept until the build ends."""
 
-    MOST = 100_000
+    MOST = 5 * MOST_OPERATIONS
     MOST_BYTES = 1 << 30  # of definitions as they came
 
     def __init__(self) -> None:
@@ -90,6 +95,7 @@ class KnownVertices:
 class Graph:
     def __init__(self, files: list[SourceFile] | None = None) -> None:
         self._vertices: dict[str, Vertex] = {}
+        self._inputs = 0
         self.files = files or []
 
     def __len__(self) -> int:
@@ -112,12 +118,22 @@ class Graph:
         return Edge(digest)
 
     def add_as(self, digest: str, operation: Operation, **shown: Unpack[Shown]) -> None:
-        """The same with the digest by which somebody else knows it."""
+        """The same with the digest by which somebody else knows it. InvalidParameter for more than there may be."""
         for edge in operation.inputs:
             if edge.digest not in self._vertices:
                 raise InvalidParameter(f"the operation {digest} has an input that is not in the build: {edge.digest}")
-        if digest not in self._vertices:
-            self._vertices[digest] = Vertex(digest=digest, operation=operation, **shown)
+        if digest in self._vertices:
+            return
+        count = len(operation.inputs)
+        self._inputs += count
+        if len(self) >= MOST_OPERATIONS:
+            raise InvalidParameter(f"a build of more than {MOST_OPERATIONS} operations")
+        if count > MOST_INPUTS_OF_ONE or self._inputs > MOST_INPUTS:
+            limits = f"{MOST_INPUTS} inputs, or one of more than {MOST_INPUTS_OF_ONE}"
+            raise InvalidParameter(f"a build whose operations have more than {limits}")
+        if len(shown.get("name", "")) > LONGEST_NAME:
+            shown["name"] = shown["name"][:LONGEST_NAME] + "..."
+        self._vertices[digest] = Vertex(digest=digest, operation=operation, **shown)
 
     def added_since(self, count: int) -> list[Vertex]:
         """What was added when there were `count` of them already, the first one first."""

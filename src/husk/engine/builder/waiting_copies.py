@@ -4,7 +4,7 @@ It must be the whole directory that is copied, as it is, and by one copy alone: 
 from what the client tells of its files.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -37,11 +37,13 @@ class WaitingCopies:
         self._packer = packer
         self._below = below
         self._tars: dict[str, AheadTar] = {}
+        self._copies: Mapping[str, WaitingCopy] | None = None
 
     def ahead(self, vertex: Vertex, layered: frozenset[str]) -> AheadTar | None:
         """For a source that is about to come the tar of the copy that waits for it, and then for that copy the same."""
-        copy = waiting_copy(self._graph, layered, vertex)
-        if copy is not None:
+        if self._copies is None:
+            self._copies = waiting_copies(self._graph, layered)
+        if (copy := self._copies.get(vertex.digest)) is not None:
             edge = copy.below
             self._tars[copy.digest] = tar = self._packer.ahead(copy.action, lambda: self._below(edge))
             return tar
@@ -57,26 +59,40 @@ class WaitingCopies:
             await tar.close()
 
 
-def waiting_copy(graph: Graph, layered: frozenset[str], source: Vertex) -> WaitingCopy | None:
-    """The one among those that make layers; None if there is none, or several."""
-    body = source.operation.body
-    if not isinstance(body, Source) or not body.identifier.startswith(_SCHEME):
-        return None
-    found = [copy for vertex in graph if vertex.digest in layered and (copy := _copy(vertex, source.digest))]
-    return found[0] if len(found) == 1 else None
+def waiting_copies(graph: Graph, layered: frozenset[str]) -> Mapping[str, WaitingCopy]:
+    """By the digests of the sources that they wait for: those that are alone in that among what makes layers."""
+    found: dict[str, WaitingCopy] = {}
+    several: set[str] = set()
+    for vertex in graph:
+        if vertex.digest not in layered or (source := _source_of(vertex)) is None:
+            continue
+        body = graph[source.digest].operation.body
+        if not isinstance(body, Source) or not body.identifier.startswith(_SCHEME):
+            continue
+        if source.digest in found:
+            several.add(source.digest)
+        step, inputs = _only_action(vertex), vertex.operation.inputs
+        below = None if step.input == NONE else inputs[step.input]
+        found[source.digest] = WaitingCopy(vertex.digest, step, below)
+    return {digest: copy for digest, copy in found.items() if digest not in several}
 
 
-def _copy(vertex: Vertex, source: str) -> WaitingCopy | None:
+def _source_of(vertex: Vertex) -> Edge | None:
+    """What a vertex copies, if it does nothing but copy a whole directory."""
     body, inputs = vertex.operation.body, vertex.operation.inputs
     if not isinstance(body, Files) or not can_be_told(body.actions):
         return None
-    step = body.actions[0]
+    step = _only_action(vertex)
     known = range(len(inputs))
-    if step.second_input not in known or inputs[step.second_input].digest != source:
-        return None
     if not isinstance(step.action, Copy) or not _is_plain(step.action) or step.input not in (NONE, *known):
         return None
-    return WaitingCopy(vertex.digest, step, None if step.input == NONE else inputs[step.input])
+    return inputs[step.second_input] if step.second_input in known else None
+
+
+def _only_action(vertex: Vertex) -> FileAction:
+    body = vertex.operation.body
+    assert isinstance(body, Files)
+    return body.actions[0]
 
 
 def _is_plain(copy: Copy) -> bool:

@@ -63,6 +63,15 @@ async def test_our_own_frontend_is_asked_for_by_name() -> None:
         await client.gateway("Return", returned, gateway.Empty)
 
 
+async def test_a_result_is_for_so_many_platforms() -> None:
+    """All that leads to each of them is gone through."""
+    async with building(FakeBackend()) as (client, _):
+        ref = await made(client)
+        refs = gateway.RefMap({str(number): gateway.Ref(ref.id) for number in range(101)})
+        with pytest.raises(GrpcError, match="100 platforms at most"):
+            await client.gateway("Return", gateway.ReturnRequest(gateway.Result(refs=refs)), gateway.Empty)
+
+
 async def test_a_frontend_that_fails_fails_the_build() -> None:
     async with building(FakeBackend()) as (client, solving):
         await client.gateway("Return", gateway.ReturnRequest(error=Status(5, "no stage x")), gateway.Empty)

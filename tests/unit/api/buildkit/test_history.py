@@ -3,16 +3,19 @@
 import asyncio
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
 
 import pytest
 
+from husk.api.buildkit import history as history_module
 from husk.api.buildkit.history import MOST, History
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Any, Status
 from husk.engine.builder.graph import Vertex
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.results import Predicate
-from husk.engine.builder.status import LogTold, VertexTold, WarningTold
+from husk.engine.builder.status import LogTold, Told, VertexTold, WarningTold
 from husk.errors import NotFound
 from tests.unit.api.buildkit.fake_backend import KeptInMemory
 
@@ -34,17 +37,17 @@ async def refs(history: History, **wanted: object) -> list[str]:
     return [event.record.ref async for event in history.listen(ask(**wanted)) if event.record]
 
 
-def built(history: History, *names: str) -> None:
+async def built(history: History, *names: str) -> None:
     for name in names:
         history.begin(control.SolveRequest(ref=name))
-        history.complete(name, [])
+        await history.complete(name, [])
 
 
 async def test_steps_are_counted() -> None:
     history = new()
     history.begin(control.SolveRequest(ref="a"))
     told = [VertexTold(vertex=VERTEX, started=1), VertexTold(vertex=VERTEX, started=1, completed=2, cached=True)]
-    history.complete("a", told, {"k": "v"})
+    await history.complete("a", told, {"k": "v"})
     (event,) = [event async for event in history.listen(ask())]
     assert event.type == control.BUILD_COMPLETE and event.record is not None
     record = event.record
@@ -56,7 +59,7 @@ async def test_steps_are_counted() -> None:
 
 async def test_some_can_be_asked_for() -> None:
     history = new()
-    built(history, "a", "b", "c")
+    await built(history, "a", "b", "c")
     history.begin(control.SolveRequest(ref="d"))
     assert await refs(history) == ["a", "b", "c", "d"]
     assert await refs(history, ref="b") == ["b"]
@@ -69,15 +72,15 @@ async def test_a_build_of_the_same_name_as_one_under_way_is_none() -> None:
     history = new()
     assert history.begin(control.SolveRequest(ref="a"))
     assert not history.begin(control.SolveRequest(ref="a"))
-    history.complete("a", [])
+    await history.complete("a", [])
     assert history.begin(control.SolveRequest(ref="a"))
 
 
 async def test_old_ones_are_forgotten_unless_they_are_pinned() -> None:
     history = new()
-    built(history, "first", "second")
+    await built(history, "first", "second")
     history.update(control.UpdateBuildHistoryRequest("first", pinned=True))
-    built(history, *(str(number) for number in range(MOST)))
+    await built(history, *(str(number) for number in range(MOST)))
     known = await refs(history)
     assert "first" in known and "second" not in known and len(known) == MOST + 1
 
@@ -86,8 +89,8 @@ async def test_logs_that_are_too_large_are_cut_off() -> None:
     history = new()
     history.begin(control.SolveRequest(ref="a"))
     logs = [LogTold(vertex="d", stream=1, data=bytes([number]) * (1 << 19), timestamp=1) for number in range(4)]
-    history.complete("a", [*logs, VertexTold(vertex=VERTEX, completed=2)])
-    statuses = await history.statuses("a") or []
+    await history.complete("a", [*logs, VertexTold(vertex=VERTEX, completed=2)])
+    statuses = list(await history.statuses("a") or [])
     assert [log.msg[0] for status in statuses for log in status.logs] == [0, 1]
     assert [vertex.digest for status in statuses for vertex in status.vertexes] == ["d"]
 
@@ -99,8 +102,8 @@ async def test_the_next_daemon_knows_them() -> None:
     history.begin(control.SolveRequest(ref="a"))
     stated = {"linux/amd64": [Predicate(type="https://slsa.dev/provenance/v1", body=b"{}")]}
     warning = WarningTold(vertex="d", level=1, short=b"x")
-    history.complete("a", [VertexTold(vertex=VERTEX), warning], {}, Status(2, "bad", [Any("t", b"v")]), stated)
-    built(history, "b")
+    await history.complete("a", [VertexTold(vertex=VERTEX), warning], {}, Status(2, "bad", [Any("t", b"v")]), stated)
+    await built(history, "b")
     history.update(control.UpdateBuildHistoryRequest("a", pinned=True))
     history.update(control.UpdateBuildHistoryRequest("b", delete=True))
     history.begin(control.SolveRequest(ref="never ended"))
@@ -127,7 +130,7 @@ async def test_the_next_daemon_knows_them() -> None:
 
 async def test_who_follows_hears_of_changes() -> None:
     history = new()
-    built(history, "a")
+    await built(history, "a")
     events = history.listen(ask(early_exit=False))
     assert (await anext(events)).type == control.BUILD_COMPLETE
     following = asyncio.gather(anext(events))
@@ -146,7 +149,7 @@ async def test_who_waits_for_a_build_hears_of_its_end() -> None:
     waiting = asyncio.get_running_loop().create_task(history.wait("a"))
     await asyncio.sleep(0)
     assert not waiting.done()
-    history.complete("a", [])
+    await history.complete("a", [])
     assert await waiting and await history.wait("a")
 
 
@@ -155,3 +158,32 @@ def test_nothing_of_connections_is_loaded_with_the_history() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     unwanted = ("hpack", "husk.rpc.http2", "husk.rpc.grpc.status", "husk.rpc.grpc.connection")
     assert [name for name in loaded if name.startswith(unwanted)] == []
+
+
+async def test_much_that_was_told_is_written_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two are told of each operation of a build, and while they were written nobody else had a turn."""
+    write = history_module._write_statuses
+    threads: list[int] = []
+
+    def watched(told: Sequence[Told]) -> bytes:
+        threads.append(threading.get_ident())
+        return write(told)
+
+    monkeypatch.setattr(history_module, "_write_statuses", watched)
+    history = new()
+    for name, count in (("few", 10), ("many", 2000)):
+        history.begin(control.SolveRequest(ref=name))
+        await history.complete(name, [VertexTold(vertex=VERTEX)] * count)
+    assert threads[0] == threading.get_ident() != threads[1]
+    assert sum(len(one.vertexes) for one in await history.statuses("many") or ()) == 2000
+
+
+async def test_a_build_whose_end_is_written_is_complete_though_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = new()
+    history.begin(control.SolveRequest(ref="a"))
+    completing = asyncio.ensure_future(history.complete("a", [VertexTold(vertex=VERTEX)] * 2000))  # noqa: TID251
+    await asyncio.sleep(0)
+    completing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await completing
+    assert await refs(history, active_only=True) == [] and await refs(history) == ["a"]

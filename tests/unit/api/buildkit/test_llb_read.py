@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from husk.api.buildkit import llb_read
 from husk.api.buildkit.llb_read import digest_of
 from husk.api.buildkit.messages import ops
+from husk.engine.builder import graph
 from husk.engine.builder import operations as ours
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 
@@ -145,7 +146,18 @@ def test_what_doubles_with_each_operation_stays_small() -> None:
 
 
 def test_there_are_not_too_many_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llb_read, "_MOST_INPUTS", 2)
+    monkeypatch.setattr(graph, "MOST_INPUTS", 2)
     merge = ops.MergeOp([ops.InputIndex(number) for number in range(3)])
-    with pytest.raises(InvalidParameter, match="2 inputs at most"):
+    with pytest.raises(InvalidParameter, match="more than 2 inputs"):
         llb_read.definition(defined(SOURCE, ops.Op(inputs=[ops.Input(FROM)] * 3, merge=merge)))
+
+
+@pytest.mark.parametrize(("limit", "count"), [("_MOST_OF_ONE", 100), ("_MOST_OF_ALL", 150)])
+def test_there_are_not_too_many_values(limit: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty ones take two bytes each here, and much more in a graph."""
+    process = ops.ExecOp(meta=ops.Meta(args=["x"] * count), mounts=[ops.Mount(dest="/", output=0)])
+    step = ops.Op(inputs=[ops.Input(FROM)], exec=process)
+    assert len(llb_read.definition(defined(SOURCE, step)).graph) == 2
+    monkeypatch.setattr(llb_read, limit, 100)
+    with pytest.raises(InvalidParameter, match="values at most"):
+        llb_read.definition(defined(SOURCE, step))

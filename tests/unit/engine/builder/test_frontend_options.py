@@ -118,3 +118,12 @@ def test_the_time_that_counts():
 def test_what_is_wrong_is_refused(given):
     with pytest.raises(InvalidParameter):
         read(given)
+
+
+@pytest.mark.parametrize("name", ["platform", "add-hosts", "ulimit"])
+def test_lists_and_all_of_it_have_an_end(name):
+    with pytest.raises(InvalidParameter, match=f"failed to parse {name}: it has more than 1000 fields"):
+        read({name: "," * 1000})
+    with pytest.raises(InvalidParameter, match="more than 4 MiB"):
+        read({"build-arg:A": "x" * (4 << 20)})
+    assert len(read({"no-cache": "," * 1_000_000}).options.no_cache_stages) == 1001

@@ -1,5 +1,6 @@
 import pytest
 
+from husk.engine.builder import graph as graphs
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import Diff, Edge, Merge, Operation, Source, digest_of
 from husk.errors import InvalidParameter
@@ -45,3 +46,30 @@ def test_only_what_is_needed():
     assert [vertex.digest for vertex in graph.needed_for(merged)] == [a.digest, c.digest, merged.digest]
     assert merged.digest in graph
     assert graph[a.digest].operation == source("a")
+
+
+def test_a_graph_has_so_many_operations_and_inputs(monkeypatch):
+    monkeypatch.setattr(graphs, "MOST_OPERATIONS", 6)
+    monkeypatch.setattr(graphs, "MOST_INPUTS", 5)
+    monkeypatch.setattr(graphs, "MOST_INPUTS_OF_ONE", 3)
+    graph = Graph()
+    a = graph.add(source("a"))
+    with pytest.raises(InvalidParameter, match="one of more than 3"):
+        graph.add(Operation(Merge(), [a] * 4))
+    graph = Graph()
+    a = graph.add(source("a"))
+    graph.add(Operation(Merge(), [a] * 3))
+    with pytest.raises(InvalidParameter, match="more than 5 inputs"):
+        graph.add(Operation(Diff(0, 1), [a] * 3))
+    graph = Graph()
+    for number in range(6):
+        graph.add(source(str(number)))
+    graph.add(source("5"))
+    with pytest.raises(InvalidParameter, match="more than 6 operations"):
+        graph.add(source("6"))
+
+
+def test_a_long_name_is_cut():
+    graph = Graph()
+    edge = graph.add(source("a"), name="x" * 100_000)
+    assert graph[edge.digest].name == "x" * graphs.LONGEST_NAME + "..."

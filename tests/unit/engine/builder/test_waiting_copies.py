@@ -1,5 +1,6 @@
 """A copy of a whole directory of the client waits for that directory."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.layered import layered
 from husk.engine.builder.operations import NONE, Copy, Edge, FileAction, Files, Operation, Owner, Source
-from husk.engine.builder.waiting_copies import WaitingCopy, waiting_copy
+from husk.engine.builder.waiting_copies import WaitingCopies, WaitingCopy, waiting_copies
+from husk.storage.ahead import AheadTar, Below
+from tests.support.work import lines_run
 
 
 def source(graph: Graph, name: str) -> Edge:
@@ -21,7 +24,20 @@ def copy(graph: Graph, below: Edge, files: Edge, **words: Any) -> Edge:
 
 
 def found(graph: Graph, result: Edge, context: Edge) -> WaitingCopy | None:
-    return waiting_copy(graph, layered(graph, result), graph[context.digest])
+    return waiting_copies(graph, layered(graph, result)).get(context.digest)
+
+
+class AheadOfAll:
+    def ahead(self, action: FileAction, below: Below) -> AheadTar:
+        return AheadTar(lambda: Path("/"), lambda time: nothing())
+
+
+async def nobody(edge: Edge | None) -> str | None:
+    return None
+
+
+async def nothing() -> bytes | None:
+    return None
 
 
 def test_a_plain_copy():
@@ -77,6 +93,20 @@ def test_several_copies():
     base, context = source(graph, "docker-image://busybox"), source(graph, "local://context")
     result = copy(graph, copy(graph, base, context), context, destination="/other/")
     assert found(graph, result, context) is None
+
+
+def test_many_copies_are_looked_through_once():
+    def work(count: int) -> int:
+        graph = Graph()
+        result = source(graph, "docker-image://busybox")
+        contexts = [source(graph, f"local://{number}") for number in range(count)]
+        for number, context in enumerate(contexts):
+            result = copy(graph, result, context, destination=f"/{number}/")
+        known = layered(graph, result)
+        waiting = WaitingCopies(graph, AheadOfAll(), nobody)
+        return lines_run(lambda: [waiting.ahead(graph[context.digest], known) for context in contexts])
+
+    assert work(200) < 5 * work(50)
 
 
 def test_a_copy_that_makes_no_layer():

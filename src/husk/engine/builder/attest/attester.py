@@ -1,6 +1,7 @@
 """States what is known of a result when it is made, before it is exported."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -17,6 +18,7 @@ from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import Operation
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.results import Completed, Predicate, Result
+from husk.engine.builder.solver import Build
 from husk.engine.builder.status import VertexTold
 from husk.engine.model.clock import now_ns
 from husk.registry.manifest import Descriptor, host_platform
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from husk.engine.builder.attest.sbom import Scanner
 
 PROVENANCE_FILE = "provenance.json"
+# What is stated about larger graphs is written in a thread.
+_AT_ONCE = 200
 
 
 class Attester:
@@ -40,7 +44,8 @@ class Attester:
         kept: dict[str, list[Predicate]] = {}
         refs = refs_of(result)
         # What was used is asked before the scanner adds steps of its own.
-        abouts = {id: await self._about(job, result, ref) for id, ref in refs.items()}
+        results = {vertex.digest for ref in result.all if ref.edge for vertex in ref.graph.needed_for(ref.edge)}
+        abouts = {id: await self._about(job, results, ref) for id, ref in refs.items()}
         for id, about in abouts.items():
             found = [] if wanted.sbom is None else await self._scanner().scan(job, id, refs[id], wanted.sbom)
             kept[id] = [await about.predicate(wanted.history), *found]
@@ -50,18 +55,18 @@ class Attester:
         job.predicates = kept
         return structs.replace(result, predicates=stated)
 
-    async def _about(self, job: Job, result: Result, ref: Ref) -> "_About":
-        captured = await self._materials.of(_operations(job, result, ref), job.session)
+    async def _about(self, job: Job, results: Collection[str], ref: Ref) -> "_About":
+        """`results` are the vertices that lead to any of them."""
+        captured = await self._materials.of(_operations(job, results, ref), job.session)
         if (question := job.question_of(ref)) is not None:
             captured = structs.replace(captured, frontend=question.frontend, attributes=question.attributes)
         return _About(job, ref, captured)
 
 
-def _operations(job: Job, result: Result, ref: Ref) -> Iterator[Operation]:
+def _operations(job: Job, results: Collection[str], ref: Ref) -> Iterator[Operation]:
     """What led to a ref, and what the build did beside: it loaded a Dockerfile, it ran a frontend."""
     if ref.edge is not None:
         yield from (vertex.operation for vertex in ref.graph.needed_for(ref.edge))
-    results = {vertex.digest for one in result.all if one.edge for vertex in one.graph.needed_for(one.edge)}
     beside = {one.vertex.digest: one for one in job.log.told if isinstance(one, VertexTold)}
     yield from (one.vertex.operation for digest, one in beside.items() if digest not in results and not one.error)
 
@@ -76,13 +81,24 @@ class _About:
 
     async def predicate(self, wanted: Provenance) -> Predicate:
         run = Run(id=self._job.id, platform=str(host_platform()), started=self._job.started, finished=now_ns())
+        build, whole = await self._ref.build(), await self._ref.stack()
+        loaded = self._loaded()
+
+        def state() -> Predicate:
+            return self._stated(wanted, run, build, whole, loaded)
+
+        return state() if len(self._ref.graph) < _AT_ONCE else await asyncio.to_thread(state)
+
+    def _stated(
+        self, wanted: Provenance, run: Run, build: Build | None, whole: str, loaded: Operation | None
+    ) -> Predicate:
         counts: dict[str, int] = {}
         if wanted.everything and self._ref.edge is not None:
             graph = self._ref.graph
             steps = steps_of(graph, self._ref.edge)
-            source = source_of(graph, steps, self._loaded()) if graph.files else {}
+            source = source_of(graph, steps, loaded) if graph.files else {}
             run = structs.replace(run, config=steps.document, source=source)
-            counts = await self._layer_counts(steps.names)
+            counts = _layer_counts(steps.names, build, whole)
         return Predicate(
             type=slsa.type_of(wanted),
             path=PROVENANCE_FILE,
@@ -96,16 +112,16 @@ class _About:
         vertices = (one.vertex for one in self._job.log.told if isinstance(one, VertexTold))
         return next((one.operation for one in vertices if one.name.startswith(BUILD_DEFINITION)), None)
 
-    async def _layer_counts(self, names: dict[str, str]) -> dict[str, int]:
-        """How many layers of the result are those of an output of a step, by the names of steps."""
-        build, whole = await self._ref.build(), await self._ref.stack()
-        counts = {}
-        for digest, name in names.items():
-            record = build.known(digest) if build else None
-            for number, output in enumerate(record.outputs if record else []):
-                if output and stacks.above(output, whole) is not None:
-                    counts[f"{name}:{number}"] = len(stacks.elements(output))
-        return counts
+
+def _layer_counts(names: dict[str, str], build: Build | None, whole: str) -> dict[str, int]:
+    """How many layers of the result are those of an output of a step, by the names of steps."""
+    counts = {}
+    for digest, name in names.items():
+        record = build.known(digest) if build else None
+        for number, output in enumerate(record.outputs if record else []):
+            if output and stacks.above(output, whole) is not None:
+                counts[f"{name}:{number}"] = len(stacks.elements(output))
+    return counts
 
 
 def _with_layers(wanted: Provenance, captured: Captured, run: Run, counts: dict[str, int]) -> Completed:

@@ -61,7 +61,6 @@ from husk.registry.manifest import Platform
 
 # What a name that is not there may have been meant to be.
 COMMON_IMAGES = ("alpine", "busybox", "centos", "debian", "fedora", "golang", "ubuntu")
-MOST_OPERATIONS = 20_000
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
 
 
@@ -112,8 +111,6 @@ async def convert(
 
 
 def _check(graph: Graph, image: ImageConfig) -> None:
-    if len(graph) > MOST_OPERATIONS:
-        raise DockerfileError(f"the Dockerfile makes more than {MOST_OPERATIONS} operations")
     if len(msgspec.json.encode(image)) > LARGEST_IMAGE:
         raise too_large()
     if has_nul(image) or any(has_nul(vertex.operation) for vertex in graph):

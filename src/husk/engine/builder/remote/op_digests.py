@@ -107,7 +107,11 @@ def _exec(body: Exec, operation: Operation) -> OpKey:
             }
         ),
     }
-    return OpKey(_json_digest(document), [_mounted(body, number) for number in range(len(operation.inputs))])
+    mounts_of: dict[int, list[Mount]] = {}
+    for one in body.mounts:
+        if not isinstance(one.kind, SecretMount | SshMount | TmpfsMount):
+            mounts_of.setdefault(one.input, []).append(one)
+    return OpKey(_json_digest(document), [_mounted(mounts_of.get(n, [])) for n in range(len(operation.inputs))])
 
 
 def _is_plain_root(mounts: list[Mount]) -> bool:
@@ -144,12 +148,11 @@ def _cache(cache: CacheMount, target: str) -> Json:
     return filled({"ID": cache.id, "sharing": op_json.SHARING[cache.sharing]})
 
 
-def _mounted(body: Exec, number: int) -> InputKey:
+def _mounted(mounts: Iterable[Mount]) -> InputKey:
+    """Of an input, by what is mounted of it."""
     paths: list[str] = []
     by_content = False
-    for mount in body.mounts:
-        if mount.input != number or isinstance(mount.kind, SecretMount | SshMount | TmpfsMount):
-            continue
+    for mount in mounts:
         path = _absolute(mount.selector)
         paths.append(path)
         # The last mount of an input decides, as with BuildKit.
@@ -245,11 +248,14 @@ def _base(path: str) -> str:
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    known = set(paths)
-    if len(known) <= 1:
-        return list(known)
-    inner = {path for path in known for other in known if path != other and path.startswith(other.rstrip("/") + "/")}
-    return sorted(known - inner, key=str.encode)
+    # As directories they come right before what is below them, and the shortest of several names first.
+    found: list[str] = []
+    last = ""
+    for directory, path in sorted((path.rstrip("/") + "/", path) for path in set(paths)):
+        if not last or not directory.startswith(last):
+            found.append(path)
+            last = directory
+    return sorted(found, key=str.encode)
 
 
 # --- Go's JSON -------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from husk.engine.builder.operations import (
 from husk.engine.builder.remote.op_digests import InputKey, op_key, record_digest, source_digest
 from husk.registry.manifest import Platform
 from husk.storage.file_actions import Selection
+from tests.support.work import lines_run
 
 HERE = Platform("amd64", "linux")
 ROOT = Mount(target="/", input=0, output=0)
@@ -202,3 +203,13 @@ def test_what_makes_another_key(one, other, same):
     first, second = op_key(one), op_key(other)
     assert first and second
     assert (first.digest == second.digest) is same
+
+
+def test_many_mounts_are_gone_through_once():
+    def work(count):
+        mounts = [Mount(target=f"/{n}", input=n, selector=f"/{n}", read_only=True) for n in range(count)]
+        many = [Mount(target=f"/m{n}", input=0, selector=f"/{n}/x", read_only=True) for n in range(count)]
+        body = Exec(process=Process(args=["x"]), mounts=[*mounts, *many])
+        return lines_run(lambda: op_key(Operation(body, inputs(count), HERE)))
+
+    assert work(400) < 5 * work(100)
