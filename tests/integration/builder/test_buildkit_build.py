@@ -142,11 +142,21 @@ RUN --mount=type=bind,target=/context cp /context/a /a
 RUN --mount=type=tmpfs,target=/t touch /t/x
 """
     builds.run(dockerfile, "--secret", f"id=s,src={secret}", files={"a": "1\n"})
-    builds.run(dockerfile, "--secret", f"id=s,src={secret}", "--no-cache")
+    builds.run(dockerfile.replace("/times", "/times; true"), "--secret", f"id=s,src={secret}")
     assert builds.sh("cat /times /a; ls -d /cache/* /t/* /run/secrets/* 2>/dev/null; true").split() == ["2", "1"]
     assert "hush" not in json.dumps(builds.inspect())
     done = builds.run("FROM busybox\nRUN --mount=type=secret,id=s,required true\n", check=False)
     assert "secret s: not found" in done.stderr or "not found" in done.stderr
+
+
+def test_without_a_cache_its_mounts_are_empty_at_first(builds):
+    dockerfile = (
+        "FROM busybox\nRUN --mount=type=cache,target=/c,id=anew%s echo x >> /c/f; wc -l < /c/f > /times; true %s\n"
+    )
+    for options in ("", ",mode=700,uid=5"):
+        for number, (given, count) in enumerate([((), "1"), ((), "2"), (("--no-cache",), "1"), ((), "2")]):
+            builds.run(dockerfile % (options, number), *given)
+            assert builds.sh("cat /times").split() == [count], (options, number)
 
 
 def test_a_step_cannot_fill_the_memory_of_the_files_that_it_is_given(builds, tmp_path):

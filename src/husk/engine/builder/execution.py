@@ -5,7 +5,7 @@ the parts are put together.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from husk.engine.builder import stacks
@@ -15,6 +15,7 @@ from husk.engine.builder.interfaces import Customer
 from husk.engine.builder.operations import (
     NONE,
     Build,
+    CacheMount,
     Diff,
     Edge,
     Exec,
@@ -90,6 +91,8 @@ class Trees(Protocol):
 class Steps(Protocol):
     """Runs processes: `husk.engine.builder.steps`."""
 
+    def begin_anew(self, caches: Mapping[str, bool]) -> None: ...
+
     async def run(
         self,
         body: Exec,
@@ -133,6 +136,11 @@ class Execution:
         self.read_definition: ReadDefinition | None = None
         self._trees = trees
         self._steps = steps
+
+    def begin_anew(self, vertices: Iterable[Vertex]) -> None:
+        """Have those of these steps that are carried out without a cache begin with nothing in their cache mounts."""
+        if caches := _caches_of(vertices):
+            self._steps.begin_anew(caches)
 
     async def source_key(self, operation: Operation, watcher: Watcher) -> str:
         assert isinstance(operation.body, Source)
@@ -243,3 +251,14 @@ def described(vertex: Vertex) -> str:
     if isinstance(body, Exec):
         return "mount / from exec " + " ".join(body.process.args)
     return vertex.name
+
+
+def _caches_of(vertices: Iterable[Vertex]) -> dict[str, bool]:
+    """The ids of their cache mounts, and whether these may begin with a first content."""
+    found: dict[str, bool] = {}
+    for vertex in vertices:
+        if vertex.ignore_cache and isinstance(vertex.operation.body, Exec):
+            for mount in vertex.operation.body.mounts:
+                if isinstance(mount.kind, CacheMount):
+                    found[mount.kind.id] = found.get(mount.kind.id, False) or mount.input != NONE
+    return found

@@ -1,6 +1,6 @@
 """What the solver works with and asks of others: records, the cache, whoever carries operations out, clients."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -87,6 +87,10 @@ class Customer(Watcher, Protocol):
 
 class Executor(Protocol):
     """What does the work."""
+
+    def begin_anew(self, vertices: Iterable[Vertex]) -> None:
+        """A build of these begins: what steps keep beside the cache is not for those that are made without one."""
+        ...
 
     async def source_key(self, operation: Operation, watcher: Watcher) -> str:
         """What a source is right now: an image's digest, a commit, the digest of a context that was sent."""

@@ -188,6 +188,7 @@ class Build:
     async def solve(self, wanted: Edge, also: Sequence[Edge] = ()) -> None:
         self._wanted = wanted.digest
         needed = self._graph.needed_for(wanted, *also)
+        self._solver.executor.begin_anew(needed)
         for number, vertex in enumerate(needed, 1):
             self._lookups[vertex.digest] = self._tasks.spawn(self._look_up(vertex), "build lookup", awaited=True)
             if number % _AT_ONCE == 0:

@@ -62,6 +62,7 @@ class Worker:
     """Runs nothing: an operation is its name, an output the text of all that went into it."""
 
     def __init__(self):
+        self.begun = []
         self.ran = []
         self.running = set()
         self.most = 0
@@ -74,6 +75,9 @@ class Worker:
         self.packing = []
         self.granted = {}
         self._ids = itertools.count()
+
+    def begin_anew(self, vertices):
+        self.begun.append([vertex.name for vertex in vertices])
 
     async def source_key(self, operation, watcher):
         await asyncio.sleep(0)

@@ -11,6 +11,7 @@ from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import (
     NONE,
     Build,
+    CacheMount,
     Copy,
     Diff,
     Exec,
@@ -42,6 +43,9 @@ class Trees:
 
 
 class Steps:
+    def begin_anew(self, caches):
+        self.anew = caches
+
     async def run(self, body, inputs, watcher, platform, layered=False, followed=True):
         self.layered, self.followed = layered, followed
         return [f"{inputs[0]} diff:ran"]
@@ -85,6 +89,20 @@ async def test_a_step_hears_that_it_makes_a_layer(execution):
         assert execution._steps.followed
     await execution.run(structs.replace(vertex(RUN), followed=False), ["layer:x"], None)
     assert not execution._steps.followed
+
+
+def test_caches_of_steps_that_are_made_without_a_cache_begin_anew(execution):
+    def step(*mounts, ignore_cache=True):
+        return structs.replace(vertex(structs.replace(RUN, mounts=[*RUN.mounts, *mounts])), ignore_cache=ignore_cache)
+
+    plain, filled = CacheMount("plain"), CacheMount("filled")
+    steps = [
+        step(Mount(target="/c", kind=plain), Mount(target="/d", kind=filled, input=1)),
+        step(Mount(target="/d", kind=filled)),
+        step(Mount(target="/e", kind=CacheMount("cached")), ignore_cache=False),
+    ]
+    execution.begin_anew(steps)
+    assert execution._steps.anew == {"plain": False, "filled": True}
 
 
 async def test_each_record_has_an_id_of_its_own(execution):

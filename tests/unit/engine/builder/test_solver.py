@@ -139,6 +139,7 @@ async def test_no_cache(solver, worker):
     worker.ran.clear()
     await solve(solver, graph, last)
     assert worker.ran == ["again", "last"]
+    assert worker.begun[-1] == ["image", "a", "again", "last"]
 
 
 async def test_two_builds_share_a_run(solver, worker):

@@ -7,14 +7,15 @@ How a step shares one with others that run at the same time is its own word:
     locked      with nobody: whoever comes meanwhile waits, the first come being the first served
 
 So there may be several directories of one id. Between steps all of them are free, and the next step gets the one that
-was used last. A first content (`from=`) is part of what a cache is known by.
+was used last. A first content (`from=`) is part of what a cache is known by. Who builds without a cache begins anew:
+the directories of its caches are retired, which go when no step uses them any more.
 """
 
 import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, Protocol, Self
@@ -90,10 +91,19 @@ class _Directory:
         self.measured: tuple[int, int] | None = None
         """Its bytes between two uses, and how many uses there had been."""
 
+    @property
+    def retired(self) -> bool:
+        return self.kept.key == _retired(self.kept.name)
+
     def admits(self, sharing: str) -> bool:
         if self.removing:
             return False
         return not self.users or (sharing == "shared" and not self.exclusive)
+
+
+def _retired(name: str) -> str:
+    """The key under which nobody asks for a directory."""
+    return f"retired {name}"
 
 
 class _Waiter(Struct):
@@ -133,7 +143,10 @@ class CacheMounts:
         lost = [Change(CACHE_MOUNT, one.name, None) for one in found if one.name not in names]
         if lost:
             await state.settle(*lost, lazy=True)
-        return cls(directories, state, there)
+        opened = cls(directories, state, there)
+        for directory in [one for one in opened._by_name.values() if one.retired]:
+            opened._tasks.spawn(opened._forget(directory), "remove a retired cache mount")
+        return opened
 
     # --- for steps ---------------------------------------------------------------------------------------------------
 
@@ -150,6 +163,24 @@ class CacheMounts:
         finally:
             for directory in taken.values():
                 self._give_back(directory)
+
+    def begin_anew(self, ids: Mapping[str, bool]) -> None:
+        """Have the next steps get new directories of these caches; with True also where they have a first content."""
+        for key in [key for key in self._caches if _is_of(key, ids)]:
+            cache = self._caches[key]
+            for directory in [one for one in cache.directories if not one.removing]:
+                self._retire(cache, directory)
+            if not cache.directories:
+                self._call(cache)
+                if not cache.waiting:
+                    del self._caches[key]
+
+    def _retire(self, cache: _Cache, directory: _Directory) -> None:
+        cache.directories.remove(directory)
+        directory.kept.key = _retired(directory.kept.name)
+        self._caches.setdefault(directory.kept.key, _Cache()).directories.append(directory)
+        going = self._save(directory) if directory.users else self._forget(directory)
+        self._tasks.spawn(going, "retire a cache mount")
 
     async def _take(self, wanted: Wanted) -> _Directory:
         while True:
@@ -230,7 +261,8 @@ class CacheMounts:
         directory.kept.last_used = now_ns()
         if not directory.users:
             directory.exclusive = False
-            self._tasks.spawn(self._save(directory), "note the use of a cache mount")
+            going = self._forget(directory) if directory.retired else self._save(directory)
+            self._tasks.spawn(going, "note the use of a cache mount")
         if (cache := self._caches.get(directory.kept.key)) is not None:
             self._call(cache)
 
@@ -341,3 +373,7 @@ class CacheMounts:
                 del self._caches[kept.key]
         await self._state.settle(Change(CACHE_MOUNT, kept.name, None), lazy=True)
         await removals(self._directories.remove, kept.name)
+
+
+def _is_of(key: str, ids: Mapping[str, bool]) -> bool:
+    return key in ids or any(nested and key.startswith(f"{id}:") for id, nested in ids.items())

@@ -5,7 +5,7 @@ root. A stack that a step may write to has a workspace: what is written there is
 one and ends well, and thrown away otherwise.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -93,6 +93,10 @@ class Mounts:
     def __init__(self, diffs: Diffs, caches: CacheMounts) -> None:
         self._diffs = diffs
         self._caches = caches
+
+    def begin_anew(self, caches: Mapping[str, bool]) -> None:
+        """Have steps from now on begin with nothing in these caches."""
+        self._caches.begin_anew(caches)
 
     async def drop(self, diffs: Collection[str]) -> None:
         """Forget what was made of changes and nobody gets."""

@@ -8,7 +8,7 @@ import asyncio
 import functools
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -98,6 +98,10 @@ class Steps:
     def reload(self, defaults: ContainerDefaults) -> None:
         """Steps from now on get these."""
         self._defaults = defaults
+
+    def begin_anew(self, caches: Mapping[str, bool]) -> None:
+        """Have steps from now on begin with nothing in these cache mounts."""
+        self._mounts.begin_anew(caches)
 
     async def run(
         self,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from husk.engine.builder.steps.cache_mounts import CacheMountRecord, CacheMounts, Wanted
@@ -216,3 +217,40 @@ async def test_records_whose_directories_are_gone(directories: FakeDirectories, 
     assert list(state.records) == ["there"]
     async with caches.taken([SHARED]) as [path]:
         assert path.name == "there"
+
+
+async def test_who_builds_without_a_cache_begins_anew(
+    caches: CacheMounts, directories: FakeDirectories, state: FakeState
+) -> None:
+    filled = Wanted(id="c", source="s", lower=("/s",))
+    async with caches.taken([SHARED, filled]) as before:
+        pass
+    caches.begin_anew({"c": False, "other": True})
+    async with caches.taken([SHARED, filled]) as after:
+        assert (after[0] == before[0], after[1] == before[1]) == (False, True)
+    caches.begin_anew({"c": True})
+    async with caches.taken([filled]) as last:
+        assert last != [after[1]]
+    await caches.close()
+    assert set(directories.made) == {path.name for path in last}
+    assert set(state.records) == set(directories.made)
+
+
+async def test_a_directory_that_is_used_is_retired_when_it_is_given_back(
+    caches: CacheMounts, directories: FakeDirectories, state: FakeState
+) -> None:
+    async with AsyncExitStack() as stack:
+        (used,) = await take(caches, stack, LOCKED)
+        waiting = Tasks().spawn(take(caches, stack, LOCKED), "take a cache mount", awaited=True)
+        await asyncio.sleep(0)
+        caches.begin_anew({"c": False})
+        (new,) = await waiting
+        assert new != used and used.name in directories.made
+        # A daemon that is killed now finds it retired.
+        await asyncio.sleep(0)
+        kept = [msgspec.json.decode(body, type=CacheMountRecord) for body in state.records.values()]
+        again = await CacheMounts.open(directories, FakeState(), kept)
+        await again.close()
+        assert set(directories.made) == {new.name}
+    await caches.close()
+    assert set(state.records) == {new.name}
