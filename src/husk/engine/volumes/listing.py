@@ -24,10 +24,14 @@ def select(volumes: Iterable[Volume], used: Collection[str], filters: Filters) -
 
 
 def prunable(volumes: Iterable[Volume], used: Collection[str], filters: Filters, everything: bool) -> list[Volume]:
-    """Those that no container has: without a name of their own only, unless `everything` is meant."""
+    """Those that no container has: without a name of their own only, unless `everything` is meant. One with options is
+    a way to what lies elsewhere, and stays."""
     everything = filters.switch("all", everything)
     return [
         volume
         for volume in volumes
-        if volume.name not in used and (everything or volume.anonymous) and filters.matches_labels(volume.labels or {})
+        if volume.name not in used
+        and not volume.options
+        and (everything or volume.anonymous)
+        and filters.matches_labels(volume.labels or {})
     ]

@@ -183,8 +183,7 @@ class Volumes:
         from husk.engine.volumes.listing import prunable
 
         for volume in prunable(list(self._by_name.values()), self._used(), filters, everything):
-            # A bind mount of a volume is somebody else's data.
-            size = 0 if volume.options else await threads.trees(self._store.size, volume.name)
+            size = await threads.trees(self._store.size, volume.name)
             with contextlib.suppress(Conflict, NotFound):
                 await self._remove(volume)
                 names.append(volume.name)

@@ -46,3 +46,12 @@ def test_select(filters: dict[str, list[str]], names: list[str]) -> None:
 )
 def test_prunable(filters: dict[str, list[str]], everything: bool, names: list[str]) -> None:
     assert [volume.name for volume in prunable(VOLUMES, {"used"}, Filters(filters), everything)] == names
+
+
+def test_what_lies_elsewhere_is_not_pruned() -> None:
+    volumes = [
+        Volume(name="here", created=""),
+        Volume(name="there", created="", options={"type": "nfs", "device": ":/data"}),
+        Volume(name="unnamed", created="", labels={ANONYMOUS_LABEL: ""}, options={"type": "tmpfs", "device": "tmpfs"}),
+    ]
+    assert [volume.name for volume in prunable(volumes, (), Filters({}), True)] == ["here"]
