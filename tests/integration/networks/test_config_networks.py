@@ -58,7 +58,7 @@ def test_what_is_refused(net):
         (("--config-only", "--internal", "x"), "can only contain network specific fields"),
         (("--config-from", "nothing", "x"), 'configuration network "nothing" does not exist'),
         (("--config-from", "bridge", "x"), 'configuration network "bridge" does not exist'),
-        (("--config-from", "settings", "--subnet", "10.228.0.0/24", "x"), "user-specified configurations"),
+        (("--config-from", "settings", "--subnet", "10.228.0.0/24", "x"), "user specified configurations"),
         (("--config-from", "settings", "-o", "a=b", "x"), "network driver options are not supported"),
     ):
         assert words in net.daemon.docker("network", "create", *arguments, check=False).stderr

@@ -34,7 +34,7 @@ class Pauser:
         async with instance.lock:
             record = _require_running(instance)
             if record.state.status == "paused":
-                raise Conflict(f"container {record.id} is already paused")
+                raise Conflict(f"Container {record.id} is already paused")
             await self._pause(instance, for_commit)
 
     async def unpause(self, instance: Instance, for_commit: bool = False) -> None:
@@ -65,7 +65,7 @@ class Pauser:
         """Thaw it, with its lock held."""
         record = instance.record
         if record.state.status != "paused":
-            raise Conflict(f"container {record.id} is not paused")
+            raise Conflict(f"Container {record.id} is not paused")
         with instance.conflict_if_ended():
             await self._runtimes.of(record.host_config.runtime).resume(record.id)
         record.state.status, record.paused_for_commit = "running", False

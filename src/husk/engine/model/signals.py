@@ -1,5 +1,6 @@
 """Which signal does a client mean? Names with or without SIG, in any case, or numbers."""
 
+import re
 import signal as _signal
 
 from husk.errors import InvalidParameter
@@ -9,6 +10,9 @@ _NAMES.update({"IOT": 6, "POLL": 29, "CLD": 17})
 _NAMES.update({f"RTMIN+{n}": 34 + n for n in range(1, 16)})
 _NAMES.update({f"RTMAX-{n}": 64 - n for n in range(1, 15)})
 
+# One that there might be.
+_NUMBER = re.compile(r"[-+]?0*[1-9][0-9]{0,8}", re.ASCII)
+
 
 def parse_signal(text: str) -> int:
     if text.isascii() and text.isdigit():
@@ -16,6 +20,8 @@ def parse_signal(text: str) -> int:
             return number
     elif (known := _NAMES.get(text.upper().removeprefix("SIG"))) is not None:
         return known
+    if _NUMBER.fullmatch(text):
+        raise InvalidParameter(f"the linux daemon does not support signal {int(text)}")
     raise InvalidParameter(f"invalid signal: {text}")
 
 

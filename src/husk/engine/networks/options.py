@@ -223,7 +223,7 @@ def _check_driver(request: NetworkRequest) -> None:
     if driver in ("host", "null"):
         raise Forbidden(f'only one instance of "{driver}" network is allowed')
     if driver not in ("bridge", "overlay", *PARENT_DRIVERS):
-        raise NotFound(f'could not find plugin {driver} in v1 plugin registry: plugin "{driver}" not found')
+        raise NotFound(f'plugin "{driver}" not found')
     if request.scope not in ("", "swarm" if driver == "overlay" else "local"):
         raise NotImplementedYet(f"networks of scope {request.scope} are not implemented by Husk yet")
     if request.ipam.driver not in ("", "default"):
@@ -260,7 +260,7 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
         )
     mtu = options.get(MTU, "")
     if mtu and not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5 and (mtu == "0" or 68 <= int(mtu) <= 65535)):
-        raise InvalidParameter(f"invalid value for {MTU}: {mtu[:40]!r}")
+        raise InvalidParameter(_not_an_mtu(mtu[:40]))
     if request.enable_ipv6 and 0 < int(mtu or 0) < _LEAST_MTU_6:
         raise InvalidParameter(f"invalid value for {MTU}: {mtu} is less than IPv6 needs, {_LEAST_MTU_6}")
     for name, kind, least, most in _NUMBERS:
@@ -278,6 +278,12 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
                     f"cannot create network {request.name} ({name}): conflicts with network {other.id} ({name}): "
                     "networks have same bridge name"
                 )
+
+
+def _not_an_mtu(text: str) -> str:
+    if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit():
+        return f"invalid MTU number: {text}"
+    return f'failed to parse {MTU} value: {text} (strconv.Atoi: parsing "{text}": invalid syntax)'
 
 
 def _number(options: dict[str, str], name: str, kind: str, least: int, most: int) -> int | None:

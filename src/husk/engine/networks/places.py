@@ -41,7 +41,10 @@ def places(roster: Roster, mode: str, requests: dict[str, EndpointRequest], link
         if name in found and found[name].request != EndpointRequest():
             raise InvalidParameter(f"container cannot be connected to network {name} twice")
         endpoint = Endpoint(network_name=name, network_id=live.record.id, request=request or EndpointRequest())
-        check_request(live, endpoint)
+        try:
+            check_request(live, endpoint)
+        except InvalidParameter as error:
+            raise error.within(f"invalid config for network {name}") from None
         found[name] = endpoint
     alone = [name for name in ("host", "none") if name in found]
     if alone and len(found) > 1:

@@ -66,44 +66,61 @@ def _overlaps(subnet: str, others: Iterable[Network]) -> bool:
 
 
 def _check_pool(config: IpamConfig, version: int) -> None:
-    make = IPv4Network if version == 4 else IPv6Network
-    try:
-        subnet = make(config.subnet) if config.subnet else None
-    except ValueError as error:
-        raise InvalidParameter(f"invalid network config:\ninvalid subnet {config.subnet}: {error}") from error
-    if subnet is None:
+    if not config.subnet:
         if config.gateway or config.ip_range or config.auxiliary_addresses:
-            raise InvalidParameter("invalid network config:\nno matching subnet: Subnet is needed with the rest of it")
+            raise _wrong("no matching subnet: Subnet is needed with the rest of it")
         return
+    subnet = _block("subnet", config.subnet)
     if subnet.prefixlen == subnet.max_prefixlen:
-        raise InvalidParameter(f"invalid network config:\nsubnet {subnet} has no room for a gateway and a container")
+        raise _wrong(f"subnet {subnet} has no room for a gateway and a container")
     if config.ip_range:
-        try:
-            within = make(config.ip_range)
-        except ValueError as error:
-            raise InvalidParameter(f"invalid network config:\ninvalid ip-range {config.ip_range}: {error}") from error
-        if not _contains(subnet, within):
-            raise InvalidParameter(
-                f"invalid network config:\ninvalid ip-range {within}: parent subnet {subnet} does not contain it"
-            )
+        within = _block("ip-range", config.ip_range, version)
+        if within.prefixlen < subnet.prefixlen:
+            raise _wrong(f"invalid ip-range {within}: CIDR block is bigger than its parent subnet {subnet}")
+        if within.network_address not in subnet:
+            raise _wrong(f"invalid ip-range {within}: parent subnet {subnet} doesn't contain ip-range")
     _check_addresses(config, subnet)
+
+
+def _block(what: str, text: str, version: int = 0) -> IPv4Network | IPv6Network:
+    """Addresses of that `version`, where one is given."""
+    try:
+        found = ipaddress.ip_network(text, strict=False) if "/" in text else None
+    except ValueError:
+        found = None
+    if found is None:
+        raise _wrong(f"invalid {what} {text}: invalid CIDR block notation")
+    if version not in (0, found.version):
+        raise _wrong(f"invalid {what} {text}: parent subnet is an IPv{version} block")
+    written = ipaddress.ip_interface(text)
+    if written.ip != found.network_address:
+        raise _wrong(f"invalid {what} {written}: it should be {found}")
+    return found
 
 
 def _check_addresses(config: IpamConfig, subnet: IPv4Network | IPv6Network) -> None:
     taken = set()
-    for what, text in {"gateway": config.gateway, **config.auxiliary_addresses}.items():
+    named = {f"auxiliary address {name}": text for name, text in config.auxiliary_addresses.items()}
+    for what, text in {f"gateway {config.gateway}": config.gateway, **named}.items():
         if not text:
             continue
-        kind = "gateway" if what == "gateway" else "auxiliary"
         try:
             address = ipaddress.ip_address(text)
-        except ValueError as error:
-            raise InvalidParameter(f"invalid network config:\ninvalid {kind} address {text}: {error}") from error
-        if address not in subnet or _is_special(address, subnet):
-            raise InvalidParameter(f"invalid network config:\ninvalid {kind} address {text}: parent subnet is {subnet}")
+        except ValueError:
+            raise _wrong(f"invalid {what}: invalid address") from None
+        if address.version != subnet.version:
+            raise _wrong(f"invalid {what}: parent subnet is an IPv{subnet.version} block")
+        if address not in subnet:
+            raise _wrong(f"invalid {what}: parent subnet {subnet} doesn't contain this address")
+        if _is_special(address, subnet):
+            raise _wrong(f"invalid {what}: {address} stands for the subnet {subnet} itself, or for all in it")
         if address in taken:
             raise Forbidden("failed to allocate secondary ip address: Address already in use")
         taken.add(address)
+
+
+def _wrong(what: str) -> InvalidParameter:
+    return InvalidParameter(f"invalid network config:\n{what}")
 
 
 def _contains(whole: IPv4Network | IPv6Network, part: IPv4Network | IPv6Network) -> bool:

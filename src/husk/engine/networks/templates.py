@@ -33,7 +33,7 @@ def check(request: NetworkRequest) -> None:
         or ipam.config
     ):
         raise Forbidden(
-            "user-specified configurations are not supported if the network depends on a configuration network"
+            "user specified configurations are not supported if the network depends on a configuration network"
         )
     if request.options:
         raise Forbidden("network driver options are not supported if the network depends on a configuration network")

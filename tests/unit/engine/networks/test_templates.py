@@ -62,9 +62,9 @@ def test_the_configuration_must_be_there():
         (NetworkRequest(name="c", config_only=True, internal=True), "can only contain network specific fields"),
         (NetworkRequest(name="c", config_only=True, scope="swarm"), "can only contain network specific fields"),
         (derived(config_only=True), "cannot depend on another configuration network"),
-        (derived(enable_ipv6=True), "user-specified configurations are not supported"),
-        (derived(labels={"a": "b"}), "user-specified configurations are not supported"),
-        (derived(ipam=IpamRequest(config=[IpamConfig()])), "user-specified configurations are not supported"),
+        (derived(enable_ipv6=True), "user specified configurations are not supported"),
+        (derived(labels={"a": "b"}), "user specified configurations are not supported"),
+        (derived(ipam=IpamRequest(config=[IpamConfig()])), "user specified configurations are not supported"),
         (derived(options={"a": "b"}), "network driver options are not supported"),
     ],
 )

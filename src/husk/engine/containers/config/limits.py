@@ -131,9 +131,9 @@ def _check_devices(host: HostConfig) -> None:
 
 def _check_tmpfs(options: str) -> None:
     for option in options.split(","):
-        name, found, value = option.partition("=")
+        name, found, _ = option.partition("=")
         if option and name not in (_TMPFS_VALUES if found else _TMPFS_WORDS).split():
-            raise InvalidParameter(f'invalid tmpfs option ["{name}"' + (f' "{value}"]' if found else "]"))
+            raise InvalidParameter(f'invalid tmpfs option "{name}"')
 
 
 def _check_cpuset(what: str, text: str, there: str, kind: str) -> None:

@@ -162,7 +162,7 @@ def _check_health(check: HealthConfig) -> None:
 
 def _check_isolation(host: HostConfig) -> None:
     if host.isolation not in ("", "default"):
-        raise InvalidParameter(f"invalid isolation '{host.isolation}' on linux")
+        raise InvalidParameter(f"invalid isolation ({host.isolation}): linux only supports 'default'")
 
 
 def _wire_name(attribute: str) -> str:

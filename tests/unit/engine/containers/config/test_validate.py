@@ -129,7 +129,7 @@ def test_a_configuration_is_refused(config: ContainerConfig, message: str) -> No
         (HostConfig(oom_score_adj=1001), "Invalid value 1001, range for oom score adj is [-1000, 1000]"),
         (HostConfig(cpuset_cpus="1-0"), "Invalid value 1-0 for cpuset cpus: invalid format: 1-0"),
         (HostConfig(cpuset_cpus="a"), "Invalid value a for cpuset cpus: invalid format: a"),
-        (HostConfig(isolation="hyperv"), "invalid isolation 'hyperv' on linux"),
+        (HostConfig(isolation="hyperv"), "invalid isolation (hyperv): linux only supports 'default'"),
         (
             HostConfig(restart_policy=RestartPolicy(name="sometimes")),
             "invalid restart policy: unknown policy 'sometimes'; use one of 'no', 'always', 'on-failure', "
@@ -194,8 +194,8 @@ def test_a_configuration_is_refused(config: ContainerConfig, message: str) -> No
             HostConfig(cpu_realtime_period=1, cpu_realtime_runtime=2),
             "cpu real-time runtime cannot be higher than cpu real-time period",
         ),
-        (HostConfig(tmpfs={"/t": "bind"}), 'invalid tmpfs option ["bind"]'),
-        (HostConfig(tmpfs={"/t": "foo=bar"}), 'invalid tmpfs option ["foo" "bar"]'),
+        (HostConfig(tmpfs={"/t": "bind"}), 'invalid tmpfs option "bind"'),
+        (HostConfig(tmpfs={"/t": "foo=bar"}), 'invalid tmpfs option "foo"'),
         (HostConfig(extra_hosts=["a"]), 'bad format for add-host: "a"'),
         (HostConfig(extra_hosts=[":1.2.3.4"]), 'bad format for add-host: ":1.2.3.4"'),
         (HostConfig(extra_hosts=["a:1.2.3"]), 'invalid IP address in add-host: "1.2.3"'),
