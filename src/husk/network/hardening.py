@@ -93,9 +93,9 @@ def known(netlink: NetlinkSocket, bridge: int) -> list[Address]:
     found: list[Address] = []
     for version in (4, 6):
         try:
-            entries = [
-                rtaddresses.parse_neighbour(entry) for entry in netlink.dump(rtaddresses.list_neighbours(version))
-            ]
+            # Those of this bridge alone: a start asks for each of many networks.
+            listed = netlink.dump(rtaddresses.list_neighbours(version, bridge))
+            entries = [rtaddresses.parse_neighbour(entry) for entry in listed]
         except OSError:
             if version == 4:
                 raise

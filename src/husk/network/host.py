@@ -17,7 +17,7 @@ from ipaddress import (
     ip_network,
 )
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from msgspec import Struct
 
@@ -139,19 +139,33 @@ class Host:
         self.netlink = netlink
         self.links = {link.index: link for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
         self.by_name = {link.name: link for link in self.links.values()}
-        self._addresses: list[rtaddresses.Address] = []
-        self._routes: list[rtaddresses.Route] = []
+        addresses: list[rtaddresses.Address] = []
+        routes: list[rtaddresses.Route] = []
         for version in (4, 6):
             try:
-                addresses = netlink.dump(rtaddresses.list_addresses(version))
-                routes = netlink.dump(rtaddresses.list_routes(version))
+                listed = netlink.dump(rtaddresses.list_addresses(version))
+                ways = netlink.dump(rtaddresses.list_routes(version))
             except OSError:
                 if version == 4:
                     raise
                 continue  # a kernel without IPv6
-            self._addresses += map(rtaddresses.parse_address, addresses)
-            self._routes += filter(None, map(rtaddresses.parse_route, routes))
+            addresses += map(rtaddresses.parse_address, listed)
+            routes += filter(None, map(rtaddresses.parse_route, ways))
+        # What interfaces lead to, by versions of IP; those that are down have addresses without routes. It is asked for
+        # as often as there are networks.
+        self._reached: dict[int, list[tuple[int, IPv4Network | IPv6Network]]] = {4: [], 6: []}
+        self._addresses: dict[int, list[IPv4Interface | IPv6Interface]] = {}
+        for route in routes:
+            self._reached[route.destination.version].append((route.index, route.destination))
+        for address in addresses:
+            self._keep(address.index, address.interface)
+        self._uplinks = {route.index for route in routes if not route.destination.prefixlen}
+        self._heard = {route.index for route in routes if route.learned}
         self._resolvers = addresses_of([*name_servers(), *parse_name_servers(_text(_UPSTREAMS))])
+
+    def _keep(self, index: int, interface: IPv4Interface | IPv6Interface) -> None:
+        self._reached[interface.version].append((index, interface.network))
+        self._addresses.setdefault(index, []).append(interface)
 
     def around(self, interface: str) -> Surroundings:
         """What the host has besides this bridge."""
@@ -159,26 +173,25 @@ class Host:
         if bridge is not None and bridge.kind != "bridge":
             raise Conflict(f"interface {interface} exists and is no bridge: choose another name with 'bridge'")
         own_index = bridge.index if bridge else -1
-        own = [address.interface for address in self._addresses if address.index == own_index]
-        taken = [route.destination for route in self._routes if route.index != own_index]
-        # Interfaces that are down have addresses without routes.
-        taken += [address.interface.network for address in self._addresses if address.index != own_index]
-        taken += self._resolvers
+        own = self._addresses.get(own_index, ())
+        taken, taken6 = (
+            [network for index, network in self._reached[version] if index != own_index] for version in (4, 6)
+        )
+        servers = self._resolvers
         return Surroundings(
             bridge=bridge,
             own=[one for one in own if isinstance(one, IPv4Interface)],
-            taken=[network for network in taken if isinstance(network, IPv4Network)],
+            taken=cast(list[IPv4Network], taken + [one for one in servers if one.version == 4]),
             # Containers that send larger packets than the uplink takes depend on path MTU discovery, which often fails.
             mtu=self.mtu,
             own6=[one for one in own if isinstance(one, IPv6Interface)],
-            taken6=[network for network in taken if isinstance(network, IPv6Network)],
+            taken6=cast(list[IPv6Network], taken6 + [one for one in servers if one.version == 6]),
         )
 
     def used(self, without: Collection[str]) -> tuple[str, ...]:
         """As the function of that name."""
         own = {self.by_name[name].index for name in without if name in self.by_name}
-        found = [one.destination for one in self._routes if one.index not in own]
-        found += [one.interface.network for one in self._addresses if one.index not in own]
+        found = [network for reached in self._reached.values() for index, network in reached if index not in own]
         found += self._resolvers
         kept = [
             one for one in found if one.prefixlen and not (one.is_loopback or one.is_link_local or one.is_multicast)
@@ -189,8 +202,7 @@ class Host:
 
     @property
     def mtu(self) -> int:
-        uplinks = [route.index for route in self._routes if not route.destination.prefixlen]
-        return min([_DEFAULT_MTU, *(self.links[index].mtu for index in uplinks if index in self.links)])
+        return min([_DEFAULT_MTU, *(self.links[index].mtu for index in self._uplinks if index in self.links)])
 
     def uplinks_6(self) -> list[str]:
         """The interfaces that must go on listening to routers when the host forwards packets, or it loses its own way.
@@ -198,15 +210,14 @@ class Host:
         Hardware, and others that a router was heard on. Not what leads to containers or machines inside this host:
         they would become its routers.
         """
-        heard = {route.index for route in self._routes if route.learned}
         links = [link for link in self.links.values() if link.name != "lo"]
-        return [link.name for link in links if not link.kind or link.index in heard]
+        return [link.name for link in links if not link.kind or link.index in self._heard]
 
     def note(self, state: BridgeState, index: int) -> None:
         """A bridge has got these addresses: the next one must not get them too."""
         for gateway in (state.gateway, state.gateway6):
             if gateway is not None:
-                self._addresses.append(rtaddresses.Address(index, gateway))
+                self._keep(index, gateway)
 
 
 @contextmanager

@@ -98,7 +98,7 @@ class FakeNetlink:
 
 @pytest.fixture
 def netlink(monkeypatch: pytest.MonkeyPatch) -> FakeNetlink:
-    monkeypatch.setattr(rtaddresses, "list_neighbours", lambda version: version)
+    monkeypatch.setattr(rtaddresses, "list_neighbours", lambda version, index: version)
     monkeypatch.setattr(rtaddresses, "parse_neighbour", lambda entry: entry)
     made = FakeNetlink()
     for text, index, permanent in (
