@@ -253,9 +253,10 @@ def checked(node_id: str, wish: Wish, world: World, sought: Collection[str] = ()
         raise Forbidden("a plain container may choose its MAC address, and nobody else")
     names = _names(wish.names, network, service, world.services.values())
     if task is not None and service is not None:
-        names = _of_task(names, wish, task, service)
+        names = _of_task(names, wish, task, service, _others_names(node_id, network, world, service))
     elif names:
-        names = _not_of_others(names, node_id, network, world)
+        taken = _others_names(node_id, network, world)
+        names = tuple(name for name in names if name.lower() not in taken)
     return replace(wish, address=address, address6=address6, names=names)
 
 
@@ -293,7 +294,9 @@ def _names(names: Sequence[str], network: Network, own: Service | None, services
     return tuple(name for name in kept if name.lower() in mine or name.lower() not in taken)
 
 
-def _of_task(names: Sequence[str], wish: Wish, task: Task, service: Service) -> tuple[str, ...]:
+def _of_task(
+    names: Sequence[str], wish: Wish, task: Task, service: Service, others: Collection[str]
+) -> tuple[str, ...]:
     """Of the names those that follow from the records: a worker invents none for a task that it was given."""
     own = {task.name, wish.container[:12]}
     for attachment in attachments(service):
@@ -305,15 +308,18 @@ def _of_task(names: Sequence[str], wish: Wish, task: Task, service: Service) -> 
     if "{{" not in hostname:
         own.add(hostname)
     # What a template says, the node knows: one more name, of one word.
-    more = next((name for name in names if name not in own and _WORD.fullmatch(name)), "") if "{{" in hostname else ""
+    words = [name for name in names if name not in own and _WORD.fullmatch(name) and name.lower() not in others]
+    more = words[0] if words and "{{" in hostname else ""
     return tuple(name for name in names if name in own or (more and name == more))
 
 
-def _not_of_others(names: Sequence[str], node_id: str, network: Network, world: World) -> tuple[str, ...]:
-    """Without those of tasks, and the own names of containers, on other nodes. Aliases may be shared, as by Docker."""
+def _others_names(node_id: str, network: Network, world: World, own: Service | None = None) -> set[str]:
+    """Those of tasks of other services, and the own names of containers, on other nodes, in small letters. Aliases may
+    be shared, as by Docker."""
+    same = {task.id for task in world.tasks_of(own.id)} if own is not None else set()
     taken: set[str] = set()
     for place in world.places_of(network):
-        if place.node != node_id and place.kind == "endpoint":
+        if place.node != node_id and place.kind == "endpoint" and not (place.task and place.task in same):
             known = place.names if place.task else (*place.names[:1], place.container[:12])
             taken.update(name.lower() for name in known)
-    return tuple(name for name in names if name.lower() not in taken)
+    return taken

@@ -224,6 +224,12 @@ def test_a_task_has_the_names_that_follow_from_the_records() -> None:
     for hostname, more in (("host-1", ("host-1",)), ("github.com", ("github.com",)), ("{{.Node.ID}}", ("db",))):
         task.spec.container_spec = ContainerSpec(hostname=hostname)
         assert checked("w", asked, room.world).names == (task.name, "c" * 12, "web", *more), "one word for a template"
+    # What the template gave elsewhere may be the same here; what others are called there may not.
+    room.tasks.append(but(task, id="web-task2", node_id="x"))
+    for other, own in (("web-task2", ("db",)), ("", ()), ("db-task", ())):
+        room.places.append(place("front", "10.0.1.77", "x", task=other, name="DB"))
+        assert checked("w", asked, room.world).names == (task.name, "c" * 12, "web", *(own or ("host-1",))), other
+        room.places.pop()
 
 
 def test_a_plain_container_takes_no_name_of_a_task_or_a_container_elsewhere() -> None:
