@@ -44,8 +44,8 @@ LARGEST_DOCKERFILE = 16 << 20
 MOST_KEPT_BACK = 4 << 20
 # Arguments that mean something to the builder itself.
 _OWN_ARGUMENTS = re.compile(r"(?i:(https?|ftp|no|all)_proxy)|BUILDKIT_\w+|SOURCE_DATE_EPOCH")
-_MISSING = re.compile(r'"/?(.*)": not found$', re.DOTALL)
-_NO_DIRECTORY = re.compile(r"mkdir (/.*): not a directory$", re.DOTALL)
+_MISSING = '": not found'
+_NO_DIRECTORY = ": not a directory"
 _BEFORE_REASON = re.compile(
     r"^(failed to compute cache key: |failed to calculate checksum of ref \S+: |failed to load cache key: )+"
 )
@@ -297,17 +297,24 @@ def _in_dockers_words(error: HuskError, step: ShownStep | None) -> HuskError:
         return CommandFailed(told, error.exit_code)
     keyword = step.keyword if step else ""
     reason = _BEFORE_REASON.sub("", error.message)
-    missing = _MISSING.search(reason)
+    missing = _named(reason, '"', _MISSING)
     if keyword in ("COPY", "ADD"):
-        if missing:
+        if missing is not None:
             place = "file not found in build context or excluded by .dockerignore: "
-            reason = f"{place if step and step.from_context else ''}stat {missing[1]}: file does not exist"
+            before = place if step and step.from_context else ""
+            reason = f"{before}stat {missing.removeprefix('/')}: file does not exist"
         elif reason.endswith(" not found"):
             reason = "no source files were specified"
         return InvalidParameter(f"{keyword} failed: {reason}")
-    if keyword in ("VOLUME", "RUN") and (file := _NO_DIRECTORY.search(reason)):
-        return InvalidParameter(f"cannot mount volume over existing file, file exists {file[1]}")
+    if keyword in ("VOLUME", "RUN") and (file := _named(reason, "mkdir ", _NO_DIRECTORY)):
+        return InvalidParameter(f"cannot mount volume over existing file, file exists {file}")
     return error
+
+
+def _named(reason: str, before: str, after: str) -> str | None:
+    """The name that stands between two words at the end of a message; it may have either of them in it."""
+    _, found, name = reason.removesuffix(after).partition(before)
+    return name if found and reason.endswith(after) else None
 
 
 def _granted(request: ClassicRequest) -> list[str]:

@@ -20,7 +20,7 @@ DEFAULT_ARGUMENTS = "-ef"
 _LONGEST = 1000
 _TIMEOUT = 20.0
 # `-o cmd=PID` would make another column look like the one we filter by.
-_FALSE_PID = pattern(r"\s+(\S*)=\s*(PID\S*)")
+_FALSE_PID = pattern(r"\s(\S*)=\s*(PID\S*)")
 _BLANKS = pattern(r"[\t\v\f\r ]+")
 
 

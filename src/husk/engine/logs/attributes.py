@@ -1,6 +1,5 @@
 """What `labels`, `env` and `tag` add to each line of a log. Pure."""
 
-import re
 from collections.abc import Mapping
 from urllib.parse import quote_plus
 
@@ -14,7 +13,7 @@ OPTIONS = frozenset({"labels", "labels-regex", "env", "env-regex", "tag"})
 # What dockerd calls itself in a tag; receivers match on it.
 DAEMON_NAME = "docker"
 DEFAULT_TAG = "{{.ID}}"
-_ACTION = pattern(r"{{-?\s*(.*?)\s*-?}}", re.DOTALL)
+_ACTION = pattern(r"{{([^{}]*+)}}")
 _FIELDS = ("ID", "FullID", "Name", "FullName", "ImageID", "ImageFullID", "ImageName", "DaemonName")
 
 
@@ -28,7 +27,7 @@ def check(options: Mapping[str, str]) -> None:
             raise InvalidParameter(f"error parsing regexp: {error}") from None
     if not (template := options.get("tag", "")):
         return
-    for action in _ACTION.findall(template):
+    for action in map(_field, _ACTION.findall(template)):
         if action.removeprefix(".") not in _FIELDS or not action.startswith("."):
             raise InvalidParameter(f"template: log-tag: {{{{{action}}}}} is not one of {_choices()}")
     if "{{" in _ACTION.sub("", template):
@@ -48,7 +47,12 @@ def tag(container: Container, template: str) -> str:
         "ImageName": container.config.image,
         "DaemonName": DAEMON_NAME,
     }
-    return _ACTION.sub(lambda match: values.get(match[1].removeprefix("."), ""), template)
+    return _ACTION.sub(lambda match: values.get(_field(match[1]).removeprefix("."), ""), template)
+
+
+def _field(action: str) -> str:
+    """The field that an action names, without blanks: an expression could share these out in many ways."""
+    return action.removeprefix("-").removesuffix("-").strip()
 
 
 def extra(container: Container) -> dict[str, str]:

@@ -20,9 +20,11 @@ DEEPEST = 50
 # Loops in loops could go on for ever, and what they say is kept in memory.
 MOST_STEPS = 100_000
 MOST_SAID = 8 << 20
+_MOST_DIGITS = 100
+# What has matched is not looked at again (`*+`, `(?>`): a text of forty quotes could be read in a million ways.
 _ACTION = pattern(
-    r"\{\{(?P<left>-(?=\s))?(?:(?P<comment>\s*/\*.*?\*/\s*?)|"
-    r"(?P<code>(?:\"(?:\\.|[^\"\\\n])*\"|`[^`]*`|'(?:\\.|[^'\\\n])*'|(?!\}\}|(?<=\s)-\}\}).)*))(?P<right>(?<=\s)-)?\}\}",
+    r"\{\{(?P<left>-(?=\s))?(?:(?P<comment>\s*+/\*(?>.*?\*/)\s*+)|"
+    r"(?P<code>(?:\"(?:\\.|[^\"\\\n])*+\"|`[^`]*+`|'(?:\\.|[^'\\\n])*+'|(?!\}\}|(?<=\s)-\}\}).)*+))(?P<right>(?<=\s)-)?\}\}",
     re.DOTALL,
 )
 _TOKEN = pattern(
@@ -138,7 +140,7 @@ class _Tokens:
         if (token := self.take("text")) is not None:
             kind, value = "value", _unquoted(token.text)
         elif (token := self.take("number")) is not None:
-            kind, value = "value", float(token.text) if "." in token.text else int(token.text)
+            kind, value = "value", _number(token.text)
         elif (token := self.take("variable")) is not None:
             kind, value = "variable", token.text
         elif (token := self.take("field")) is not None:
@@ -171,6 +173,14 @@ def _tokens(code: str) -> Iterator[Token]:
         spaced = False
 
 
+def _number(text: str) -> int | float:
+    if "." in text:
+        return float(text)
+    if len(text) > _MOST_DIGITS or not -(2**63) <= (value := int(text)) < 2**63:
+        raise wrong(f"integer overflow: {text[:100]}")
+    return value
+
+
 def _unquoted(text: str) -> str:
     if text[0] == "`":
         return text[1:-1]
@@ -184,13 +194,13 @@ def parse(text: str) -> "Template":
     nodes: list[Node] = []
     open_branches: list[tuple[Branch, list[Node], int]] = []
     place, trim = 0, False
-    for match in _ACTION.finditer(text):
-        _add_literal(nodes, text[place : match.start()], trim, bool(match["left"]))
+    while (begin := text.find("{{", place)) >= 0:
+        if (match := _ACTION.match(text, begin)) is None:
+            raise wrong("unclosed action")
+        _add_literal(nodes, text[place:begin], trim, bool(match["left"]))
         place, trim = match.end(), bool(match["right"])
         if match["comment"] is None:
             nodes = _add_action(_Tokens(match["code"]), nodes, open_branches)
-    if "{{" in text[place:]:
-        raise wrong("unclosed action")
     _add_literal(nodes, text[place:], trim, False)
     if open_branches:
         raise wrong("unexpected EOF")

@@ -34,7 +34,7 @@ def until(dockerfile: Dockerfile, target: str) -> tuple[list[str], int, list[str
     number = len(names) - 1
     if target.lower() in names and target:
         number = names.index(target.lower())
-    elif target.isascii() and target.isdigit() and int(target) < len(names):
+    elif target.isascii() and target.isdigit() and len(target) <= 9 and int(target) < len(names):
         number = int(target)
     elif target:
         raise DockerfileError(f'target stage "{target}" could not be found')

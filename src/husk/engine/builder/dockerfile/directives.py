@@ -14,7 +14,7 @@ from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 
 KNOWN = ("syntax", "escape", "check")
 ESCAPES = ("\\", "`")
-_FORM = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)\s*=\s*(.+?)\s*$")
+_FORM = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)\s*=\s*(\S.*)")
 
 
 class Directive(Struct, frozen=True):
@@ -42,7 +42,7 @@ def parse(line: str, number: int, *, comment: str = "#") -> Directive | None:
     found = _FORM.match(line[len(comment) :].lstrip())
     if found is None or found[1].lower() not in KNOWN:
         return None
-    return Directive(found[1].lower(), found[2], number)
+    return Directive(found[1].lower(), found[2].rstrip(), number)
 
 
 def escape_of(directives: list[Directive]) -> str:

@@ -22,7 +22,7 @@ SHORTEST_INTERVAL = 1_000_000  # nanoseconds
 MOST_INSTRUCTIONS = 50_000
 NO_STAGE = "no build stage in current context"
 NO_TRIGGERS = ("MAINTAINER", "FROM")
-_ONBUILD = re.compile(r"\s*ONBUILD\s*", re.IGNORECASE)
+_ONBUILD = re.compile(r"ONBUILD\s*", re.IGNORECASE)
 
 
 class Dockerfile(Struct, frozen=True):
@@ -349,7 +349,7 @@ def _on_build(line: Line, escape: str) -> Instruction:
         raise DockerfileError("ONBUILD requires at least one argument")
     _check_trigger(line.rest.split(maxsplit=1)[0].upper())
     texts = [f"\n{heredoc.content}{heredoc.name}" for heredoc in line.heredocs]
-    trigger = _ONBUILD.sub("", line.original, count=1) + "".join(texts)
+    trigger = _ONBUILD.sub("", line.original.lstrip(), count=1) + "".join(texts)
     return types.OnBuild(_origin(line), trigger=trigger)
 
 

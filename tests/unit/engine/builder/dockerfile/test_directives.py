@@ -18,6 +18,7 @@ def names(text):
         ("\n# syntax=x", []),
         ("FROM a\n# syntax=x", []),
         ("# other=x\n# syntax=x", []),
+        ("# syntax=a" + " " * 60_000 + "b", [("syntax", "a" + " " * 60_000 + "b")]),
     ],
 )
 def test_directives_stand_first(text, expected):
