@@ -37,6 +37,7 @@ run: setup
 	@exec $(BIN)/husk serve $(ARGS)
 
 fuzz: setup-test
+	@$(BIN)/python -m compileall -q src
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n 2 tests/fuzz
 
 bench: setup-test

@@ -65,7 +65,7 @@ from tests.unit.engine import records
 from tests.unit.engine.builder.dockerfile.building import AMD64, Images
 
 _DIGEST = "sha256:" + "0123456789abcdef" * 4
-_CONFIG: dict[str, Any] = {
+CONFIG: dict[str, Any] = {
     "Hostname": "web", "User": "1000:www", "Env": ["PATH=/bin", "A=1"], "Cmd": ["sh", "-c", "true"], "Entrypoint": None,
     "Image": "busybox", "WorkingDir": "/srv", "ExposedPorts": {"80/tcp": {}, "8000-8010/udp": {}}, "Labels": {"a": "b"},
     "Volumes": {"/data": {}}, "StopSignal": "SIGTERM", "StopTimeout": 3, "Tty": False, "OnBuild": ["RUN x"],
@@ -81,7 +81,7 @@ _HOST_CONFIG: dict[str, Any] = {
     "BlkioWeightDevice": [{"Path": "/dev/sda", "Weight": 10}], "DeviceCgroupRules": ["c 1:3 rwm"],
 }  # fmt: skip
 _IMAGE_CONFIG = {
-    "architecture": "amd64", "os": "linux", "created": "2026-01-02T03:04:05Z", "config": _CONFIG,
+    "architecture": "amd64", "os": "linux", "created": "2026-01-02T03:04:05Z", "config": CONFIG,
     "rootfs": {"type": "layers", "diff_ids": [_DIGEST]}, "history": [{"created_by": "RUN x", "empty_layer": True}],
 }  # fmt: skip
 _DESCRIPTOR = {
@@ -94,7 +94,7 @@ _MANIFEST = {
     "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": _DIGEST, "size": 5},
 }  # fmt: skip
 _INDEX = {"schemaVersion": 2, "mediaType": manifest.OCI_INDEX, "manifests": [_DESCRIPTOR]}
-_DOCKERFILES = [
+DOCKERFILES = [
     b"# syntax=docker/dockerfile:1\n# escape=`\nARG V=1\nFROM busybox AS a\nRUN <<EOF\necho $V\nEOF\n"
     b"ENV A=$V B=${A:-x}\n",
     b'FROM app\nCOPY --from=tools --chown=1:2 --chmod=0644 a b /c/\nCMD ["a", "b"]\nEXPOSE 80 90/udp 8000-8010\n',
@@ -125,9 +125,9 @@ def _dockerfile(text: str) -> Any:
     return _RUNNER.run(convert(text, Options(platform=AMD64, build_platform=AMD64), Images()))
 
 
-def _definitions() -> list[bytes]:
+def definitions() -> list[bytes]:
     found = []
-    for text in _DOCKERFILES:
+    for text in DOCKERFILES:
         built = _dockerfile(text.decode())
         found.append(llb_write.definition(built.graph, built.root).encode())
     return found
@@ -156,7 +156,7 @@ def mutated_definition(chance: random.Random, examples: Sequence[bytes]) -> byte
     return wanted.encode()[: mutate.LARGEST]
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
     number &= (1 << 64) - 1
     out = bytearray()
     while number > 127:
@@ -170,10 +170,10 @@ def wire(chance: random.Random, depth: int = 4) -> bytes:
     out = b""
     for _ in range(chance.choice((0, 1, 2, 5))):
         kind = chance.choice((0, 0, 2, 2, 2, 2, 5, 1))
-        out += _varint(chance.choice((1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 20, 99)) << 3 | kind)
+        out += varint(chance.choice((1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 20, 99)) << 3 | kind)
         match kind:
             case 0:
-                out += _varint(chance.choice((0, 1, 2, 5, 300, 2**31, 2**32, 2**63, -1)))
+                out += varint(chance.choice((0, 1, 2, 5, 300, 2**31, 2**32, 2**63, -1)))
             case 1:
                 out += chance.randbytes(8)
             case 5:
@@ -181,7 +181,7 @@ def wire(chance: random.Random, depth: int = 4) -> bytes:
             case _:
                 inner = wire(chance, depth - 1) if depth and chance.random() < 0.6 else mutate.text(chance).encode()
                 inner *= chance.choice((1, 1, 1, 3))
-                out += _varint(len(inner)) + inner
+                out += varint(len(inner)) + inner
     return out
 
 
@@ -366,7 +366,7 @@ def _ignores(data: bytes) -> None:
     ignore.Ignore(ignore.read(patterns)).may_skip_directory(path)
 
 
-_SPEC = {
+SPEC = {
     "Name": "web", "Labels": {"a": "b"}, "Mode": {"Replicated": {"Replicas": 3}}, "Networks": [{"Target": "n"}],
     "TaskTemplate": {
         "ContainerSpec": {"Image": "busybox", "Args": ["x"], "Mounts": [{"Type": "volume", "Target": "/x"}]},
@@ -376,8 +376,8 @@ _SPEC = {
     "UpdateConfig": {"Parallelism": 1, "Order": "start-first"},
     "EndpointSpec": {"Ports": [{"TargetPort": 80, "PublishedPort": 8080}]},
 }  # fmt: skip
-_CREATE = _CONFIG | {"HostConfig": _HOST_CONFIG, "NetworkingConfig": {"EndpointsConfig": {"n": {"Aliases": ["a"]}}}}
-_NETWORK = {"Name": "n", "Driver": "bridge", "IPAM": {"Config": [{"Subnet": "10.1.0.0/16"}]}, "Options": {"a": "b"}}
+CREATE = CONFIG | {"HostConfig": _HOST_CONFIG, "NetworkingConfig": {"EndpointsConfig": {"n": {"Aliases": ["a"]}}}}
+NETWORK = {"Name": "n", "Driver": "bridge", "IPAM": {"Config": [{"Subnet": "10.1.0.0/16"}]}, "Options": {"a": "b"}}
 _REFUSED = (HuskError,)
 _TREE = mutate.mutated_json
 
@@ -411,10 +411,10 @@ _EVENTS = WatchResponse(
 ).encode()
 _WITH_TIMES = {"id": "s", "version": 1, "created_at": "x", "updated_at": "x"}
 _RECORDS = {
-    "service": _WITH_TIMES | {"spec": _as_stored(ServiceSpec, _SPEC)},
+    "service": _WITH_TIMES | {"spec": _as_stored(ServiceSpec, SPEC)},
     "task": _WITH_TIMES
     | {"created_ns": 1, "service_id": "s", "service_name": "s", "slot": 1, "node_id": "n", "spec_version": 1}
-    | {"spec": _as_stored(ServiceSpec, _SPEC)["TaskTemplate"], "status": {"state": "running", "timestamp": "x"}},
+    | {"spec": _as_stored(ServiceSpec, SPEC)["TaskTemplate"], "status": {"state": "running", "timestamp": "x"}},
     "secret": _WITH_TIMES | {"kind": "secret", "name": "x", "labels": {}, "sealed": "YQ=="},
     "node": _WITH_TIMES,
     "swarm": _WITH_TIMES | {"spec": {"Name": "default"}, "worker_token": "a", "manager_token": "b"},
@@ -434,9 +434,9 @@ _KNOWN: dict[str, list[bytes]] = {
 }
 
 _TARGETS = [
-    Target("any document", _record(object), _json(_CREATE, [1, [2, {"a": None}]]), (documents.Malformed,), _TREE),
+    Target("any document", _record(object), _json(CREATE, [1, [2, {"a": None}]]), (documents.Malformed,), _TREE),
     Target("image configuration", read_config, _json(_IMAGE_CONFIG), _REFUSED, _TREE),
-    Target("ports of an image", _ports_of_image, _json(_CONFIG), _REFUSED, _TREE),
+    Target("ports of an image", _ports_of_image, _json(CONFIG), _REFUSED, _TREE),
     Target("manifest", lambda d: manifest.parse_manifest(d, manifest.OCI_MANIFEST), _json(_MANIFEST), _REFUSED, _TREE),
     Target("index", lambda d: manifest.parse_manifest(d, manifest.OCI_INDEX), _json(_INDEX), _REFUSED, _TREE),
     Target("blobs of a manifest", manifest.referenced, _json(_MANIFEST, _INDEX), (), _TREE),
@@ -454,7 +454,7 @@ _TARGETS = [
         "reference", _text(reference.parse), [b"busybox", b"reg.example:5000/a/b:1", b"a@" + _DIGEST.encode()], _REFUSED
     ),
     Target("platform", _text(manifest.parse_platform), [b"linux/arm64/v8", b"amd64"], _REFUSED),
-    Target("dockerfile", _plain(_dockerfile), _DOCKERFILES, (DockerfileError, HuskError), limit=1.0),
+    Target("dockerfile", _plain(_dockerfile), DOCKERFILES, (DockerfileError, HuskError), limit=1.0),
     Target(
         "repository",
         _plain(git_refs.parse),
@@ -467,7 +467,7 @@ _TARGETS = [
     Target(
         "definition",
         lambda data: llb_read.definition(ops.Definition.decode(data)),
-        _definitions(),
+        definitions(),
         _REFUSED,
         mutated_definition,
     ),
@@ -513,11 +513,11 @@ _TARGETS = [
         _REFUSED,
     ),
     Target("credentials", _text(auth.parse_auth_header), [b"eyJ1c2VybmFtZSI6ImEiLCJwYXNzd29yZCI6ImIifQ=="], _REFUSED),
-    Target("create request", _reader(ContainerConfig), _json(_CREATE), _REFUSED, _TREE),
-    Target("create extras", _reader(CreateExtras), _json(_CREATE), _REFUSED, _TREE),
+    Target("create request", _reader(ContainerConfig), _json(CREATE), _REFUSED, _TREE),
+    Target("create extras", _reader(CreateExtras), _json(CREATE), _REFUSED, _TREE),
     Target("host configuration", _host_config, _json(_HOST_CONFIG), _REFUSED, _TREE),
-    Target("network request", _reader(NetworkRequest), _json(_NETWORK), _REFUSED, _TREE),
-    Target("service", _reader(ServiceSpec), _json(_SPEC), _REFUSED, _TREE),
+    Target("network request", _reader(NetworkRequest), _json(NETWORK), _REFUSED, _TREE),
+    Target("service", _reader(ServiceSpec), _json(SPEC), _REFUSED, _TREE),
     Target(
         "swarm", _reader(SwarmSpec), _json({"Name": "s", "Raft": {"ElectionTick": 10}, "CAConfig": {}}), _REFUSED, _TREE
     ),
