@@ -82,6 +82,10 @@ def request_of(call: Call) -> ClassicRequest:
     )
 
 
+# What dockerd calls parameters that are JSON.
+_NAMES = {"buildargs": "build args", "cachefrom": "cache-from", "ulimits": "ulimit settings"}
+
+
 def _document(call: Call, name: str, type: type[T]) -> T:
     """A parameter that is a JSON document; an absent one is an empty one."""
     text = call.text(name)
@@ -90,7 +94,10 @@ def _document(call: Call, name: str, type: type[T]) -> T:
     try:
         return decode(text, type)
     except Malformed as error:
-        raise InvalidParameter(f"error reading {name}: {error}") from error
+        from husk.json_faults import in_go_words
+
+        told = in_go_words(text.encode(), str(error)).removeprefix("invalid JSON: ")
+        raise InvalidParameter(f"error reading {_NAMES.get(name, name)}: {told}") from error
 
 
 def _extra_hosts(call: Call) -> list[str]:

@@ -26,11 +26,12 @@ from husk.engine.builder.prune import CachePruner, Item, Pruned
 from husk.engine.builder.reading.dockerfiles import Parsers
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.request_bodies import RequestBodies
+from husk.engine.builder.schemes import redacted
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import SolveRequest, Solves
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import Image, Progress
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
 from husk.storage.workers.answers import Entry as Entry
@@ -206,7 +207,7 @@ class Builder:
             async with self._repository(source, report) as context:
                 return await self._build(request, context, credentials, report, watcher)
         if not url.startswith(("http://", "https://")):
-            raise InvalidParameter(f"unable to prepare context: {url!r} is neither a git repository nor an address")
+            raise InvalidParameter(f"remoteURL ({url[:200]}) could not be recognized as URL")
         async with aclosing(self._download(url, report)) as chunks:
             head = await _head(chunks)
             if remote_context.is_archive(head):
@@ -220,11 +221,14 @@ class Builder:
 
     async def _download(self, url: str, report: "Report") -> AsyncGenerator[bytes, None]:
         received = 0
-        async with aclosing(self._registry.download(url)) as download:
-            async for chunk, total in download:
-                received += len(chunk)
-                report(Progress(status="Downloading build context", current=received, total=total))
-                yield chunk
+        try:
+            async with aclosing(self._registry.download(url)) as download:
+                async for chunk, total in download:
+                    received += len(chunk)
+                    report(Progress(status="Downloading build context", current=received, total=total))
+                    yield chunk
+        except HuskError as error:
+            raise error.within(f"error downloading remote context {redacted(url)}") from error.__cause__
 
     @asynccontextmanager
     async def _repository(self, source: Source, report: "Report") -> AsyncIterator[str]:

@@ -228,10 +228,10 @@ def _check_driver(request: NetworkRequest) -> None:
         raise NotImplementedYet(f"networks of scope {request.scope} are not implemented by Husk yet")
     if request.ipam.driver not in ("", "default"):
         raise InvalidParameter(f"there is no IPAM driver {request.ipam.driver!r}: 'default' is the only one")
-    if not request.enable_ipv4 and not request.enable_ipv6:
-        raise InvalidParameter("IPv4 or IPv6 must be enabled")
     if not request.enable_ipv4 and driver == "overlay":
         raise InvalidParameter("IPv4 cannot be disabled in a Swarm scoped network")
+    if not request.enable_ipv4 and not request.enable_ipv6:
+        raise InvalidParameter("IPv4 or IPv6 must be enabled")
 
 
 def _check_ingress(request: NetworkRequest, others: Iterable[Network]) -> None:

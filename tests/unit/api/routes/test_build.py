@@ -175,6 +175,20 @@ async def test_what_cannot_be_is_refused(client: ClientSession, builder: Builder
     assert builder.request is None
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("buildargs=x", "error reading build args: invalid character 'x' looking for beginning of value"),
+        ("cachefrom=[", "error reading cache-from: unexpected EOF"),
+        ("ulimits=x", "error reading ulimit settings: invalid character 'x' looking for beginning of value"),
+        ("labels=x", "error reading labels: invalid character 'x' looking for beginning of value"),
+    ],
+)
+async def test_what_is_no_json_is_refused_in_gos_words(client: ClientSession, query: str, message: str) -> None:
+    answer = await client.post(f"/build?{query}", data=b"")
+    assert (answer.status, (await answer.json())["message"]) == (400, message)
+
+
 async def test_credentials_that_cannot_be_read(client: ClientSession, builder: Builder) -> None:
     assert (await client.post("/build", data=b"", headers={"X-Registry-Config": "!"})).status == 400
 

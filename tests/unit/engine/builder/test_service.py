@@ -14,7 +14,7 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
 from husk.engine.builder.service import Builder
 from husk.engine.builder.solver import Record
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, NotFound
 from tests.support.parsing import Here
 
 
@@ -186,8 +186,18 @@ async def test_a_repository_is_held_while_it_is_built(bench):
 
 
 async def test_other_addresses(bench):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameter, match=r"^remoteURL \(rubbish\) could not be recognized as URL$"):
         await bench.builder.build_remote(REQUEST, "rubbish", NOBODYS, bench.told.append)
+
+
+async def test_a_context_that_cannot_be_had(bench):
+    async def download(url):
+        raise NotFound("not there")
+        yield
+
+    bench.registry.download = download
+    with pytest.raises(NotFound, match=r"^error downloading remote context http://xxxxx:xxxxx@host/x: not there$"):
+        await bench.builder.build_remote(REQUEST, "http://me:hidden@host/x", NOBODYS, bench.told.append)
 
 
 async def test_the_cache_is_shown_and_pruned(bench):
