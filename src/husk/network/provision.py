@@ -123,26 +123,27 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
 
         return parent.prepare(settings, settings.parent_link, plan, around)
     new = settings.interface not in around.by_name
-    state = host.ensure(plan, around)
-    master = state.bridge_index
-    if spare:
-        owned = {text for lease in leases for text in (lease.ip_address, lease.ip6_address)}
-        known = [str(address) for address in hardening.known(around.netlink, master)]
-        state = state._replace(taken=tuple(address for address in known if address not in owned))
-    if not new or leases:
-        _recover(opening, around, master, new, host_versions(settings, state))
-    network = BridgedNetwork(
-        settings.interface,
-        state.gateway.network if state.gateway else None,
-        internal=settings.internal,
-        icc=settings.icc,
-        masquerade=settings.masquerade,
-        subnet6=state.gateway6.network if state.gateway6 else None,
-        modes=settings.gateway_modes,
-    )
     try:
+        state = host.ensure(plan, around)
+        master = state.bridge_index
+        if spare:
+            owned = {text for lease in leases for text in (lease.ip_address, lease.ip6_address)}
+            known = [str(address) for address in hardening.known(around.netlink, master)]
+            state = state._replace(taken=tuple(address for address in known if address not in owned))
+        if not new or leases:
+            _recover(opening, around, master, new, host_versions(settings, state))
+        network = BridgedNetwork(
+            settings.interface,
+            state.gateway.network if state.gateway else None,
+            internal=settings.internal,
+            icc=settings.icc,
+            masquerade=settings.masquerade,
+            subnet6=state.gateway6.network if state.gateway6 else None,
+            modes=settings.gateway_modes,
+        )
         firewall.add_network(network)
-    except HuskError:
+    except (HuskError, OSError):
+        # The kernel may refuse an address of a bridge that it has made.
         if new:
             host.remove(settings.interface, settings.owner)
         raise

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.errors import Forbidden, InvalidParameter
+from husk.errors import Forbidden, InvalidParameter, SystemFault
 from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
@@ -134,6 +134,12 @@ async def test_an_endpoint_has_an_ipv6_address_too(settings):
     driver.release(again)
     await driver.close(remove=True)
     assert veths() == set()
+
+
+async def test_a_bridge_that_cannot_have_its_address_does_not_stay(settings):
+    with pytest.raises(SystemFault, match="cannot be set up"):
+        await open_driver(settings._replace(bip6="::1/64"), None, [])
+    assert host.find(settings.interface) is None
 
 
 async def test_the_next_network_gets_the_next_ipv6_subnet(settings, tmp_path):

@@ -9,6 +9,8 @@ from husk.errors import Forbidden, InvalidParameter
 from husk.network.ipam import edges
 
 _NO_POOL = IpamConfig()
+# The loopback's address, and those of groups.
+_NOBODYS = (IPv6Network("::1/128"), IPv6Network("ff00::/8"))
 
 
 def pool_of(request: NetworkRequest, version: int) -> IpamConfig:
@@ -71,6 +73,8 @@ def _check_pool(config: IpamConfig, version: int) -> None:
             raise _wrong("no matching subnet: Subnet is needed with the rest of it")
         return
     subnet = _block("subnet", config.subnet)
+    if isinstance(subnet, IPv6Network) and any(subnet.overlaps(one) for one in _NOBODYS):
+        raise _wrong(f"invalid subnet {config.subnet}: containers cannot have these addresses")
     if subnet.prefixlen == subnet.max_prefixlen:
         raise _wrong(f"subnet {subnet} has no room for a gateway and a container")
     if config.ip_range:

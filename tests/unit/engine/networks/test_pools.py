@@ -24,6 +24,10 @@ def test_one_pool_of_each_kind() -> None:
     [
         ([{"subnet": "10.0.0.1/24"}], InvalidParameter, "10.0.0.1/24: it should be 10.0.0.0/24"),
         ([{"subnet": "10.0.0.0/32"}], InvalidParameter, "has no room"),
+        ([{"subnet": "::/0"}], InvalidParameter, "invalid subnet ::/0: containers cannot have these addresses"),
+        ([{"subnet": "::/64"}], InvalidParameter, "invalid subnet ::/64"),
+        ([{"subnet": "ff02::/64"}], InvalidParameter, "invalid subnet ff02::/64"),
+        ([{"subnet": "fd00::%eth0/64"}], InvalidParameter, "invalid subnet fd00::%eth0/64"),
         ([{"gateway": "10.0.0.1"}], InvalidParameter, "no matching subnet"),
         ([{"subnet": "10.0.0.0/24"}, {"subnet": "10.1.0.0/24"}], InvalidParameter, "only one IPv4 address pool"),
         (
