@@ -357,6 +357,7 @@ class BridgeDriver:
             direct=settings.parent_link is not None and settings.parent_link.routes and not closed,
             parent_link=settings.parent_link,
             name=options.name,
+            prefix=settings.prefix,
             sysctls=options.sysctls,
             link_local=tuple(ip_interface(f"{text}/{64 if ':' in text else 16}") for text in options.link_local),
             port_prefix=self._firewall.port_prefix,

@@ -22,7 +22,6 @@ from husk.network import hardening
 from husk.network.ipam import mac_address
 
 PORT_PREFIX = "veth"
-_FIRST_NAME = "eth0"
 _LONGEST_NAME = 15
 
 
@@ -37,7 +36,7 @@ class Lease(msgspec.Struct, frozen=True):
     # "" on a network that leads nowhere else.
     gateway: str
     mac_address: str
-    interface: str = _FIRST_NAME
+    interface: str = "eth0"
     # "" and 0 on a network without IPv6.
     ip6_address: str = ""
     prefix6_len: int = 0
@@ -83,8 +82,9 @@ class Wiring(msgspec.Struct, frozen=True):
     # Packets for other networks go out without a gateway.
     direct: bool = False
     parent_link: ParentLink | None = None
-    # What the interface is called inside; "" for the next free of eth0, eth1, ...
+    # What the interface is called inside; "" for the next free of eth0, eth1, ..., or with another beginning.
     name: str = ""
+    prefix: str = "eth"
     # Settings below /proc/sys, with IFNAME for that name.
     sysctls: tuple[tuple[str, str], ...] = ()
     # Addresses of the link besides those of the network.
@@ -100,7 +100,7 @@ class Wiring(msgspec.Struct, frozen=True):
 
 def build(directory: Path, wiring: Wiring) -> Lease:
     """Make a sandbox that is ready for a container's first process. On failure nothing is left."""
-    lease = _lease(directory / os.urandom(5).hex(), wiring, wiring.name or _FIRST_NAME)
+    lease = _lease(directory / os.urandom(5).hex(), wiring, wiring.name or f"{wiring.prefix}0")
     # By name each time: somebody may have deleted the bridge and made it anew.
     master = socket.if_nametoindex(wiring.bridge)
     with NetlinkSocket() as host, namespaces.home() as home, sysctl.fresh() as settings:
@@ -142,8 +142,8 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
 
         def connect() -> Lease:
             present = {link for _, link in socket.if_nameindex()}
-            free = next(f"eth{number}" for number in range(1 << 16) if f"eth{number}" not in present)
-            lease = _lease(path, wiring, wiring.name or free)
+            names = (f"{wiring.prefix}{number}" for number in range(1 << 16))
+            lease = _lease(path, wiring, wiring.name or next(name for name in names if name not in present))
             if lease.interface in present:
                 raise Conflict(
                     f"failed to add interface {lease.host_interface} to sandbox: error renaming interface "

@@ -59,6 +59,8 @@ class BridgeSettings(NamedTuple):
     forward: bool = True
     # The parent is an interface of ours that leads nowhere.
     alone: bool = False
+    # How the names of interfaces begin inside, which have numbers behind it.
+    prefix: str = "eth"
     # Addresses that the host has on the bridge besides the gateway's.
     own: tuple[str, ...] = ()
 

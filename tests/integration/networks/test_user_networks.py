@@ -333,6 +333,20 @@ def test_a_bridge_has_the_mtu_of_its_network(net):
     assert (answer.status, "less than IPv6 needs" in answer.message) == (400, True)
 
 
+def test_interfaces_may_be_called_otherwise_in_containers(net):
+    for name in ("one", "two"):
+        net.create(name, "-o", f"com.docker.network.container_iface_prefix={'lan' if name == 'one' else 'wan'}")
+    net.run("web", "--network", "one", "--network", "two")
+    net.create("three")
+    net.daemon.docker("network", "connect", "three", "web")
+    shown = inside(net.sandbox("web"), socket.if_nameindex)
+    assert {name for _, name in shown} == {"lo", "lan0", "wan0", "eth0"}
+    assert "default via " in routes(net, "web")
+    for prefix in ("a/b", "x" * 12, "%d", "1"):
+        said = refused(net, "network", "create", "-o", f"com.docker.network.container_iface_prefix={prefix}", "odd")
+        assert "invalid value for com.docker.network.container_iface_prefix" in said
+
+
 def test_a_gateway_may_be_another_machine_on_the_bridge(net):
     """`inhibit_ipv4`: containers have their way by it, and the host has no address there."""
     inhibit = "com.docker.network.bridge.inhibit_ipv4"

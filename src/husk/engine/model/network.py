@@ -16,6 +16,7 @@ FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 BRIDGE_NAME = _PREFIX + "bridge.name"
 ICC = _PREFIX + "bridge.enable_icc"
 MASQUERADE = _PREFIX + "bridge.enable_ip_masquerade"
+INTERFACE_PREFIX = "com.docker.network.container_iface_prefix"
 INHIBIT_IPV4 = _PREFIX + "bridge.inhibit_ipv4"
 HOST_BINDING = _PREFIX + "bridge.host_binding_ipv4"
 ENABLE_IPV4 = _PREFIX + "enable_ipv4"

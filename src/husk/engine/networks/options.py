@@ -20,6 +20,7 @@ from husk.engine.model.network import (
     HOST_BINDING,
     ICC,
     INHIBIT_IPV4,
+    INTERFACE_PREFIX,
     MASQUERADE,
     MTU,
     PARENT,
@@ -43,6 +44,8 @@ _SWARM_SAYS = "rpc error: code = InvalidArgument desc = "
 # The kernel's numbers for what may be asked for.
 _MACVLAN_MODES = {"": 4, "bridge": 4, "private": 1, "vepa": 2, "passthru": 8}
 _IPVLAN_MODES = {"": 0, "l2": 0, "l3": 1, "l3s": 2}
+# With a number behind it, it is the name of an interface.
+_PREFIX = pattern(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", re.ASCII)
 _INTEGER = pattern(r"[+-]?\d{1,18}", re.ASCII)
 _NUMBERS = ((ANNOUNCEMENTS, "an integer", 0, 3), (ANNOUNCEMENT_INTERVAL, "integer milliseconds", 100, 2000))
 _IPVLAN_FLAGS = {"": 0, "bridge": 0, "private": 1, "vepa": 2}
@@ -155,6 +158,7 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         announcements=base.announcements if announcements is None else announcements,
         announcement_interval=base.announcement_interval if milliseconds is None else milliseconds / 1000,
         # Somebody has asked for it, or other hosts are to hear it.
+        prefix=options.get(INTERFACE_PREFIX) or "eth",
         always_announced=announcements is not None or bool(network.vni) or network.on_parent,
     )
     if not network.on_parent:
@@ -263,6 +267,11 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
         raise InvalidParameter(_not_an_mtu(mtu[:40]))
     if request.enable_ipv6 and 0 < int(mtu or 0) < _LEAST_MTU_6:
         raise InvalidParameter(f"invalid value for {MTU}: {mtu} is less than IPv6 needs, {_LEAST_MTU_6}")
+    if (prefix := options.get(INTERFACE_PREFIX, "")) and not _PREFIX.fullmatch(prefix):
+        raise InvalidParameter(
+            f"invalid value for {INTERFACE_PREFIX}: {prefix[:40]!r} is not 1 to 11 letters, digits, '_' or '-' that "
+            "begin with a letter"
+        )
     for name, kind, least, most in _NUMBERS:
         _number(options, name, kind, least, most)
     if binding := options.get(HOST_BINDING, ""):
