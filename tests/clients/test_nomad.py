@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, unused_subnet
 from tests.support.go_client import ApiError, GoClient, config, host_config
 from tests.support.pulling import records
 from tests.support.registry import Registry, push_image, tar_of
@@ -23,6 +23,7 @@ LABEL = "com.hashicorp.nomad.alloc_id"
 NAME = f"web-{ALLOC}"
 # What Nomad takes away from Docker's capabilities unless a job says otherwise.
 DROPPED = ["NET_RAW"]
+MAC = "02:42:ac:11:00:77"
 
 
 def task(*command: str, **host: Any) -> dict[str, Any]:
@@ -367,3 +368,92 @@ def test_an_agent_whose_engine_is_restarted(daemon: Daemon) -> None:
     assert api.logs(container, "stdout=1")[0] == "one\n"
     api.post(f"/containers/{container}/stop?t=0")
     assert wait.result() == 137
+
+
+def test_an_image_from_an_archive(api: GoClient) -> None:
+    """`load` of a job: the answer is not read, the image is looked up by the job's name of it."""
+    archive = api.engine.docker_bytes("save", "busybox:latest").stdout
+    with api.engine.raw() as line:
+        head = f"POST {api.prefix}/images/load?quiet=1 HTTP/1.1\r\nHost: docker\r\nContent-Type: application/x-tar\r\n"
+        line.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for at in range(0, len(archive), 32 << 10):
+            piece = archive[at : at + (32 << 10)]
+            line.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
+        line.sendall(b"0\r\n\r\n")
+        assert line.recv(15) == b"HTTP/1.1 200 OK"
+    until(lambda: api.get("/images/busybox:latest/json")["Id"].startswith("sha256:"), "the image")
+
+
+def test_files_of_the_driver_in_the_place_of_the_engines(api: GoClient, tmp_path: Any) -> None:
+    """A group has one /etc/hosts and resolv.conf, which the driver writes and mounts into each of its tasks."""
+    pause = run_task(api, "sleep", "1000", name="pause", NetworkMode="none")
+    mounts = []
+    for name in ("hosts", "resolv.conf"):
+        (tmp_path / name).write_text(f"# {name} of the group\n")
+        mounts.append({
+            "Type": "bind", "Source": str(tmp_path / name), "Target": f"/etc/{name}", "ReadOnly": name != "hosts",
+            "BindOptions": {"Propagation": "private"},
+        })  # fmt: skip
+    container = run_task(api, "sleep", "1000", NetworkMode=f"container:{pause}", Mounts=mounts)
+    for name in ("hosts", "resolv.conf"):
+        assert api.engine.docker("exec", container, "cat", f"/etc/{name}").stdout == f"# {name} of the group\n"
+    # As it is written anew when tasks come and go.
+    (tmp_path / "hosts").write_text("192.0.2.1 another\n")
+    assert api.engine.docker("exec", container, "cat", "/etc/hosts").stdout == "192.0.2.1 another\n"
+
+
+def test_wishes_for_a_network_by_the_name_of_its_mode(api: GoClient) -> None:
+    """Aliases, addresses and a MAC are for the network that `NetworkMode` names, `default` among them."""
+    if api.version >= (1, 44):
+        wish = {**task("sleep", "1000"), "NetworkingConfig": {"EndpointsConfig": {"default": {"MacAddress": MAC}}}}
+        api.post(f"/containers/create?name={NAME}", wish)
+        api.post(f"/containers/{NAME}/start")
+        assert MAC in api.engine.docker("exec", NAME, "ip", "link", "show", "eth0").stdout
+        networks = api.inspect(NAME)["NetworkSettings"]["Networks"]
+        assert list(networks) == ["bridge"] and networks["bridge"]["MacAddress"] == MAC
+    subnet = unused_subnet().rpartition(".")[0]
+    made = api.post("/networks/create", {"Name": "jobs", "IPAM": {"Config": [{"Subnet": f"{subnet}.0/24"}]}})["Id"]
+    try:
+        wish = task("sleep", "1000", NetworkMode="jobs")
+        endpoint = {"Aliases": ["web", "api"], "IPAMConfig": {"IPv4Address": f"{subnet}.77"}}
+        wish["NetworkingConfig"] = {"EndpointsConfig": {"jobs": endpoint}}
+        other = api.post("/containers/create?name=other", wish)["Id"]
+        api.post(f"/containers/{other}/start")
+        shown = api.inspect(other)["NetworkSettings"]["Networks"]["jobs"]
+        assert shown["IPAddress"] == f"{subnet}.77" and {"web", "api"} <= set(shown["Aliases"])
+        api.ask("DELETE", f"/containers/{other}?force=1")
+    finally:
+        api.engine.docker("network", "rm", "-f", made)
+
+
+def test_statistics_of_what_has_gone(api: GoClient) -> None:
+    container = run_task(api, "sleep", "1000")
+    api.ask("DELETE", f"/containers/{container}?force=1")
+    with pytest.raises(ApiError) as gone:
+        api.get(f"/containers/{container}/stats?stream=0")
+    assert gone.value.status == 404
+
+
+def test_a_pull_that_takes_too_long_is_given_up_and_tried_again(daemon: Daemon) -> None:
+    """Its client leaves in the middle, at the end of the job's patience; the next pull is whole."""
+    api = GoClient(daemon)
+    with Registry() as registry:
+        push_image(registry, "app", "1", layers=[tar_of({"a": os.urandom(8 << 20)})])
+        path = f"/images/create?fromImage={registry.host}/app&tag=1"
+        with api.stream(path, "POST") as answer:
+            assert answer.status == 200 and answer.read(1)
+        told = records(api.ask("POST", path))
+        assert not [line for line in told if "error" in line]
+        assert api.get(f"/images/{registry.host}/app:1/json")["Id"]
+        api.ask("DELETE", f"/images/{registry.host}/app:1?force=1")
+
+
+def test_a_task_that_is_found_again(api: GoClient) -> None:
+    """After a restart of the agent: what the engine is, the container by its id, then the wait and the log anew."""
+    container = run_task(api, "sh", "-c", "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done")
+    assert api.get("/info")["CgroupDriver"] in ("cgroupfs", "systemd")
+    shown = api.inspect(container)
+    assert shown["State"]["Running"] and shown["HostConfig"]["Cgroup"] == "" and shown["Image"].startswith("sha256:")
+    waits = [api.waiting(container) for _ in range(3)]
+    api.post(f"/containers/{container}/stop?t=10")
+    assert [wait.result() for wait in waits] == [3, 3, 3]
