@@ -67,8 +67,9 @@ def inspect(call: Call) -> Answer:
         on_it[balancer.key] = views.load_balancer(balancer)
     shown = views.network(network, on_it)
     shown.scope = scope
-    cluster = call.engine.services.cluster
-    if network.scope == "swarm" and cluster.active and not cluster.locked:
+    # What is declared is loaded only for who has it.
+    cluster = call.engine.services.cluster if network.scope == "swarm" else None
+    if cluster is not None and cluster.active and not cluster.locked:
         hosts = call.engine.services.networks.hosts(network)
         if shown.containers and not hosts:
             hosts = [(cluster.node_id, cluster.advertise_address)]

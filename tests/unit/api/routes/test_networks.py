@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import ClientSession
@@ -86,6 +86,8 @@ async def test_one_network_with_who_is_on_it(client: ClientSession, makers: Make
     engine.containers.add(box)
     networks: Any = engine.networks
     networks.addresses = lambda network: {"10.0.0.0/24": (4, 252)}
+    # Nobody has asked for a swarm: its modules are not to be loaded for this.
+    engine.services = cast(Any, None)
     shown = await (await client.get("/v1.52/networks/lan")).json()
     assert shown["Containers"][box.id]["IPv4Address"] == "10.0.0.2/24" and shown["Status"]
     assert "Status" not in await (await client.get("/v1.51/networks/lan")).json()
