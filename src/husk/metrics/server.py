@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 
 _GRACE = 1.0
+# Whoever reaches the port may ask: he costs few descriptors, which the engine needs for its containers.
+LIMITS = Limits(
+    head_size=16 << 10,
+    head_lines=64,
+    head_time=20.0,
+    idle_time=300.0,
+    connections=128,
+    remote_connections=128,
+    peer_connections=64,
+    makes_room=True,
+)
 _TEXT = fields({"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"})
 _METRICS = fields({"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
@@ -57,7 +68,7 @@ async def serve(engine: "Engine", families: Families, address: str, limit: int) 
     """Measure, and answer on `address` (`host:port`), until the context ends; gives the address in use. Of at most
     `limit` containers their own numbers are told. SystemFault when nobody can listen there."""
     exporter = Exporter(engine, families, limit)
-    server = Server(exporter.handle, Limits())
+    server = Server(exporter.handle, LIMITS)
     ((listener, told),) = listen(f"tcp://{address}", "", flag="--metrics-addr")
     door = await asyncio.get_running_loop().create_server(server, sock=listener)
     engine.watch.watchers += (EngineMetrics(families),)

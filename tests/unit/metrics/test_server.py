@@ -1,5 +1,6 @@
 """GET /metrics on a port of its own."""
 
+import asyncio
 from pathlib import Path
 
 import aiohttp
@@ -7,7 +8,7 @@ import pytest
 
 from husk.errors import SystemFault
 from husk.metrics.families import Families
-from husk.metrics.server import serve
+from husk.metrics.server import LIMITS, serve
 from tests.unit.metrics.played_engine import played
 
 
@@ -31,3 +32,15 @@ async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         with pytest.raises(SystemFault, match="cannot listen on"):
             async with serve(played(tmp_path, []), Families(), address, 10):
                 pass
+
+
+async def test_who_asks_nothing_shuts_nobody_out(tmp_path: Path) -> None:
+    async with serve(played(tmp_path, []), Families(), "127.0.0.1:0", 10) as address:
+        host, _, port = address.rpartition(":")
+        silent = [await asyncio.open_connection(host, int(port)) for _ in range(LIMITS.peer_connections + 5)]
+        async with aiohttp.ClientSession() as client:
+            assert (await client.get(f"http://{address}/metrics")).status == 200
+        # The oldest are hung up on.
+        assert await silent[0][0].read() == b""
+        for _, writer in silent:
+            writer.close()
