@@ -52,6 +52,12 @@ class OCIRuntime(msgspec.Struct, frozen=True):
         return self.known_files
 
     @property
+    def sizes_late(self) -> bool:
+        """May the program of an exec run before its terminal has the size that it is to have? crun's child does not
+        wait for crun, which sets it."""
+        return self.known_files
+
+    @property
     def reads_pipes(self) -> bool:
         """Does it take its configuration from a pipe by the name of the file? It reads that once, to its end."""
         return self.known_files

@@ -377,6 +377,18 @@ def test_runc(daemon: Daemon):
         assert client.read_to_end() == b"12 34\r\n"
 
 
+def test_a_terminal_has_its_size_before_the_program_runs(daemon: Daemon, box: str):
+    """Each time, also where the processors are busy."""
+
+    def size(_: int) -> bytes:
+        client, _ = start(daemon, create(daemon, "stty", "size", Tty=True, ConsoleSize=[12, 34]), Tty=True)
+        with client:
+            return client.read_to_end()
+
+    with ThreadPoolExecutor(8) as clients:
+        assert set(clients.map(size, range(30))) == {b"12 34\r\n"}
+
+
 def test_the_python_sdk(daemon: Daemon, box: str):
     with closing(daemon.sdk()) as sdk:
         container = sdk.containers.get("box")
