@@ -37,7 +37,8 @@ from husk.runtime.console import Console
 START_TIMEOUT = 60.0
 # How long a monitor may take until it is in its loop; one that is stuck fails later.
 _LOOP_SECONDS = 5.0
-_RECORD = "exec.json"
+_RECORD, _LOG = "exec.json", "runtime.log"
+_LONGEST_LOG = 1 << 16
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -123,12 +124,18 @@ class ExecMonitor(Monitor):
             await process.wait_exit(child.pidfd)
             child.close()
             text = report.message if report else content(complaints)
+            if bundle.terminal and not text:
+                text = await asyncio.to_thread(_written, bundle)
             from husk.runtime.complaints import fault
 
             raise SystemFault(fault(runtime.name, "exec", text, bundle.command))
 
     def _exec_argv(self, bundle: Bundle, runtime: oci.OCIRuntime, held: bool) -> list[str]:
-        argv = [*self._argv(bundle, runtime), "--exec", "--exec-process-spec", f"{bundle.directory}/process.json"]
+        argv = self._argv(bundle, runtime)
+        if bundle.terminal:
+            # What the runtime's child says, which has the terminal already, the monitor hears nothing of.
+            argv += ["--runtime-arg=--log", f"--runtime-arg={bundle.directory}/{_LOG}"]
+        argv = [*argv, "--exec", "--exec-process-spec", f"{bundle.directory}/process.json"]
         return [*argv, "--exec-attach"] if held else argv
 
 
@@ -170,6 +177,15 @@ class _Talk:
         self._stack.callback(os.close, ours)
         self._closing_theirs.callback(os.close, theirs)
         return ours
+
+
+def _written(bundle: Bundle) -> str:
+    """What the runtime has written into its own log."""
+    try:
+        with (bundle.directory / _LOG).open(errors="replace") as file:
+            return file.read(_LONGEST_LOG)
+    except OSError:
+        return ""
 
 
 def _content(path: Path) -> bytes | None:

@@ -363,6 +363,26 @@ def test_it_outlives_the_daemon(fresh_daemon: Daemon):
     until(lambda: not directories(daemon), "the directories are gone")
 
 
+@pytest.mark.parametrize(
+    ("program", "code", "words"), [("nosuch", 127, b"not found in $PATH"), ("/etc", 126, b"denied")]
+)
+def test_at_a_terminal_too_one_that_cannot_be_run_is_told_of(
+    daemon: Daemon, box: str, program: str, code: int, words: bytes
+):
+    exec_id = create(daemon, program, Tty=True)
+    client, _ = start(daemon, exec_id, Tty=True)
+    with client:
+        said = client.read_to_end()
+    assert f'exec: "{program}": '.encode() in said and words in said
+    assert inspect(daemon, exec_id)["ExitCode"] == code
+
+
+def test_at_a_terminal_a_program_has_nothing_open_of_its_runtimes(daemon: Daemon, box: str):
+    client, _ = start(daemon, create(daemon, "ls", "/proc/self/fd", Tty=True), Tty=True)
+    with client:
+        assert client.read_to_end().split() == [b"0", b"1", b"2", b"3"]
+
+
 def test_runc(daemon: Daemon):
     daemon.docker("run", "-d", "--name", "box", "--runtime", "runc", "busybox", "sleep", "1000")
     assert ran(daemon, "-i", "-u", "nobody", "box", "sh", "-c", "cat; id -u; exit 3", input="in\n") == (
