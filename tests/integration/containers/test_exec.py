@@ -400,7 +400,7 @@ def test_runc(daemon: Daemon):
 def test_a_terminal_has_its_size_before_the_program_runs(daemon: Daemon, box: str):
     """Each time, also where the processors are busy."""
 
-    def size(_: int) -> bytes:
+    def size(number: int) -> bytes:
         client, _ = start(daemon, create(daemon, "stty", "size", Tty=True, ConsoleSize=[12, 34]), Tty=True)
         with client:
             return client.read_to_end()

@@ -24,7 +24,7 @@ from husk.engine.host import Host
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, full_disk
 from husk.runtime.conmon import Bundle
 from husk.runtime.console import Console
 from husk.tasks import Tasks
@@ -188,7 +188,8 @@ class Execs(Companion):
             spec = await asyncio.to_thread(self._prepare, record, container, bundle, size)
             started = await self._monitor.start(bundle, runtime, spec, attach)
         except BaseException as error:
-            reason = error.message if isinstance(error, HuskError) else str(error)
+            failure = full_disk(error) or error
+            reason = failure.message if isinstance(failure, HuskError) else str(failure)
             from husk.runtime import complaints
 
             code = complaints.exit_code(reason)

@@ -97,6 +97,14 @@ async def test_one_that_cannot_be_run_ends_though_its_files_stay(room: Room, mon
     await room.execs.remove(exec_id)
 
 
+async def test_a_full_disk_is_told_of_in_words(room: Room) -> None:
+    await running(room)
+    room.host.exec_monitor.fails = OSError(errno.ENOSPC, "No space left on device")
+    exec_id = await room.execs.create("box", ECHO)
+    with pytest.raises(CannotRun, match=r"^no space left on device$"):
+        await room.execs.start(exec_id, attach=False)
+
+
 async def test_one_that_runs_is_seen_to_its_end_though_it_cannot_be_noted(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
