@@ -10,8 +10,9 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -121,9 +122,10 @@ class Ports:
     def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
         """Hold a port for each request, or none at all."""
         taken: list[PublishedPort] = []
+        listens, ephemeral = cache(_listens), _ephemeral()
         try:
             for request in requests:
-                taken += self._take(request, target)
+                taken += self._take(request, target, listens, ephemeral)
         except PortTaken:
             self.give_back(taken)
             raise
@@ -172,7 +174,9 @@ class Ports:
                 self._relays.stop(port)
             held.close()
 
-    def _take(self, request: PortRequest, target: Target) -> list[PublishedPort]:
+    def _take(
+        self, request: PortRequest, target: Target, listens: Callable[[str], bool], ephemeral: tuple[int, int]
+    ) -> list[PublishedPort]:
         failure: PortTaken | None = None
         opened: list[PublishedPort] = []
         leading: list[tuple[str, str]] = []
@@ -184,11 +188,11 @@ class Ports:
             # SCTP goes by rules alone, and these lead from IPv4 to IPv4 and from IPv6 to IPv6.
             elif not to or (request.protocol == "sctp" and (":" in to) != (":" in address)):
                 continue
-            elif address == request.host_ip or _listens(address):
+            elif address == request.host_ip or listens(address):
                 leading.append((address, to))
         if not leading:
             return opened
-        for number in self._candidates(request):
+        for number in self._candidates(request, ephemeral):
             ports = [PublishedPort(request.protocol, at, number, to, request.container_port) for at, to in leading]
             try:
                 self._try(ports)
@@ -243,12 +247,12 @@ class Ports:
         else:
             self._relays.stop(port)
 
-    def _candidates(self, request: PortRequest) -> Iterator[int]:
+    def _candidates(self, request: PortRequest, ephemeral: tuple[int, int]) -> Iterator[int]:
         if request.first:
             yield from range(request.first, request.last + 1)
             return
         # As dockerd: one after the other, so that a port that was just given back is not soon somebody else's.
-        first, last = _ephemeral()
+        first, last = ephemeral
         start = self._next.get(request.protocol, first)
         start = start if first <= start <= last else first
         yield from range(start, last + 1)

@@ -11,6 +11,9 @@ from husk.errors import HuskError
 from husk.network.firewall import Firewall
 from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
 
+# Ports that are taken or given back in one turn of the event loop: some ten milliseconds.
+_AT_ONCE = 100
+
 
 class NoConnectivity(HuskError):
     """A container cannot be put on its networks as it asks."""
@@ -40,7 +43,18 @@ class Publisher:
                 await asyncio.to_thread(self._firewall.withdraw, published)
             finally:
                 # The firewall knows of them no more: what it could not write goes with the next that it writes.
-                self._ports.give_back(published)
+                await self._give_back(published)
+
+    async def _give_back(self, ports: list[PublishedPort]) -> None:
+        """With turns for others in between; all of them whatever happens."""
+        left = list(ports)
+        try:
+            while len(left) > _AT_ONCE:
+                self._ports.give_back(left[:_AT_ONCE])
+                del left[:_AT_ONCE]
+                await asyncio.sleep(0)
+        finally:
+            self._ports.give_back(left)
 
     def _target(self, record: Container) -> Target:
         """Where ports of the host are to lead; to nothing when no network of the container's is reached from there."""
@@ -80,7 +94,17 @@ class Publisher:
         await asyncio.to_thread(self._firewall.publish, record.published)
 
     async def _take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
-        return self._ports.take(requests, target)
+        """All of them or none, with turns for others in between: thousands take a while."""
+        taken: list[PublishedPort] = []
+        try:
+            for begin in range(0, len(requests), _AT_ONCE):
+                taken += self._ports.take(requests[begin : begin + _AT_ONCE], target)
+                if len(requests) > _AT_ONCE:
+                    await asyncio.sleep(0)
+        except BaseException:
+            await self._give_back(taken)
+            raise
+        return taken
 
     async def move(self, record: Container) -> None:
         """The container's networks have changed: let the ports lead to where it is reached now."""

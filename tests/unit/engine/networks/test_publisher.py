@@ -1,5 +1,6 @@
 """Ports are held and led to where the container is reached, moved when that changes, and all given back."""
 
+import asyncio
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -99,3 +100,55 @@ async def test_a_running_container_of_an_earlier_daemon_keeps_its_ports() -> Non
     before, world, record = World(), World(), box("home")
     await before.publisher.publish(record)
     assert world.publisher.adopt(record) == record.published == world.ports.held
+
+
+async def test_thousands_of_ports_leave_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    sizes: list[int] = []
+
+    def take(requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+        sizes.append(len(requests))
+        made = [PublishedPort("tcp", "0.0.0.0", one.first, "10.0.0.2", one.container_port) for one in requests]
+        world.ports.held += made
+        return made
+
+    monkeypatch.setattr(world.ports, "take", take)
+    record = box("home")
+    record.host_config.port_bindings = {
+        f"{number}/tcp": [PortBinding(host_port=str(number))] for number in range(1, 1001)
+    }
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.get_running_loop().create_task(others())
+    await world.publisher.publish(record)
+    assert len(record.published) == 1000 and sum(sizes) == 1000 and turns >= len(sizes) >= 10
+    before = turns
+    await world.publisher.withdraw(record)
+    assert not world.ports.held and turns - before >= 9
+    other.cancel()
+
+
+async def test_of_many_ports_none_is_held_when_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    def take(requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+        made = [PublishedPort("tcp", "0.0.0.0", one.first, "10.0.0.2", one.container_port) for one in requests]
+        if made[-1].host_port == 1000:
+            raise PortTaken("Bind for 0.0.0.0:1000 failed: port is already allocated")
+        world.ports.held += made
+        return made
+
+    monkeypatch.setattr(world.ports, "take", take)
+    record = box("home")
+    record.host_config.port_bindings = {
+        f"{number}/tcp": [PortBinding(host_port=str(number))] for number in range(1, 1001)
+    }
+    with pytest.raises(NoConnectivity):
+        await world.publisher.publish(record)
+    assert not world.ports.held and not record.published
