@@ -281,6 +281,9 @@ class Index:
             instance.record.name = old
             self.release_name(name)
             raise
+        except asyncio.CancelledError:
+            self.release_name(old)  # it is written all the same
+            raise
         self.release_name(old)
 
     async def delete(self, instance: Instance, *others: Change) -> None:

@@ -50,13 +50,18 @@ class Updater:
             ignored = validate.check_update(request, merged)
             before, known = self._plan(record, record.host_config)
             after, warnings = self._plan(record, merged)
-            if record.state.status in ("running", "paused") and after.resources != before.resources:
+            applies = record.state.status in ("running", "paused") and after.resources != before.resources
+            if applies:
                 await self._apply(record, before, after)
             old, record.host_config = record.host_config, merged
             try:
                 await self._index.save(instance)
-            except BaseException:
+            except Exception:
+                # Whoever is cancelled meanwhile has it written all the same.
                 record.host_config = old
+                if applies:
+                    with contextlib.suppress(SystemFault):
+                        await self._apply(record, after, before)
                 raise
         self._publish(record, "update")
         return ignored + [warning for warning in warnings if warning not in known]

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from husk.engine.containers.index import Exit, Index
-from husk.engine.model.container import KIND
+from husk.engine.model.container import KIND, Container
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
@@ -121,6 +121,19 @@ async def test_a_rename_that_cannot_be_written_did_not_happen(index: Index, monk
         await index.rename(web, index.reserve_name("new", web.id))
     assert index.find("old") is web
     assert index.reserve_name("new", "b" * 64) == "new"
+
+
+async def test_a_rename_whose_caller_is_cancelled_has_happened(index: Index, state: StateStore) -> None:
+    index.reserve_name("old", "a" * 64)
+    web = await index.add(container("old", id="a" * 64))
+    renaming = asyncio.get_running_loop().create_task(index.rename(web, index.reserve_name("new", web.id)))
+    await asyncio.sleep(0)
+    renaming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await renaming
+    assert index.find("new") is web and index.reserve_name("old", "b" * 64) == "old"
+    await state.settle()
+    assert [record.name for record in state.records(KIND, Container).values()] == ["new"]
 
 
 def test_an_id_is_never_taken_for_a_number(index: Index) -> None:

@@ -1,10 +1,15 @@
 """`docker update`: what a container has afterwards, and what does not fit together."""
 
+from typing import Any, cast
+
 import pytest
 
-from husk.engine.containers.update import merge
+from husk.engine.containers.update import Updater, merge
 from husk.engine.model.container_config import HostConfig, RestartPolicy
-from husk.errors import Conflict
+from husk.errors import Conflict, DiskFault
+from tests.support.drivers import HOST, FakeRuntime
+from tests.support.room import Room
+from tests.unit.engine.records import container
 
 MIB = 1 << 20
 
@@ -52,3 +57,23 @@ def test_a_limit_of_processes_can_be_lifted(limit: int):
 def test_conflicts(current: HostConfig, request_: HostConfig, words: str):
     with pytest.raises(Conflict, match=words):
         merge(current, request_)
+
+
+async def test_limits_that_cannot_be_written_do_not_stay(room: Room, monkeypatch: pytest.MonkeyPatch):
+    web = await room.started(container("web", host_config=HostConfig(memory=64 * MIB, memory_swap=-1)))
+    applied: list[object] = []
+
+    async def update(runtime: FakeRuntime, container_id: str, resources: dict[str, Any]) -> None:
+        applied.append(resources["memory"]["limit"])
+
+    async def full(*_: object, **__: object) -> None:
+        raise DiskFault("write state.db: no space left on device")
+
+    monkeypatch.setattr(FakeRuntime, "update", update, raising=False)
+    monkeypatch.setattr(room.index, "save", full)
+    runtimes = cast(Any, room.host.drivers.runtimes)
+    updater = Updater(room.index, room.host.paths, runtimes, HOST, lambda record, action: None)
+    with pytest.raises(DiskFault):
+        await updater.update("web", HostConfig(memory=32 * MIB, memory_swap=-1))
+    assert applied == [32 * MIB, 64 * MIB]
+    assert web.record.host_config.memory == 64 * MIB
