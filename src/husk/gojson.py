@@ -41,10 +41,13 @@ def _as_text(value: object) -> object:
     return [_as_text(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def parse_document(body: bytes) -> Document:
-    """A JSON object, or 400. As in Go, `null` leaves everything as it is: docker 20.10 commits with it."""
+def parse_document(body: bytes, most: int = 0) -> Document:
+    """A JSON object, or 400. As in Go, `null` leaves everything as it is: docker 20.10 commits with it.
+
+    With `most`, it may have no more values than that.
+    """
     try:
-        document = decode(body, largest=len(body))
+        document = decode(body, largest=len(body), most=most)
     except Malformed as error:
         from husk.json_faults import in_go_words
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk import documents
-from husk.documents import DEEPEST, Malformed, decode
+from husk.documents import DEEPEST, MOST_VALUES, Malformed, decode
 
 
 class Pet(msgspec.Struct):
@@ -49,6 +49,20 @@ def test_the_largest_there_may_be():
     assert decode(text, str, largest=100) == "x" * 98
     with pytest.raises(Malformed, match="longer than 99 bytes"):
         decode(text, str, largest=99)
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", "1", '""', '{"a":1}'])
+def test_the_most_values_there_may_be(value):
+    """A few bytes each are millions of objects in a document that is not too large."""
+    for text in (
+        f'{{"x":[{",".join([value] * MOST_VALUES)}]}}',
+        f'{{"x":[{",".join([value] * MOST_VALUES)}]}}'.encode(),
+    ):
+        with pytest.raises(Malformed, match=f"more than {MOST_VALUES} values"):
+            decode(text)
+        with pytest.raises(Malformed, match="more than 100 values"):
+            decode(text, Pet, most=100)
+    assert decode("[" + ",".join(["1"] * (MOST_VALUES - 2)) + "]")
 
 
 @pytest.mark.parametrize("opens, closes", [("[", "]"), ('{"a":', "}")])

@@ -31,6 +31,8 @@ SCHEMA1_TYPES: Final = (
     "application/vnd.docker.distribution.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 )
+# Far more than what anybody can mount or choose from: an index has some seven for each platform.
+_MOST_VALUES = 1 << 16
 # Old Docker versions and some builders pushed configs under these.
 _CONFIG_TYPES = (OCI_CONFIG, DOCKER_CONFIG, "application/octet-stream", "text/plain", "text/html", "")
 
@@ -86,7 +88,7 @@ def parse_manifest(body: bytes, media_type: str) -> ImageManifest | Index:
     announced = media_type.partition(";")[0].strip().lower()
     refuse_schema1(announced)
     try:
-        document = decode(body, _Document)
+        document = decode(body, _Document, most=_MOST_VALUES)
     except Malformed as error:
         raise SystemFault(f"error unmarshalling content: not an image manifest: {error}") from error
     if document.schema_version == 1:
@@ -150,7 +152,7 @@ def _schema1() -> SystemFault:
 def referenced(body: bytes) -> list[Descriptor]:
     """What any manifest names, also one that is no container image; empty if it cannot be read."""
     try:
-        document = decode(body, _Document)
+        document = decode(body, _Document, most=_MOST_VALUES)
         found = [*([document.config] if document.config else []), *(document.layers or [])]
         _check(found)
     except (Malformed, SystemFault):
@@ -160,10 +162,13 @@ def referenced(body: bytes) -> list[Descriptor]:
 
 def choose_platform(index: Index, wanted: Platform) -> Descriptor:
     """The entry that runs best on `wanted`: the exact platform, else the nearest one that it can execute."""
+    offered: dict[Platform, Descriptor] = {}
+    for entry in index.manifests:
+        if entry.platform is not None:
+            offered.setdefault(normalize(entry.platform), entry)
     for candidate in runnable(normalize(wanted)):
-        for entry in index.manifests:
-            if entry.platform is not None and normalize(entry.platform) == candidate:
-                return entry
+        if candidate in offered:
+            return offered[candidate]
     for entry in index.manifests:
         if entry.platform is None:
             return entry

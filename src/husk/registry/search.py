@@ -13,7 +13,8 @@ from husk.registry.transport import Transport, read_limited
 
 HUB_INDEX = "index.docker.io"
 MOST_RESULTS = 100
-_LARGEST_ANSWER = 8 * 1024 * 1024
+# Ten times of what 100 results have.
+_LARGEST_ANSWER = 1024 * 1024
 
 
 class SearchResult(msgspec.Struct, kw_only=True):

@@ -25,6 +25,7 @@ from husk.registry.manifest import (
     normalize,
     parse_manifest,
     parse_platform,
+    referenced,
 )
 from tests.support.registry import Media, make_image, make_index
 
@@ -103,6 +104,16 @@ def test_a_manifest_that_cannot_be_trusted_is_refused(document: object, announce
 def test_no_bytes_break_the_parser(body: bytes, announced: str) -> None:
     with contextlib.suppress(HuskError):
         parse_manifest(body, announced)
+
+
+@pytest.mark.parametrize("field", ["layers", "manifests"])
+def test_a_manifest_of_more_values_than_any_image_has_is_refused(field: str) -> None:
+    described = f'{{"digest":"sha256:{"a" * 64}","size":1}}'
+    listed = ",".join([described] * 40_000)
+    body = f'{{"schemaVersion":2,"config":{described},"{field}":[{listed}]}}'.encode()
+    with pytest.raises(SystemFault, match="more than 65536 values"):
+        parse_manifest(body, "")
+    assert referenced(body) == []
 
 
 @pytest.mark.parametrize(

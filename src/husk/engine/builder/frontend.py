@@ -38,7 +38,7 @@ from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.source_policy import FREE, SourcePolicy
 from husk.engine.builder.syntax import Syntax
-from husk.engine.images.make import read_config
+from husk.engine.images.make import read_config, read_config_aside
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference as references
@@ -357,7 +357,7 @@ class _Sources:
             case "oci-layout":
                 with Shown(self._asker, f"[context {key}] load metadata for {rest}") as watcher:
                     found = await self._layouts().describe_named(rest, platform, watcher)
-                return NamedContext(Source(f"docker-image://{found.reference}"), read_config(found.config))
+                return NamedContext(Source(f"docker-image://{found.reference}"), await read_config_aside(found.config))
             case _:
                 raise InvalidParameter(f"unsupported context source {kind} for {key}")
 

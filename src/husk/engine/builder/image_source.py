@@ -18,7 +18,7 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.registry_login import login_at
 from husk.engine.builder.solver import Watcher
-from husk.engine.images.make import chain_ids, read_config, require_layers
+from husk.engine.images.make import chain_ids, read_config_aside, require_layers
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -64,13 +64,13 @@ class RemoteImage(Struct, frozen=True):
     id: str
     config: bytes
     manifest: ImageManifest
+    diff_ids: list[str]
 
     @property
     def layers(self) -> "list[WantedLayer]":
         from husk.engine.images.fetch import WantedLayer
 
-        diff_ids = read_config(self.config).rootfs.diff_ids
-        return [WantedLayer(*pair) for pair in zip(self.manifest.layers, diff_ids, strict=True)]
+        return [WantedLayer(*pair) for pair in zip(self.manifest.layers, self.diff_ids, strict=True)]
 
 
 class ImageSource:
@@ -125,7 +125,7 @@ class ImageSource:
             auth = credentials(reference.domain)
             await self._images.pull(str(reference), "", str(platform), auth, report)
             image = self._images.select(str(reference), platform).image
-        return BaseImage(str(reference), read_config(await self._config(image.id)), image.id)
+        return BaseImage(str(reference), await read_config_aside(await self._config(image.id)), image.id)
 
     async def find(self, name: str, platform: Platform) -> ImageConfig | None:
         """An image that is here, by its name or id."""
@@ -133,12 +133,12 @@ class ImageSource:
             image = self._find(name, platform)
         except InvalidParameter:
             image = None
-        return None if image is None else read_config(await self._config(image.id))
+        return None if image is None else await read_config_aside(await self._config(image.id))
 
     async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
         """What a stage begins with, for a client with a session."""
         found = await self.describe(name, platform, pull, watcher)
-        return BaseImage(found.reference, read_config(found.config))
+        return BaseImage(found.reference, await read_config_aside(found.config))
 
     async def describe(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> DescribedImage:
         reference = references.parse(name).tagged()
@@ -168,8 +168,9 @@ class ImageSource:
 
             _, manifest, _ = await resolve(self._registry, reference, fetched, str(platform), auth)
             config = await self._registry.blob_bytes(reference, manifest.config, auth)
-            require_layers(read_config(config), len(manifest.layers))
-            self._known[key] = RemoteImage(pinned, manifest.config.digest, config, manifest)
+            document = await read_config_aside(config)
+            require_layers(document, len(manifest.layers))
+            self._known[key] = RemoteImage(pinned, manifest.config.digest, config, manifest, document.rootfs.diff_ids)
             while len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
         return self._known[key]

@@ -6,6 +6,7 @@ both: then Docker's part tells the names, and the layout gives the manifests, wh
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import msgspec
 
@@ -212,21 +213,25 @@ def _group(
     """An index with all that is in the archive of what it names, or with what is for some platforms."""
     descriptor = Descriptor(media_type=document.media_type, digest=references.digest_of(body), size=len(body))
     group = ArchivedIndex(body, index_record(descriptor, document))
+    # An index may name one manifest as often as it likes, for other platforms each time: it is read once.
+    read: dict[str, ArchivedImage | None] = {}
+    attached: set[str] = set()
+    platform_of = cache(lambda config: _platform_in(documents[config]))
     for entry in group.index.manifests:
         manifest = documents.get(path_of(entry.digest))
         if manifest is None or entry.media_type in INDEX_TYPES:
             continue
         if entry.kind != IMAGE_KIND:
-            named = [descriptor.digest for descriptor in referenced(manifest)]
-            blobs = {digest: found for digest in named if (found := documents.get(path_of(digest))) is not None}
-            if named and blobs.keys() == set(named) and not platforms:
+            if not platforms and entry.digest not in attached and (blobs := _attachment(documents, manifest)):
                 group.attached[entry.digest] = blobs | {entry.digest: manifest}
+            attached.add(entry.digest)
             continue
-        parsed = _parsed(manifest, entry)
-        member = _member(manifest, parsed) if isinstance(parsed, ImageManifest) else None
-        if member is None or not all(has(path) for path in (member.config, *member.layers)):
+        if entry.digest not in read:
+            read[entry.digest] = _complete(documents, has, manifest, entry)
+        member = read[entry.digest]
+        if member is None or entry.digest in group.images:
             continue
-        if _is_meant(documents, entry, member, platforms):
+        if not platforms or any(suits(entry.platform or platform_of(member.config), wanted) for wanted in platforms):
             group.images[entry.digest] = member
     if not group.images:
         wanted = ", ".join(str(normalize(platform)) for platform in platforms)
@@ -237,14 +242,25 @@ def _group(
     return group
 
 
-def _is_meant(
-    documents: Mapping[str, bytes], entry: IndexEntry, member: ArchivedImage, platforms: Sequence[Platform]
-) -> bool:
-    if not platforms:
-        return True
-    document = read_config(documents[member.config]) if entry.platform is None else None
-    own = Platform(document.architecture, document.os, document.variant) if document else entry.platform
-    return any(suits(own, wanted) for wanted in platforms if own is not None)
+def _attachment(documents: Mapping[str, bytes], manifest: bytes) -> dict[str, bytes]:
+    """All that the manifest of something that is no image names; nothing if some of it did not come."""
+    named = {descriptor.digest for descriptor in referenced(manifest)}
+    blobs = {digest: found for digest in named if (found := documents.get(path_of(digest))) is not None}
+    return blobs if blobs.keys() == named else {}
+
+
+def _complete(
+    documents: Mapping[str, bytes], has: Callable[[str], bool], manifest: bytes, entry: IndexEntry
+) -> ArchivedImage | None:
+    """The image of a manifest, if all that it names came."""
+    parsed = _parsed(manifest, entry)
+    member = _member(manifest, parsed) if isinstance(parsed, ImageManifest) else None
+    return member if member and all(has(path) for path in (member.config, *member.layers)) else None
+
+
+def _platform_in(config: bytes) -> Platform:
+    document = read_config(config)
+    return Platform(document.architecture, document.os, document.variant)
 
 
 def _annotated(annotations: Mapping[str, str]) -> Reference | None:

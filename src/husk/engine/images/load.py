@@ -15,7 +15,7 @@ import msgspec
 from husk.compression import compression_of
 from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
 from husk.engine.images.index import ImageIndex, suits
-from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_config, require_depth
+from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_config_aside, require_depth
 from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -55,7 +55,9 @@ class Loader:
                 except TarError as error:
                     raise InvalidParameter(str(error)) from error
             parents: dict[str, str] = {}
-            for described in read_archive(reading.documents, reading.has, platforms):
+            # What they say may take a while to read, and nothing changes them any more.
+            found = await asyncio.to_thread(read_archive, reading.documents, reading.has, platforms)
+            for described in found:
                 images = await self._add(described, platforms, reading, report)
                 parents |= {image.id: "" for image in images}
                 if isinstance(described, ArchivedImage):
@@ -77,7 +79,7 @@ class Loader:
         members = [described] if isinstance(described, ArchivedImage) else list(described.images.values())
         names = described.names
         # Of an index, what is not for these platforms was left out before.
-        read = [self._read(member, platforms if group is None else (), reading) for member in members]
+        read = [await self._read(member, platforms if group is None else (), reading) for member in members]
         chain = [chain_id for each in read for chain_id in chain_ids(each.document.rootfs.diff_ids)]
         content = [digest_of(each.config) for each in read]
         content += [digest_of(each.member.manifest[0]) for each in read if each.member.manifest]
@@ -109,11 +111,11 @@ class Loader:
                 image.parent = parent_id
                 await self._store.catalog.add(image)
 
-    def _read(self, member: ArchivedImage, platforms: Sequence[Platform], reading: "_Reading") -> "_Read":
+    async def _read(self, member: ArchivedImage, platforms: Sequence[Platform], reading: "_Reading") -> "_Read":
         config = reading.documents.get(reading.resolve(member.config))
         if config is None:
             raise NotFound(f"the archive does not have the configuration {member.config}")
-        document = read_config(config)
+        document = await read_config_aside(config)
         own = Platform(document.architecture, document.os, document.variant)
         if platforms and not any(suits(own, wanted) for wanted in platforms):
             wanted = ", ".join(str(normalize(platform)) for platform in platforms)

@@ -1,5 +1,6 @@
 """How a configuration and layers become an image. Pull, load, commit and the first busybox all end here."""
 
+import asyncio
 import hashlib
 from collections.abc import Iterable
 
@@ -24,13 +25,21 @@ from husk.storage.layers.chain import chain_id
 from husk.storage.layers.store import Layer
 
 _READER = Reader(ImageConfig)
+# All ports of three protocols, and all else that there is.
+_MOST_VALUES = 1 << 18
+_READ_AT_ONCE = 64 << 10
 # What every host can mount, with some room for what containers and steps of builds lay above.
 MOST_LAYERS = 480
 
 
 def read_config(body: bytes) -> ImageConfig:
     """An image's configuration blob, read as Go reads it."""
-    return _READER.read(parse_document(body))
+    return _READER.read(parse_document(body, _MOST_VALUES))
+
+
+async def read_config_aside(body: bytes) -> ImageConfig:
+    """As `read_config`, in a thread where that may take a while: it comes from whoever made the image."""
+    return read_config(body) if len(body) <= _READ_AT_ONCE else await asyncio.to_thread(read_config, body)
 
 
 def require_layers(document: ImageConfig, given: int) -> None:

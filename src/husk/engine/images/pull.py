@@ -8,7 +8,7 @@ import asyncio
 
 from husk.engine.images.fetch import LayerFetcher, WantedLayer
 from husk.engine.images.index import ImageIndex, index_record
-from husk.engine.images.make import chain_ids, image_record, read_config, require_layers
+from husk.engine.images.make import chain_ids, image_record, read_config_aside, require_layers
 from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -37,11 +37,14 @@ class Puller:
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
         """Pull one image, or all tags of a repository if the reference names neither tag nor digest."""
-        wanted = [reference]
-        if not reference.tag and not reference.digest:
-            wanted = [reference.with_tag(tag) for tag in await self._registry.tags(reference, auth)]
-        changes = [await self._pull(one, platform, auth, report) for one in wanted]
-        outcome = "Downloaded newer image for" if any(changes) else "Image is up to date for"
+        if reference.tag or reference.digest:
+            changed = await self._pull(reference, platform, auth, report)
+        else:
+            changed = False
+            # One by one: a registry may tell of millions.
+            for tag in await self._registry.tags(reference, auth):
+                changed |= await self._pull(reference.with_tag(tag), platform, auth, report)
+        outcome = "Downloaded newer image for" if changed else "Image is up to date for"
         report(Progress(status=f"Status: {outcome} {reference.familiar}"))
 
     async def _pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> bool:
@@ -52,7 +55,7 @@ class Puller:
         report(Progress(status=f"Pulling from {_short_name(reference)}", id=reference.digest or reference.tag))
         resolved, manifest, index_document = await resolve(self._registry, reference, fetched, platform, auth)
         config = await self._registry.blob_bytes(reference, manifest.config, auth)
-        document = read_config(config)
+        document = await read_config_aside(config)
         require_layers(document, len(manifest.layers))
         if document.os not in ("", "linux"):
             raise InvalidParameter(f'image operating system "{document.os}" cannot be used on this platform')

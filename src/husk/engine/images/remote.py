@@ -2,7 +2,7 @@
 
 import msgspec
 
-from husk.engine.images.make import read_config
+from husk.engine.images.make import read_config_aside
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.registry import reference as references
@@ -29,7 +29,7 @@ async def distribution(registry: RegistryClient, text: str, auth: Credentials | 
     descriptor = msgspec.structs.replace(fetched.descriptor, media_type=parsed.media_type)
     if isinstance(parsed, Index):
         return Distribution(descriptor, [entry.platform for entry in parsed.manifests if entry.platform is not None])
-    document = read_config(await registry.blob_bytes(reference, parsed.config, auth))
+    document = await read_config_aside(await registry.blob_bytes(reference, parsed.config, auth))
     return Distribution(descriptor, [Platform(document.architecture, document.os, document.variant)])
 
 

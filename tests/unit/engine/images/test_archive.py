@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
+from husk.engine.images.make import read_config
 from husk.errors import InvalidParameter, NotFound
-from husk.registry.manifest import Platform
+from husk.registry.manifest import Platform, parse_manifest
 from tests.support.machine import FOREIGN
 from tests.support.registry import Image, digest_of, make_image, make_index
 
@@ -98,6 +99,28 @@ def test_an_index_inside_has_all_platforms_that_came() -> None:
     assert list(both.read().images) == [both.own.digest]
     with pytest.raises(NotFound, match=rf"requested platform \(linux/{FOREIGN}\) not found"):
         both.read(THERE)
+
+
+def test_a_manifest_that_an_index_names_many_times_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, read = Both(), list[bytes]()
+
+    def noted(body: bytes, *more: str) -> object:
+        read.append(body)
+        return {"parse_manifest": parse_manifest, "read_config": read_config}[kind](body, *more)  # type: ignore[operator]
+
+    index = json.loads(both.body)
+    for entry in index["manifests"]:
+        del entry["platform"]
+    index["manifests"] *= 50
+    body = json.dumps(index).encode()
+    both.documents |= {blob(digest_of(body)): body}
+    both.documents |= {"index.json": json.dumps({"manifests": [{"digest": digest_of(body), "size": 1}]}).encode()}
+    for kind, most in (("parse_manifest", 3), ("read_config", 2)):
+        read.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(f"husk.engine.images.archive.{kind}", noted)
+            assert list(both.read(THERE).images) == [both.other.digest]
+        assert 0 < len(read) <= most
 
 
 def test_dockers_list_beside_an_index_adds_names_only() -> None:

@@ -11,6 +11,7 @@ from husk.engine.images.make import (
     image_record,
     make_image,
     read_config,
+    read_config_aside,
     require_layers,
 )
 from husk.engine.model.container_config import ContainerConfig
@@ -72,6 +73,19 @@ def test_a_configuration_is_read_as_go_reads_it() -> None:
 def test_what_is_no_configuration_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidParameter):
         read_config(body)
+
+
+@pytest.mark.parametrize("body", [b'{"history":[%s]}', b'{"config":{"OnBuild":[%s]}}', b'{"x":[%s]}'])
+def test_a_configuration_of_more_values_than_any_image_has_is_refused(body: bytes) -> None:
+    """Eight MiB of them took 8 s and 600 MiB, and nothing else was done meanwhile."""
+    with pytest.raises(InvalidParameter, match="more than 262144 values"):
+        read_config(body % b",".join([b"{}"] * (1 << 18)))
+
+
+async def test_all_ports_of_three_protocols_can_be_exposed() -> None:
+    ports = ",".join(f'"{port}/{protocol}":{{}}' for protocol in ("tcp", "udp", "sctp") for port in range(1, 65536))
+    document = await read_config_aside(f'{{"config":{{"ExposedPorts":{{{ports}}}}}}}'.encode())
+    assert document.config and len(document.config.exposed_ports or {}) == 3 * 65535
 
 
 def record(document: ImageConfig) -> object:
