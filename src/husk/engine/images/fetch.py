@@ -1,8 +1,8 @@
 """The layers of an image, or of a cache, are fetched: several at a time, each hashed and unpacked while it arrives.
 
 Layers arrive in any order and are put on top of each other from the base up. Those who want the same layer at one
-moment share one download, which ends when the last of them has gone; one that stalls is given up for the next client's
-own, which may be from another registry. Whoever calls pins the chain before.
+moment share one download, which ends when the last of them has gone; one that stalls or fails is given up for the next
+client's own, which may be from another registry. Whoever calls pins the chain before.
 """
 
 import asyncio

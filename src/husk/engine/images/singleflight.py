@@ -1,7 +1,8 @@
 """One piece of work that several clients share: the first starts it, all hear of it, the last to leave ends it.
 
-Each of them could do it by its own means, such as another registry. Work that expects something from outside and hears
-nothing for a while is given up if another one waits, whose own work takes its place, once for each of them.
+Each of them could do it by its own means, such as another registry. Work that fails, or that expects something from
+outside and has waited long for next to nothing, is given up if another one waits, whose own work takes its place, once
+for each of them. So nobody fails or waits because of what somebody else was told.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from husk.engine.model.image import Progress
 from husk.tasks import Tasks
 
 PATIENCE = 15.0
+# What has to come in that time: a server that says a little now and then has stalled, too.
+_LEAST = 64 << 10
 
 Report = Callable[[Progress], None]
 
@@ -37,27 +40,34 @@ class _Flight:
         self.task: asyncio.Task[None] | None = None
         self.listeners: list[tuple[Report, Work]] = []
         self.last: Progress | None = None
-        self._heard = 0.0
-        self._expects = False
+        self.failures: list[tuple[Work, BaseException]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was waited for: another one does the work from its beginning."""
+        self._waited = 0.0
+        self._since: float | None = None
+        self._reached = 0
 
     def __call__(self, progress: Progress) -> None:
         self.last = progress
-        self._heard = asyncio.get_running_loop().time()
+        if progress.current - self._reached >= _LEAST:
+            self._reached, self._waited = progress.current, 0.0
         for report, _ in self.listeners:
             report(progress)
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        self._heard = asyncio.get_running_loop().time()
-        self._expects = True
+        self._since = began = asyncio.get_running_loop().time()
         try:
             yield
         finally:
-            self._expects = False
+            self._waited += asyncio.get_running_loop().time() - began
+            self._since = None
 
     def quiet_for(self) -> float:
-        """For how many seconds nothing has come of what is expected."""
-        return asyncio.get_running_loop().time() - self._heard if self._expects else 0.0
+        """For how many seconds next to nothing has come of what is expected right now."""
+        return 0.0 if self._since is None else self._waited + asyncio.get_running_loop().time() - self._since
 
     def another(self, tried: list[Work]) -> Work | None:
         return next((work for _, work in self.listeners if work not in tried), None)
@@ -89,6 +99,9 @@ class SingleFlight:
         flight.listeners.append(listener)
         try:
             await asyncio.shield(flight.task)
+        except Exception as error:
+            # Where all have failed, each hears what its own work failed by.
+            raise next((own for failed, own in flight.failures if failed is work), error) from None
         finally:
             flight.listeners.remove(listener)
             if not flight.listeners and not flight.task.done():
@@ -106,7 +119,8 @@ class SingleFlight:
             self._forget(key, flight)
 
     async def _try(self, key: str, flight: _Flight, tried: list[Work]) -> Work | None:
-        """Do the last of `tried` to its end; the work that takes its place, if it stalls and there is one."""
+        """Do the last of `tried` to its end; the work that takes its place, if it fails or stalls and there is one."""
+        flight.begin()
         attempt = self._tasks.spawn(tried[-1](flight), key, awaited=True)
         try:
             while not attempt.done():
@@ -114,8 +128,12 @@ class SingleFlight:
                 if quiet >= self._patience and (other := flight.another(tried)) is not None:
                     return other
                 await asyncio.wait({attempt}, timeout=self._patience - quiet if quiet < self._patience else 1)
-            attempt.result()
-            return None
+            if (error := attempt.exception()) is None:
+                return None
+            flight.failures.append((tried[-1], error))
+            if (other := flight.another(tried)) is not None:
+                return other
+            raise error
         finally:
             if not attempt.done():
                 attempt.cancel()

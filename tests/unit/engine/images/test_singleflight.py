@@ -68,6 +68,68 @@ async def test_a_failure_reaches_everybody_and_the_next_one_begins_anew() -> Non
         await shared.join("key", fail, lambda p: None)
 
 
+async def test_where_the_work_of_one_fails_that_of_another_takes_its_place() -> None:
+    shared, good, gone = SingleFlight(), Work(), Work()
+    begun = asyncio.Event()
+
+    async def fail(report: Listeners) -> None:
+        await begun.wait()
+        raise ValueError("a lying registry")
+
+    failing = asyncio.get_running_loop().create_task(shared.join("key", fail, lambda p: None))
+    left, other = join(shared, "key", gone), join(shared, "key", good)
+    await asyncio.sleep(0)
+    left.cancel()
+    begun.set()
+    await until(lambda: bool(good.starts))
+    good.go_on.set()
+    await asyncio.gather(failing, other)
+    assert (good.starts, gone.starts) == (1, 0)
+
+
+async def test_where_all_fail_each_hears_its_own_failure() -> None:
+    shared = SingleFlight()
+
+    def failing(why: str) -> asyncio.Task[None]:
+        async def fail(report: Listeners) -> None:
+            await asyncio.sleep(0)
+            raise ValueError(why)
+
+        return asyncio.get_running_loop().create_task(shared.join("key", fail, lambda p: None))
+
+    outcomes = await asyncio.gather(failing("one"), failing("two"), return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["one", "two"] and shared.task("key") is None
+
+
+class Dripping(Work):
+    """Work to which something comes again and again: `size` bytes each time."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size, self.received = size, 0
+
+    async def __call__(self, report: Listeners) -> None:
+        self.starts += 1
+        while not self.go_on.is_set():
+            with report.expecting():
+                await asyncio.sleep(0.001)
+            self.received += self.size
+            report(Progress(status="Downloading", current=self.received, total=1 << 40))
+
+
+async def test_a_few_bytes_now_and_then_are_as_nothing() -> None:
+    shared, dripping, flowing = SingleFlight(patience=0.05), Dripping(1), Dripping(1 << 20)
+    alone = join(shared, "flowing", flowing), join(shared, "flowing", Work())
+    own = join(shared, "key", dripping)
+    late = Work()
+    other = join(shared, "key", late)
+    await until(lambda: bool(late.starts))
+    assert dripping.received and flowing.starts == 1 and not flowing.go_on.is_set()
+    for work in (flowing, late):
+        work.go_on.set()
+    await asyncio.gather(*alone, own, other)
+
+
 class Stalled(Work):
     """Work that waits for something from outside."""
 
