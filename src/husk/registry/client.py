@@ -37,6 +37,7 @@ from husk.registry.transport import (
     Unreachable,
     broken_connection,
     describe,
+    pieces_of,
     read_limited,
 )
 from husk.registry.upload import Target
@@ -368,8 +369,7 @@ async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[b
         skip = offset - int(found[1])
     measured = "Content-Length" in response.headers or "chunked" in response.headers.get("Transfer-Encoding", "")
     try:
-        # Each piece as it came: to join them would cost more than to receive them.
-        async for chunk, _ in response.content.iter_chunks():
+        async for chunk in pieces_of(response):
             if skip < len(chunk):
                 yield chunk[skip:] if skip else chunk
             skip = max(0, skip - len(chunk))

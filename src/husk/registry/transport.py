@@ -49,8 +49,12 @@ _DOCUMENT_SECONDS = 600
 _PROBE_SECONDS = 15
 _BUFFER = 512 * 1024
 _MOST_REDIRECTS = 10
+_LONGEST_QUOTE = 200
 _MOST_REMEMBERED = 1000
 _REDIRECTS = (301, 302, 303, 307, 308)
+# Chunks of HTTP of a few bytes each cost thousand times what they bring: so many may, and have to bring so much then.
+_SMALL_CHUNKS = 4096
+_LEAST_OF_THEM = 16 * _SMALL_CHUNKS
 # What is said to one server only.
 _SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization", "x-docker-token")
 _OF_A_BODY = ("content-length", "content-type", "content-range")
@@ -332,13 +336,27 @@ def _target_of(response: "ClientResponse", url: str, *, streams: bool) -> str:
     return resolve_location(url, location)
 
 
+async def pieces_of(response: "ClientResponse") -> AsyncIterator[bytes]:
+    """The answer's body, as it comes."""
+    chunks = size = 0
+    # Each piece as it came: to join them would cost more than to receive them.
+    async for piece, ends_chunk in response.content.iter_chunks():
+        size += len(piece)
+        if ends_chunk and (chunks := chunks + 1) == _SMALL_CHUNKS:
+            if size < _LEAST_OF_THEM:
+                raise SystemFault(f'Get "{response.url}": the answer comes in chunks of a few bytes')
+            chunks = size = 0
+        if piece:
+            yield piece
+
+
 async def read_limited(response: "ClientResponse", limit: int, cut: bool = False) -> bytes:
     """The answer's body; of one with more than `limit` bytes the beginning if `cut`, else an error."""
     parts: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(_DOCUMENT_SECONDS):
-            async for part in response.content.iter_any():
+            async for part in pieces_of(response):
                 size += len(part)
                 parts.append(part)
                 if size > limit and not cut:
@@ -396,6 +414,8 @@ def describe(error: BaseException, url: str) -> str:
         return "EOF"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "unexpected EOF"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"malformed HTTP response: {error.message.splitlines()[0][:_LONGEST_QUOTE] if error.message else ''}"
     if isinstance(error, OSError):
         return _os_words(error)
     return str(error) or type(error).__name__

@@ -19,6 +19,7 @@ from husk.registry.transport import (
     broken_connection,
     describe,
     is_unknown_name,
+    pieces_of,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _KINDS_OF_REFUSAL: dict[int, type[HuskError]] = {
     403: Forbidden,
     404: NotFound,
 }
-_CHUNK = 1024 * 1024
 _NOT_MODIFIED = 304
 
 
@@ -68,15 +68,18 @@ class WebFile:
 
         header = Message()
         header["Content-Disposition"] = self._said("Content-Disposition")
-        return (header.get_filename() or "").rpartition("/")[2]
+        try:
+            return (header.get_filename() or "").rpartition("/")[2]
+        except ValueError:
+            return ""  # of what a header may say, the library does not expect all
 
     def _said(self, name: str) -> str:
         return readable(self._response.headers.get(name, ""))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
-            while chunk := await self._response.content.read(_CHUNK):
-                yield chunk
+            async for piece in pieces_of(self._response):
+                yield piece
         except broken_connection() as error:
             raise Interrupted(f'Get "{self._url}": {describe(error, self._url)}') from error
 

@@ -21,6 +21,7 @@ from husk.config import Proxies
 from husk.errors import HuskError, SystemFault
 from husk.registry import transport as module
 from husk.registry.transport import Interrupted, Transport, Unreachable, describe
+from husk.registry.web import open_file
 from tests.support.certificates import Authority, Pair
 from tests.support.names import ELSEWHERE, answer_names
 
@@ -286,6 +287,37 @@ async def test_a_document_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(Interrupted):
             async with transport.send("GET", url) as response:
                 await module.read_limited(response, 100)
+
+
+async def test_chunks_of_a_few_bytes_are_not_read_to_their_end() -> None:
+    begin = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with talking(begin, b"1\r\na\r\n" * 1000) as url, closing(Transport("test")) as transport:
+        with pytest.raises(SystemFault, match="chunks of a few bytes"):
+            async with transport.send("GET", url) as response:
+                await module.read_limited(response, 1 << 30)
+        with pytest.raises(SystemFault, match="chunks of a few bytes"):
+            async with open_file(transport, url) as file:
+                async for _ in file.chunks():
+                    pass
+
+
+async def test_small_chunks_that_bring_something_are_read() -> None:
+    body = b"10\r\n0123456789abcdef\r\n" * 10_000 + b"0\r\n\r\n"
+    begin = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with (
+        talking(begin + body, b"") as url,
+        closing(Transport("test")) as transport,
+        transport.send("GET", url) as response,
+    ):
+        assert len(await module.read_limited(response, 1 << 30)) == 160_000
+
+
+@pytest.mark.parametrize("answer", [b"X: y\r\n" * 1000, b"X: " + b"a" * 100_000, b"\0\r\n"])
+async def test_what_is_no_answer_of_http_is_said_in_words(answer: bytes) -> None:
+    async with talking(b"HTTP/1.1 200 OK\r\n", answer) as url, closing(Transport("test")) as transport:
+        with pytest.raises(Unreachable, match=r'v2/": malformed HTTP response: [A-Z]') as caught:
+            await ask(transport, url)
+        assert len(caught.value.message) < 400
 
 
 async def test_a_host_that_reads_in_two_ways_is_not_asked() -> None:

@@ -39,6 +39,14 @@ async def test_what_is_said_of_a_file(client, web):
     assert web.asked[0][1]["authorization"] == "basic x"
 
 
+@pytest.mark.parametrize("said", [f"filename*{'9' * 5000}=x", "filename*=idna''%ff", "filename*=punycode''%80", "=;*'"])
+async def test_a_name_that_nobody_can_read_is_none(client, web, said):
+    web.files["/a"] = b"hello"
+    web.headers["/a"] = {"Content-Disposition": f"attachment; {said}"}
+    file, data = await fetch(client, f"{web.url}/a")
+    assert (data, file.name) == (b"hello", "")
+
+
 async def test_a_file_of_which_nothing_is_said(client, web):
     web.files["/a"] = b""
     file, data = await fetch(client, f"{web.url}/a")
