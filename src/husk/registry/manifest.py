@@ -132,8 +132,9 @@ def _check(descriptors: list[Descriptor]) -> None:
             validate_digest(descriptor.digest)
         except HuskError as error:
             raise SystemFault(f"invalid descriptor {descriptor.digest!r} in manifest: {error.message}") from error
-        if descriptor.size < 0:
-            raise SystemFault(f"invalid descriptor {descriptor.digest} in manifest: negative size")
+        if not 0 <= descriptor.size < 1 << 63:
+            wrong = "negative size" if descriptor.size < 0 else "a size of more than 63 bits"
+            raise SystemFault(f"invalid descriptor {descriptor.digest} in manifest: {wrong}")
 
 
 def refuse_schema1(media_type: str) -> None:

@@ -90,6 +90,7 @@ CONFIG = {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": DIG
         ),
         ({"config": CONFIG | {"digest": "sha256:../../etc"}}, OCI_MANIFEST, "invalid descriptor"),
         ({"config": CONFIG, "layers": [CONFIG | {"size": -1}]}, OCI_MANIFEST, "negative size"),
+        ({"manifests": [CONFIG | {"size": 1 << 63}]}, OCI_INDEX, "a size of more than 63 bits"),
         ({"config": CONFIG, "layers": [{"digest": DIGEST}]}, OCI_MANIFEST, "not an image manifest"),
         ({"manifests": [{"digest": "md5:1", "size": 1}]}, OCI_INDEX, "invalid descriptor"),
         ([], OCI_MANIFEST, "not an image manifest"),

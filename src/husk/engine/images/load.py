@@ -32,7 +32,11 @@ from husk.storage.tar.inflate import inflate
 from husk.tasks import Tasks
 
 LARGEST_DOCUMENT = 8 << 20
+# All documents, with what it takes to remember them and the names of files and links.
 LARGEST_DOCUMENTS = 64 << 20
+_NAMED, _UNPACKED = 256, 4096
+# Entries that are read before others have their turn: four MiB of headers come at once out of a few bytes.
+_AT_ONCE = 256
 # Workers that still unpack while the next layer arrives already.
 CONCURRENT_LAYERS = 3
 
@@ -236,22 +240,34 @@ class _Reading:
         self._size = 0
 
     async def read(self, flow: TarFlow) -> None:
+        count = 0
         while (entry := await flow.next()) is not None:
+            if (count := count + 1) % _AT_ONCE == 0:
+                await asyncio.sleep(0)
             path = clean_name(entry.name).decode("utf-8", "replace")
             if entry.kind in (SYMLINK, HARD_LINK):
+                self._remember(_NAMED + len(path) + len(entry.link))
                 self._links[path] = link_target(path, entry.link.decode("utf-8", "replace"), entry.kind == HARD_LINK)
             elif entry.kind == REGULAR and await self._rely_on(digest_at(path)):
+                self._remember(_NAMED + len(path))
                 self._known.add(path)
             elif entry.kind == REGULAR:
                 await self._file(path, entry, flow)
         await flow.drain()
 
+    def _remember(self, size: int) -> None:
+        self._size += size
+        if self._size > LARGEST_DOCUMENTS:
+            raise InvalidParameter("the archive has more than 64 MiB of documents and names")
+
     async def _rely_on(self, blob: str | None) -> bool:
         """Has the store this layer, and whole? Then it must not go before the images that it is for are there."""
-        chain = self._store.layers.of_blob(blob or "")
+        chain = self._store.layers.of_blob(blob) if blob else []
+        if not chain:
+            return False
         await self._held.enter_async_context(self._store.pins.hold(chain))
         self.relied_on += chain
-        return bool(chain) and all([await self._store.layers.sound(chain_id) for chain_id in chain])
+        return all([await self._store.layers.sound(chain_id) for chain_id in chain])
 
     def has(self, path: str) -> bool:
         """Whether a file came with the archive, or the store has had it as a layer."""
@@ -284,15 +300,14 @@ class _Reading:
         if compression or is_tar(head) or head == bytes(BLOCK):
             await self._layer(path, entry, head, compression, flow)
         elif head[:1] in (b"{", b"[") and entry.size <= LARGEST_DOCUMENT:
-            self._size += entry.size
-            if self._size > LARGEST_DOCUMENTS:
-                raise InvalidParameter("the archive has more than 64 MiB of documents")
+            self._remember(_NAMED + len(path) + entry.size)
             document = head + await flow.read(entry.size)
             _check_digest(digest_at(path), digest_of(document))
             self.documents[path] = document
 
     async def _layer(self, path: str, entry: Entry, head: bytes, compression: str, flow: TarFlow) -> None:
         name, received = _short(path), 0
+        self._remember(_UNPACKED + len(path))
 
         async def arriving() -> AsyncGenerator[bytes | memoryview, None]:
             nonlocal received

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import lzma
+import tarfile
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
@@ -264,6 +265,37 @@ async def test_documents_have_an_end(shelf: Shelf, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("husk.engine.images.load.LARGEST_DOCUMENTS", 1000)
     with pytest.raises(InvalidParameter, match="more than 64 MiB of documents"):
         await load(shelf, {f"{number}.json": b"{" + bytes(400) for number in range(3)})
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE])
+async def test_names_of_files_and_links_have_an_end_too(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, kind: bytes
+) -> None:
+    monkeypatch.setattr("husk.engine.images.load.LARGEST_DOCUMENTS", 100_000)
+    data = b"{}" if kind == tarfile.REGTYPE else b""
+    archive = write(*((member(f"{number}{'n' * 900}", type=kind, linkname="there"), data) for number in range(100)))
+    with pytest.raises(InvalidParameter, match="more than 64 MiB of documents and names"):
+        await Loader(shelf.store).load(pieces(archive), (), False, shelf.told.append)
+
+
+async def test_others_have_their_turn_between_the_entries_of_an_archive(shelf: Shelf) -> None:
+    """A few bytes that a client has compressed are megabytes of entries at once."""
+    archive, turns = write(*((member(f"{number}"), b"") for number in range(2000))), 0
+
+    async def at_once() -> AsyncIterator[bytes]:
+        yield archive
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    waiting = Tasks().spawn(others(), "others")
+    with pytest.raises(InvalidParameter, match="no archive of images"):
+        await Loader(shelf.store).load(at_once(), (), False, shelf.told.append)
+    waiting.cancel()
+    assert turns >= 7
 
 
 async def test_a_client_that_goes_away_leaves_nothing(shelf: Shelf) -> None:
