@@ -25,6 +25,7 @@ from husk.storage.workers.parts import Access
 from husk.tasks import Tasks
 
 _AGENT = "agent"
+_LEAST_MEMORY = 1 << 30
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[object, object, None]]
 """Answers whoever connects to an SSH agent."""
@@ -87,6 +88,7 @@ class Repositories:
                     access=access,
                     tree=str(space.upper),
                     limit=await asyncio.to_thread(room_left, space.upper),
+                    memory=memory_of_git(),
                     **structs.asdict(wanted),
                 )
                 answer = await Worker.ask(self._nursery, job)
@@ -120,6 +122,11 @@ class Repositories:
             server.close()
             await tasks.cancel_all()
             await asyncio.to_thread((work / _AGENT).unlink, missing_ok=True)
+
+
+def memory_of_git() -> int:
+    """The bytes that one process of git may have: a quarter of this host's."""
+    return max(_LEAST_MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
 
 
 def _listen(directory: Path) -> socket.socket:

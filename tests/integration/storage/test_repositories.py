@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import stat
+import subprocess
 import threading
 from pathlib import Path
 
@@ -84,6 +85,25 @@ async def test_a_checkout_takes_no_more_than_the_disk_can_spare(store, repositor
     assert store.diffs.all() == []
     monkeypatch.setattr("husk.storage.repositories.room_left", lambda path: 1 << 30)
     assert len(files_of(store, await stack_of(repositories, *wanted))) == 7
+    await until_async(lambda: not workers_of(os.getpid()), "the workers have gone")
+
+
+async def test_trees_that_name_each_other_are_not_billions_of_files(store, repositories, made, server, monkeypatch):
+    """Seven kilobytes of objects; git lists all files in its memory before it writes the first."""
+    listed = made.run("ls-tree", "HEAD", "Dockerfile")
+    for _ in range(10):
+        (made.tree / "listed").write_text("".join(listed.replace("Dockerfile", f"n{one}") + "\n" for one in range(10)))
+        with (made.tree / "listed").open() as lines:
+            done = subprocess.run(
+                ["git", "mktree"], cwd=made.tree, stdin=lines, capture_output=True, text=True, check=True
+            )
+        listed = f"040000 tree {done.stdout.strip()}\tDockerfile"
+    commit = made.run("commit-tree", "-m", "many", done.stdout.strip())
+    made.run("push", "--quiet", "--force", str(made.bare), f"{commit}:refs/heads/main")
+    monkeypatch.setattr("husk.storage.repositories.memory_of_git", lambda: 32 << 20)
+    with pytest.raises(InvalidParameter, match=r"[Oo]ut of memory"):
+        await stack_of(repositories, Repository(remote=f"{server}/app.git"), WantedCommit(commit=commit))
+    assert store.diffs.all() == []
     await until_async(lambda: not workers_of(os.getpid()), "the workers have gone")
 
 

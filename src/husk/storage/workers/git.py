@@ -1,7 +1,8 @@
 """How do files of a repository come into a build? The worker process: git, run where it sees nothing of the host.
 
 It is run as root, so that the files are root's, and has none of root's powers. All processes that it starts end with
-it, and it ends with the daemon.
+it, and it ends with the daemon. A few kilobytes of trees that name each other may be billions of files: memory, bytes
+and files have limits.
 """
 
 import os
@@ -37,12 +38,13 @@ def main(job: GitJob, caller: Caller) -> None:
         try:
             jail.end_with(ours)
             jail.give_up_powers()
-            _limit(job.limit)
+            _limit(job.limit, job.memory)
             caller.answer(answer_to(job))
         finally:
             os._exit(0)
     least = _free() - job.limit if job.limit else 0
-    if caller.wait(os.pidfd_open(child), lambda: _free() < least):
+    files = _fewest_files()
+    if caller.wait(os.pidfd_open(child), lambda: _free() < least or os.statvfs(WORK).f_favail < files):
         os.kill(child, signal.SIGKILL)  # and all that it has started
         caller.answer(_too_large(job))
 
@@ -51,6 +53,12 @@ def _free() -> int:
     """The bytes that the disk has for what git writes, which is more than the files."""
     found = os.statvfs(WORK)
     return found.f_bavail * found.f_frsize
+
+
+def _fewest_files() -> int:
+    """How many files more there must be room for on the disk at any time: others need that; 0 if it does not count."""
+    found = os.statvfs(WORK)
+    return min(found.f_files // 20, found.f_favail // 2)
 
 
 def _too_large(job: GitJob) -> Invalid:
@@ -69,8 +77,10 @@ def missing_program(remote: str, path: str = PATH) -> str:
     return ""
 
 
-def _limit(largest_file: int) -> None:
+def _limit(largest_file: int, memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     if largest_file:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 

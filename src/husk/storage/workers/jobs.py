@@ -145,7 +145,8 @@ class GitJob(WorkerMessage, frozen=True, tag="git"):
 
     Answer: `FileContent` with lines of `git ls-remote`, or with the commit that was checked out: `commit` may be a tag.
     `view` is a directory to mount on, `work` one that goes afterwards. `reference` is what the commit was found by, if
-    it is known, and `said` what commit the server says that the tag is. `limit` is how many bytes it may take.
+    it is known, and `said` what commit the server says that the tag is. `limit` is how many bytes it may take,
+    `memory` how many each process of git may have.
     """
 
     view: str
@@ -161,6 +162,7 @@ class GitJob(WorkerMessage, frozen=True, tag="git"):
     submodules: bool = True
     time_of_commit: bool = False
     limit: int = 0
+    memory: int = 0
 
 
 class ReceiveJob(WorkerMessage, frozen=True, tag="receive"):
