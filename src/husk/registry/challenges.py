@@ -13,6 +13,8 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = pattern(rf'({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
 _SCHEME = pattern(rf"({_TOKEN})(?=\s|,|$)")
 _WORD = pattern(_TOKEN)
+# Behind so much no other header is read; a registry has one challenge.
+_LONGEST = 16 << 10
 _ESCAPE = pattern(r"\\(.)")
 
 
@@ -24,9 +26,13 @@ class Challenge(msgspec.Struct, frozen=True):
 
 
 def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
-    """The challenges of all WWW-Authenticate headers of an answer; what cannot be read is skipped."""
+    """The challenges of all WWW-Authenticate headers of an answer; what cannot be read, or is too long, is skipped."""
     found: list[Challenge] = []
+    left = _LONGEST
     for header in headers:
+        if left <= 0:
+            break
+        left -= len(header)
         parameters: dict[str, str] | None = None
         position = 0
         while position < len(header):

@@ -122,6 +122,10 @@ class Transport:
         """The base URL of the registry at `host`, such as `https://registry.example:5000`."""
         async with self._locks.setdefault(host, asyncio.Lock()):
             if host not in self._bases:
+                if len(self._bases) >= _MOST_REMEMBERED:
+                    self._bases.clear()
+                    # Whoever holds one, or waits for it, keeps it.
+                    self._locks = {one: lock for one, lock in self._locks.items() if lock.locked()}
                 self._bases[host] = await self._probe(host) if await self.is_insecure(host) else f"https://{host}"
             return self._bases[host]
 

@@ -53,3 +53,8 @@ def test_what_is_quoted_properly_is_read_exactly(scheme: str, parameters: dict[s
 def test_a_word_that_means_nothing_is_skipped_whole():
     header = 'Bearer realm="a"' + "0" * 100_000 + '"' + ', Basic realm="b"'
     assert [challenge.scheme for challenge in parse_challenges([header])][-1] == "basic"
+
+
+def test_of_many_headers_the_first_are_read():
+    found = parse_challenges(["a " * 4000] * 128)
+    assert len(found) <= 3 * 4000

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
+from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
@@ -32,6 +33,15 @@ async def test_who_is_insecure_may_change_while_running() -> None:
     transport.configure(["10.0.0.0/8"])
     assert not await transport.is_insecure("plain.example")
     assert await transport.is_insecure("10.0.0.1") and await transport.is_insecure("127.0.0.1")
+
+
+async def test_of_many_hosts_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_REMEMBERED", 10)
+    transport = Transport("test")
+    monkeypatch.setattr(transport, "is_insecure", AsyncMock(return_value=False))
+    for number in range(100):
+        assert await transport.locate(f"h{number}.test") == f"https://h{number}.test"
+    assert len(transport._bases) <= 10 and len(transport._locks) <= 11
 
 
 async def test_a_secure_registry_is_https_without_being_asked() -> None:

@@ -125,7 +125,7 @@ async def _documents(content: ContentStore, digest: str, platform: Platform) -> 
 
 
 async def _read(content: ContentStore, digest: str) -> bytes:
-    data = b""
+    data = bytearray()  # a client may send it byte by byte
     async for chunk in content.read(digest):
         data += chunk
         if len(data) > _LARGEST_DOCUMENT:
@@ -134,7 +134,7 @@ async def _read(content: ContentStore, digest: str) -> bytes:
             )
     if f"sha256:{hashlib.sha256(data).hexdigest()}" != digest:
         raise InvalidParameter(f"the client has another content than {digest} under this name")
-    return data
+    return bytes(data)
 
 
 async def _archive(content: ContentStore, documents: _Documents, watcher: Watcher) -> AsyncIterator[bytes]:

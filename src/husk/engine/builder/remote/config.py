@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from husk.documents import Malformed, decode
+from husk.documents import MOST_VALUES, Malformed, decode
 from husk.errors import InvalidParameter
 
 MEDIA_TYPE = "application/vnd.buildkit.cacheconfig.v0"
@@ -158,6 +158,6 @@ def _decoded(data: bytes, kind: type[T]) -> T:
     if len(data) > LARGEST:
         raise InvalidParameter(f"invalid cache: its document has more than {LARGEST} bytes")
     try:
-        return decode(data, kind)
+        return decode(data, kind, most=MOST_VALUES)
     except Malformed as error:
         raise InvalidParameter(f"invalid cache: {error}") from None

@@ -6,6 +6,7 @@
 One that cannot be read is no failure of the build: the reason is shown, and the build goes on without it.
 """
 
+import asyncio
 import base64
 import binascii
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
+from husk.documents import MOST_VALUES, Malformed, decode
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.registry_login import login_at
@@ -132,7 +133,8 @@ class CacheImporter:
             for layer in layers
             if layer
         ]
-        found = inline_cache(await self._store.blobs.read(image.id), described, self._own_blob)
+        own = await self._store.blobs.read(image.id)
+        found = await asyncio.to_thread(inline_cache, own, described, self._own_blob)
         return [found] if found else []
 
     def _own_blob(self, descriptor: Descriptor, again: Again) -> AsyncGenerator[bytes, None]:
@@ -148,11 +150,12 @@ async def read_manifest(body: bytes, read: ReadBlob, blobs: OpenBlob) -> list[Im
         document = manifest.config
     if document is not None:
         layers = {one.digest: layer for one in described if (layer := _layer(one)) is not None}
-        return [ImportedCache(config.read(await read(document)), layers, blobs)]
+        # Somebody else's cache may be large, and is looked at whole.
+        return [ImportedCache(await asyncio.to_thread(config.read, await read(document)), layers, blobs)]
     found: list[ImportedCache] = []
     for inner in await _images_in(manifest, read):
         if inner.config and inner.layers:
-            cache = inline_cache(await read(inner.config), inner.layers, blobs)
+            cache = await asyncio.to_thread(inline_cache, await read(inner.config), inner.layers, blobs)
             found += [cache] if cache else []
     if not found:
         raise NotFound("there is no cache in it")
@@ -224,6 +227,6 @@ async def _pieces(store: ContentStore, descriptor: Descriptor) -> AsyncGenerator
 
 def _decoded(data: bytes, kind: type[T]) -> T:
     try:
-        return decode(data, kind)
+        return decode(data, kind, most=MOST_VALUES)
     except Malformed as error:
         raise InvalidParameter(f"invalid cache: {error}") from None

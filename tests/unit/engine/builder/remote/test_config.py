@@ -86,6 +86,13 @@ def test_more_than_any_builder_writes_is_refused(records):
         config.read(json.dumps(document).encode())
 
 
+def test_a_document_of_millions_of_values_is_not_read_at_all():
+    document = '{"layers":[' + ",".join(["{}"] * 600_000) + "]}"
+    for read in (config.read, config.read_records):
+        with pytest.raises(InvalidParameter, match="more than 524288 values"):
+            read(document.encode())
+
+
 def test_a_long_chain_of_records_does_not_end_the_reader():
     records = [{"digest": "0"}, *({"digest": str(n), "inputs": [[{"link": n - 1}]]} for n in range(1, 5000))]
     assert len(config.read(json.dumps({"records": records[::1]}).encode()).records) == 5000
