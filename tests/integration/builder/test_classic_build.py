@@ -294,6 +294,15 @@ def _tar(files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
+def test_a_registry_that_cannot_be_reached_is_told_in_the_stream(daemon):
+    """As dockerd does: the build has begun, and its first step says so."""
+    archive = _tar({"Dockerfile": b"FROM 127.0.0.1:1/app\n"})
+    answer = daemon.http("POST", "/build?pull=1", archive, {"Content-Type": "application/x-tar"})
+    told = [json.loads(line) for line in answer.body.splitlines()]
+    assert answer.status == 200 and told[0]["stream"].startswith("Step 1/1 : FROM 127.0.0.1:1/app")
+    assert "connect: connection refused" in told[-1]["error"]
+
+
 def test_an_image_serves_as_a_cache_by_its_history(builds, daemon):
     dockerfile = (
         "FROM busybox\nENV A=b\nRUN head -c 8 /dev/urandom > /one\nCOPY a /a\nRUN head -c 8 /dev/urandom > /two\n"

@@ -79,6 +79,21 @@ async def test_both_see_the_progress_of_one_download(daemon: Daemon, fake: FakeR
     assert [len(fake.asked(digest)) for digest in image.layer_digests] == [1, 1]
 
 
+async def test_a_registry_that_lies_about_a_layer_spoils_nobody_elses_pull(daemon: Daemon, fake: FakeRegistry) -> None:
+    async with FakeRegistry() as lying:
+        name, image, stall = stalled(lying)
+        fake.add("app", "1", image)
+        digest = image.layer_digests[1]
+        lying.blobs[digest] = bytes(len(image.blobs[digest]))
+        one = Client(daemon, name)
+        await asyncio.wait_for(stall.reached.wait(), 20)
+        two = Client(daemon, f"{fake.host}/app")
+        await in_thread(lambda: two.heard("Downloading"), "the other one has joined the download")
+        stall.go_on.set()
+        await in_thread(lambda: one.heard("Status:") and two.heard("Status:"), "both pulls end")
+        assert len(fake.asked(digest)) == 1
+
+
 async def test_images_with_a_common_layer_share_its_download(daemon: Daemon, fake: FakeRegistry) -> None:
     name, image, stall = stalled(fake)
     other = make_image([busybox_layer(), BIG, tar_of({"on": b"top"})], compression="none")
