@@ -7,11 +7,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 from unittest.mock import AsyncMock, Mock
 
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.etcd.members import Known, Members
 from husk.engine.containers.service import Containers
 from husk.engine.model.events import Events
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
 from husk.engine.services.cluster import Cluster
+from husk.engine.services.council import ANSWER as COUNCIL_ANSWER
+from husk.engine.services.council import Council
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.dispatcher import Dispatcher
 from husk.engine.services.dispatcher_desk import DispatchCalls, DispatcherDesk, ManagerChannel, Pulse
@@ -28,7 +32,7 @@ from husk.engine.services.shared import Shared
 from husk.engine.services.shared_networks import SharedNetworks
 from husk.engine.services.swarm import Swarm
 from husk.engine.services.workers import Workers
-from husk.errors import Unavailable
+from husk.errors import HuskError, Unavailable
 from tests.simulation.etcd import Etcd
 from tests.simulation.hosts import SECOND, Host, HostClock
 from tests.simulation.loop import Process
@@ -107,6 +111,72 @@ class _ManagersCluster:
         return self.node.facts
 
 
+class _Members:
+    """Who takes part in the swarm's etcd, asked for and changed from a host (`husk.cluster.etcd.members.Members`)."""
+
+    def __init__(self, etcd: Etcd, host: Host) -> None:
+        self._etcd = etcd
+        self._host = host
+
+    async def listing(self) -> list[Known]:
+        await self._decide()
+        return [
+            Known(number, name, Endpoint(name, 2380), False) for number, name in enumerate(sorted(self._etcd.voters))
+        ]
+
+    async def remove(self, member: Known) -> None:
+        await self._decide()
+        self._etcd.voters.discard(member.name)
+
+    async def close(self) -> None:
+        pass
+
+    async def _decide(self) -> None:
+        """Only most of them decide anything."""
+        reached = sorted(self._etcd.majority())
+        if not reached or not self._etcd.serves(reached[0]) or not self._linked(reached[0]):
+            raise Unavailable("etcd has no leader")
+        await self._etcd.network.travel(self._host.name, reached[0])
+
+    def _linked(self, member: str) -> bool:
+        return self._etcd.network.linked(self._host.name, member)
+
+
+class _Council(Council):
+    """What managers ask of it when another one is demoted; its members have neither processes nor certificates."""
+
+    here = True
+
+    def __init__(self, store: SwarmRecords, cluster: Cluster, etcd: Etcd, host: Host) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._etcd = etcd
+        self._host = host
+
+    async def _members(self, endpoints: object) -> Members:
+        return cast(Members, _Members(self._etcd, self._host))
+
+    async def _answers(self, endpoint: Endpoint | None) -> bool:
+        if endpoint is None:
+            return False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(COUNCIL_ANSWER):
+                await self._etcd.network.travel(self._host.name, endpoint.host)
+                answers = self._etcd.serves(endpoint.host)
+                await self._etcd.network.travel(endpoint.host, self._host.name)
+                return answers
+        return False
+
+    async def look(self) -> None:
+        """As a manager that plans does, and one that has just been promoted."""
+        if self._store.leadership.leading:
+            await self.tidy()
+        own = self._store.nodes.get(self._host.name)
+        if own is not None and own.is_manager and own.id not in self._etcd.voters:
+            await (await self._members(())).listing()
+            self._etcd.voters.add(own.id)
+
+
 class Manager(Daemon):
     def __init__(self, host: Host, chance: random.Random, etcd: Etcd, members: Sequence[Host]) -> None:
         super().__init__(host, chance)
@@ -122,6 +192,8 @@ class Manager(Daemon):
         cluster = cast(Cluster, fake)
         self.shared = Shared(self.store, self.store.store, lambda *ids: self.reconciler.wake(*ids))
         self.nodes = Nodes(self.store, cluster, self.clock)
+        self.council = _Council(self.store, cluster, self._etcd, self.host)
+        self.nodes.spare = self.council.spare
         self.networks = SharedNetworks(self.store, cast(Here, fake), lambda: None)
         self.workers = Workers(
             own_id=lambda: self.host.name,
@@ -170,6 +242,11 @@ class Manager(Daemon):
             self.ready = True
 
         await self.shared.open(begin)
+        while True:
+            await asyncio.sleep(self.chance.uniform(1, 3))
+            if self.ready:
+                with contextlib.suppress(HuskError):
+                    await self.council.look()
 
     def _liveness(self, clock: Callable[[], int]) -> Liveness:
         marking = Marking(

@@ -66,6 +66,8 @@ class _Lease:
 class Etcd:
     def __init__(self, members: Sequence[Host], network: Network, chance: random.Random) -> None:
         self.members = {host.name: host for host in members}
+        # Those of them that take part in decisions: others were removed.
+        self.voters = set(self.members)
         self.network = network
         self.chance = chance
         self.revision = 1
@@ -85,8 +87,8 @@ class Etcd:
         return asyncio.get_running_loop().time()
 
     def majority(self) -> set[str]:
-        most = len(self.members) // 2 + 1
-        return next((part for part in self.network.parts(self.members) if len(part) >= most), set())
+        most = len(self.voters) // 2 + 1
+        return next((part for part in self.network.parts(sorted(self.voters)) if len(part) >= most), set())
 
     def serves(self, member: str) -> bool:
         """Can this member do anything now?"""

@@ -4,7 +4,9 @@ At each moment:
 - In a slot at most one task is alive and wanted; two where an update starts the new one first.
 - No container of a wanted task is ended by anybody but itself, its host's power, or its service's removal.
 - What a client was told to be written is in the store until a client removes it.
-- Nobody has an address that somebody else has. One node at least is to be a manager.
+- Nobody has an address that somebody else has. One node at least is to be a manager, and nobody is demoted whom the
+  other managers need.
+- A manager has each record in memory as it was written, from the moment on in which it was: never before.
 - Two containers of a slot run side by side only while a host of theirs, or the store, is in trouble, and a while after.
 
 And when all faults have ended, in a few minutes: each service has the tasks that are declared, on nodes that may have
@@ -13,6 +15,7 @@ other.
 """
 
 import asyncio
+import hashlib
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -56,8 +59,16 @@ NETWORK = "net"
 # In simulated seconds: how long faults go on; how long a swarm may take to settle then, and must stay as it is; how
 # long two containers of a slot may run side by side when nothing is in trouble.
 TROUBLE, SETTLE, STAY, BESIDE = 90.0, 240.0, 20.0, 45.0
-# More than etcd takes in a request.
-TOO_LARGE = 2_000_000
+# How long ago a manager that is counted on may have been there: who demotes another has asked it shortly before.
+ASKED = 30.0
+# What etcd takes in a request.
+LARGEST = 1_572_864
+KINDS: dict[str, type[Task] | type[Service] | type[Node] | type[Swarm]] = {
+    "task": Task,
+    "service": Service,
+    "node": Node,
+    "swarm": Swarm,
+}
 
 
 class Violation(AssertionError):
@@ -94,6 +105,9 @@ class Life:
         self._beside: dict[tuple[str, object], float] = {}
         self._violation: Violation | None = None
         self._found_at = 0
+        # How each record was written, by its versions; and when each member of etcd was last there.
+        self._forms: dict[tuple[str, str, int], bytes] = {}
+        self._there_at: dict[str, float] = {}
         self._write_first_records()
         self.etcd.observers.append(self._written)
         for host in self.hosts.values():
@@ -152,6 +166,8 @@ class Life:
         if kind == "node":
             assert isinstance(record, Node)
             self.nodes[key] = record
+        if isinstance(record, Node | Swarm):
+            self._forms[kind, key, self.etcd.revision] = _form(record)
         self._found_at = self.etcd.revision
 
     def _start(self, host: Host) -> None:
@@ -279,8 +295,8 @@ class Life:
             mode = Mode(global_=Empty())
         container = ContainerSpec(image="steady" if image == "large" else image)
         if image == "large":
-            # One etcd still takes, but not with what a task adds.
-            container = ContainerSpec(image="steady", env=["X=" + "x" * 1_572_000])
+            # One that etcd still takes, but not with what a task adds, or a little later not with what becomes of it.
+            container = ContainerSpec(image="steady", env=["X=" + "x" * (LARGEST - chance.randrange(800, 2600))])
         spec = ServiceSpec(
             name=f"s{chance.getrandbits(32):08x}-{image}",
             mode=mode,
@@ -401,15 +417,51 @@ class Life:
             kind, key = name_of(event.kv.key)
             found = self.etcd.records.get(event.kv.key)
             body = None if found is None else with_version(found.value, found.mod_revision)
+            self._look_at_memory(kind, key)
+            if kind in KINDS and found is not None and body is not None:
+                record = msgspec.json.decode(body, type=KINDS[kind])
+                self._forms[kind, key, found.mod_revision] = _form(record)
             if kind == "task":
                 self._note_task(key, None if body is None else msgspec.json.decode(body, type=Task))
             elif kind == "service":
                 self._note_service(key, None if body is None else msgspec.json.decode(body, type=Service))
             elif kind == "node" and body is not None:
-                self.nodes[key] = msgspec.json.decode(body, type=Node)
-                if not any(node.is_manager for node in self.nodes.values()):
-                    self._violated("no node is to be a manager any more")
+                self._note_node(key, msgspec.json.decode(body, type=Node))
         self._found_at = revision
+
+    def _note_node(self, key: str, node: Node) -> None:
+        before, self.nodes[key] = self.nodes[key], node
+        managers = {one.id for one in self.nodes.values() if one.is_manager}
+        if not managers:
+            self._violated("no node is to be a manager any more")
+        # A member that is on its way out counts for nobody.
+        if (
+            before.is_manager
+            and not node.is_manager
+            and key in self.etcd.voters
+            and (left := self.etcd.voters & managers)
+        ):
+            self._there_at |= dict.fromkeys(self.etcd.majority(), self.now)
+            there = {name for name in left if self._there_at.get(name, 0.0) > self.now - ASKED}
+            if len(there) < len(left) // 2 + 1:
+                self._violated(
+                    f"{key} is demoted, though of the managers {sorted(left)} only {sorted(there)} are there"
+                )
+
+    def _look_at_memory(self, kind: str, key: str) -> None:
+        """Has each manager this record as it was written when it had that version?"""
+        for manager in self._managers():
+            if kind not in KINDS or manager.process.dead or not manager.ready:
+                continue
+            known = manager.store._tables[kind].get(key)
+            if isinstance(known, Task) and _is_large(known.spec):
+                continue  # that costs too much
+            if isinstance(known, Service) and _is_large(known.spec.task_template):
+                continue
+            if known is not None and self._forms.get((kind, key, known.version)) != _form(known):
+                self._violated(
+                    f"{manager.host.name} has {kind} {key} as it was not written with version {known.version}"
+                )
 
     def _note_service(self, key: str, service: Service | None) -> None:
         if service is None:
@@ -453,6 +505,12 @@ class Life:
             for service in self.acknowledged - self.removed:
                 if service not in self.services:
                     self._violated(f"service {service} was declared, and is not there")
+            for manager in self._managers():
+                if not manager.process.dead and manager.ready:
+                    for kind in KINDS:
+                        for key in manager.store._tables[kind]:
+                            self._look_at_memory(kind, key)
+            self._there_at |= dict.fromkeys(self.etcd.majority(), self.now)
             self._look_side_by_side()
 
     def _look_side_by_side(self) -> None:
@@ -509,6 +567,8 @@ class Life:
             if service_id not in self.services:
                 wrong.append(f"containers of the removed service {service_id}: {running[service_id]}")
         for task in self.tasks.values():
+            if _is_large(task.spec):
+                continue  # what becomes of it may be more than can be written
             if task.alive and not task.wanted:
                 wrong.append(f"task {task.id} is {task.status.state}, and not wanted")
             elif task.service_id not in self.services:
@@ -522,7 +582,7 @@ class Life:
         container = service.spec.task_template.container_spec
         status = service.update_status
         places = sorted(node.id for node in self.nodes.values() if node.spec.availability == "active")
-        if container is None or container.env or container.image in ("crash", "bad"):
+        if container is None or _is_large(service.spec.task_template) or container.image in ("crash", "bad"):
             return []
         if status is not None and status.state in ("paused", "rollback_paused"):
             return []
@@ -559,6 +619,25 @@ class Life:
         if len(running) != len(live):
             problems.append(f"{name}: {len(running)} containers, {len(live)} tasks")
         return problems
+
+
+def _is_large(template: TaskSpec) -> bool:
+    return template.container_spec is not None and bool(template.container_spec.env)
+
+
+def _form(record: msgspec.Struct) -> bytes:
+    """All of a record that is not counted by the clock of whoever has it in memory."""
+    if isinstance(record, Task):
+        status = msgspec.structs.replace(record.status, since_ns=0, started_ns=0)
+        record = msgspec.structs.replace(record, version=0, created_ns=0, restarts=(), status=status)
+    elif isinstance(record, Service):
+        record = msgspec.structs.replace(record, version=0, update_began_ns=0)
+    elif isinstance(record, Node):
+        status_of_node = msgspec.structs.replace(record.status, since_ns=0)
+        record = msgspec.structs.replace(record, version=0, status=status_of_node)
+    elif isinstance(record, Swarm):
+        record = msgspec.structs.replace(record, version=0)
+    return hashlib.sha256(msgspec.json.encode(record)).digest()
 
 
 def _slot(task: Task) -> tuple[str, object]:
