@@ -164,7 +164,8 @@ def prepare(settings: OverlaySettings) -> None:
         with NetlinkSocket() as netlink:
             _prepare(netlink, settings)
     except OSError as error:
-        raise SystemFault(f"overlay interface {settings.interface} cannot be set up: {error}") from error
+        why = f"UDP port {settings.port} is taken on this host" if error.errno == errno.EADDRINUSE else str(error)
+        raise SystemFault(f"overlay interface {settings.interface} cannot be set up: {why}") from error
 
 
 def _prepare(netlink: NetlinkSocket, settings: OverlaySettings) -> None:

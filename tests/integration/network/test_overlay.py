@@ -250,6 +250,18 @@ def test_two_networks_with_one_number_are_refused(hosts: Hosts, net: OverlayNetw
     assert "vx-second" not in hosts[0].links()
 
 
+def test_a_port_that_somebody_else_has_is_named_and_used_when_it_is_free(hosts: Hosts, net: OverlayNetwork) -> None:
+    def take() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind(("", net.port))
+        return made
+
+    with hosts[0].inside(take), pytest.raises(SystemFault, match=f"UDP port {net.port} is taken on this host"):
+        net.open(hosts[0])
+    net.open(hosts[0])
+    assert "state UNKNOWN" in hosts[0].run("ip", "link", "show", "up", "dev", net.interface)
+
+
 def test_running_containers_get_the_networks_mtu(hosts: Hosts, net: OverlayNetwork) -> None:
     here = net.endpoint(hosts[0], "10.0.9.5")
 
