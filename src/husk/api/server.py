@@ -24,6 +24,7 @@ from husk.api.routes import Operations
 from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
 from husk.listening import KEEP_FILE
+from husk.once import load
 
 if TYPE_CHECKING:
     from husk.api.tls import Tunnels
@@ -49,7 +50,23 @@ class Edge:
         self._router = Router(missing.ROUTES)
         self._places: dict[tuple[bytes, bytes], tuple[Version, Route, str]] = {}
         self._streams: set[asyncio.Task[object]] = set()
-        self.server = Server(self.handle, self._common.limits, self._refusal, self._http2)
+        self.server = Server(self._enter_first, self._common.limits, self._refusal, self._http2)
+
+    def _enter_first(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
+        known = (request.method, request.raw_path) in self._places
+        if not known and (needed := self._operations.unloaded(request.raw_path)):
+            return self._when_loaded(needed, request)
+        return self.handle(request)
+
+    async def _when_loaded(self, modules: list[str], request: Request) -> Answer:
+        """The first of its kind: others do not wait while what it needs is loaded."""
+        with contextlib.suppress(RuntimeError):  # no thread can be started: then they are loaded here
+            await load(*modules)
+        answer = self.handle(request)
+        if isinstance(answer, Answer):
+            return answer
+        # Its own going away ends only the waiting for a task.
+        return await (asyncio.shield(answer) if isinstance(answer, asyncio.Task) else answer)
 
     def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
         place = self._places.get((request.method, request.raw_path))

@@ -337,3 +337,19 @@ async def test_shutting_down_may_wait_for_ever(engine: FakeEngine, tmp_path: Pat
                 asyncio.get_running_loop().call_later(0.1, gate.set)
             assert engine.calls == [("start", "web")]
             assert await starting == 204
+
+
+async def test_what_a_request_needs_is_loaded_in_a_thread(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    async def noting(*modules: str) -> None:
+        loaded.extend(modules)
+
+    monkeypatch.setattr("husk.api.server.load", noting)
+    async with (
+        serve(Edge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
+        ClientSession(address.replace("tcp", "http", 1)) as session,
+    ):
+        for path in ("/v1.41/volumes", "/volumes", "/volumes?x=/info", "/nowhere", "/", "/v1.41"):
+            await session.get(path)
+    assert loaded == ["husk.api.routes.volumes"]

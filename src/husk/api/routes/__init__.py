@@ -45,6 +45,14 @@ class Operations:
     def __init__(self) -> None:
         self._loaded: set[str] = set()
 
+    def unloaded(self, raw_path: bytes) -> list[str]:
+        """The modules that a request for this path needs loaded first; in a thread, for it takes a while."""
+        words = raw_path.split(b"/", 3)[1:]
+        if len(words) > 1 and words[0][:1] == b"v" and words[0][1:2].isdigit():
+            del words[0]
+        names = MODULES.get(words[0].decode("latin-1"), ()) if words else ()
+        return [f"{__name__}.{name}" for name in names if name not in self._loaded]
+
     def needed_for(self, path: str) -> Iterator[Route]:
         """What was not loaded yet and may be meant by this path."""
         word = path[1:].partition("/")[0]
