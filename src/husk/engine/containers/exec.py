@@ -116,6 +116,7 @@ class Execs(Companion):
         """Note what to run in a running container; its id."""
         if not config.cmd or not config.cmd[0]:
             raise InvalidParameter("No exec command specified")
+        _check_size(config.console_size)
         instance = self._index.find(reference)
         await instance.runs()
         return self._create(_active(instance, reference), config, probe=False).record.id
@@ -158,6 +159,7 @@ class Execs(Companion):
         record = found.record
         instance = self._index.find(record.container_id)
         _active(instance, instance.record.name)
+        _check_size(size)
         if record.exit_code is not None:
             raise Conflict(f"exec command {exec_id} has already run")
         if record.running:
@@ -396,6 +398,12 @@ def _active(instance: Instance, reference: str) -> Container:
             raise Conflict(f"Container {record.id} is restarting, wait until the container is running")
         case _:
             raise Conflict(f"container {record.id} is not running")
+
+
+def _check_size(size: list[int] | None) -> None:
+    """A terminal has at most as many lines and columns; more would be none of them."""
+    if any(not 0 <= value <= 0xFFFF for value in size or ()):
+        raise InvalidParameter(f"invalid ConsoleSize {size}: height and width are between 0 and 65535")
 
 
 def _command(config: ExecConfig) -> str:

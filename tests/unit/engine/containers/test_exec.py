@@ -131,6 +131,17 @@ async def test_only_a_running_container_takes_one(room: Room, status: Status, wo
         await room.execs.start(exec_id, attach=False)
 
 
+@pytest.mark.parametrize("size", [[65536, 80], [-1, 80], [24, 2**63]])
+async def test_a_size_that_no_terminal_has_is_refused(room: Room, size: list[int]) -> None:
+    await running(room)
+    with pytest.raises(InvalidParameter, match="invalid ConsoleSize"):
+        await room.execs.create("box", ExecConfig(cmd=["true"], tty=True, console_size=size))
+    exec_id = await room.execs.create("box", ExecConfig(cmd=["true"], tty=True))
+    with pytest.raises(InvalidParameter, match="between 0 and 65535"):
+        await room.execs.start(exec_id, attach=True, tty=True, size=size)
+    assert room.execs.inspect(exec_id).exit_code is None and not room.execs.inspect(exec_id).running
+
+
 async def test_nothing_to_run_and_nobody_known(room: Room) -> None:
     await running(room)
     with pytest.raises(InvalidParameter, match="No exec command specified"):
