@@ -104,6 +104,7 @@ class FakeRegistry:
         self.hides = hides
         self.host = ""
         self.realm: str | None = None  # where tokens are said to be, if not here
+        self.said_with_tokens: dict[str, object] = {}
         self.manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.blobs: dict[str, bytes] = {}
         self.faults: dict[str, list[Fault]] = {}
@@ -248,7 +249,7 @@ class FakeRegistry:
         answer: dict[str, object] = {"access_token": token, "expires_in": 300}
         if request.query.get("offline_token") == "true" and tokens.identity_token:
             answer["refresh_token"] = tokens.identity_token
-        return web.json_response(answer)
+        return web.json_response(answer | self.said_with_tokens)
 
 
 def _basic(username: str, password: str) -> str:

@@ -125,10 +125,12 @@ def credentials_from(document: object, where: str) -> Credentials:
 
 
 class _TokenAnswer(msgspec.Struct):
-    token: str = ""
-    access_token: str = ""
-    refresh_token: str = ""
-    expires_in: float = 0
+    """What a token service says; to Go's clients `null` is nothing said."""
+
+    token: str | None = None
+    access_token: str | None = None
+    refresh_token: str | None = None
+    expires_in: float | None = None
 
 
 class _Entry(msgspec.Struct):
@@ -221,7 +223,7 @@ class Authorizer:
         token = answer.token or answer.access_token
         if not token:
             raise SystemFault(f'Get "{url}": authorization server did not include a token in the response')
-        return f"Bearer {token}", _life(answer.expires_in), answer.refresh_token
+        return f"Bearer {token}", _life(answer.expires_in or 0), answer.refresh_token or ""
 
     async def _ask(
         self,

@@ -329,6 +329,39 @@ async def test_public_images_need_a_token_and_no_credentials(client: RegistryCli
         assert "Authorization" not in fake.asked("/token")[0]
 
 
+async def test_what_a_token_service_leaves_open_is_null(client: RegistryClient, image: Image) -> None:
+    async with FakeRegistry(tokens=Tokens()) as fake:
+        fake.add("app", "1", image)
+        fake.said_with_tokens = {"token": None, "refresh_token": None, "expires_in": None, "issued_at": None}
+        await client.manifest(ref_at(fake))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"token": "a\r\nX-Other: b"},
+        {"token": "\ud800"},
+        {"token": "\0"},
+        {"token": "t" * 900_000},
+        {"token": 7},
+        {"token": {}},
+        {"access_token": ""},
+        {"expires_in": "soon"},
+        {"expires_in": 10**400},
+        {"token": "x", "more": "y" * (1 << 20)},
+    ],
+)
+async def test_a_token_that_is_none_is_an_error_in_words(
+    client: RegistryClient, image: Image, said: dict[str, object]
+) -> None:
+    async with FakeRegistry(tokens=Tokens()) as fake:
+        fake.add("app", "1", image)
+        fake.said_with_tokens = said
+        error = await failure(client.manifest(ref_at(fake)))
+        assert error.message and len(error.message) < 1000
+        assert not any("X-Other" in headers for _, _, headers in fake.requests)
+
+
 async def test_identity_and_registry_tokens_are_credentials(client: RegistryClient, image: Image) -> None:
     async with FakeRegistry(tokens=Tokens("u", "p", identity_token="refresh-me", valid={"given"})) as fake:
         fake.add("app", "1", image)
