@@ -126,6 +126,8 @@ class _Members:
 
     async def remove(self, member: Known) -> None:
         await self._decide()
+        if self._etcd.voters == {member.name}:
+            raise Unavailable("etcd: re-configuration failed due to not enough started members")
         self._etcd.voters.discard(member.name)
 
     async def close(self) -> None:
