@@ -419,7 +419,7 @@ def describe(error: BaseException, url: str) -> str:
     if isinstance(error, aiohttp.ClientPayloadError):
         return "unexpected EOF"
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"malformed HTTP response: {error.message.splitlines()[0][:_LONGEST_QUOTE] if error.message else ''}"
+        return f"malformed HTTP response: {error.message.partition(chr(10))[0][:_LONGEST_QUOTE].rstrip(':')}"
     if isinstance(error, OSError):
         return _os_words(error)
     return str(error) or type(error).__name__
