@@ -221,7 +221,7 @@ def test_warnings_come_with_a_failure(builds):
     for line in ("RUN false", "EXPOSE nothing"):
         done = builds.run(f"FROM busybox\nMAINTAINER me\n{line}\n", check=False)
         assert done.returncode == 1
-        assert "WARN: MaintainerDeprecated" in done.stderr
+        assert "MaintainerDeprecated" in done.stderr
 
 
 def test_a_target_of_a_bake_file_begins_with_another(builds):

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from husk.engine.builder.seen_files import Found
 
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
-HOST_GATEWAY = "org.mobyproject.buildkit.worker.moby.host-gateway-ip"
 """With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""
+HOST_GATEWAY = "org.mobyproject.buildkit.worker.moby.host-gateway-ip"
 
 
 class EngineBackend:

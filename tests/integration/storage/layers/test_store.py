@@ -123,8 +123,11 @@ async def test_truncated_data_without_a_digest_is_refused(store: Store, form: st
 
 async def test_zstd_that_stops_between_two_entries_is_refused(store: Store):
     tar = make_tar(member("a", b"x" * 512))[:1024]
+    compressor = zstandard.ZstdCompressor().compressobj()
+    frame = compressor.compress(tar) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
     with pytest.raises(InvalidParameter, match="unexpected EOF"):
-        await store.unpack(zstandard.ZstdCompressor().compress(tar))
+        await store.unpack(frame)
+    await store.unpack(frame + compressor.flush())  # the frame ends, and with it an archive without end blocks
 
 
 @pytest.mark.parametrize("form", ["gzip", "zstd"])
