@@ -4,6 +4,7 @@ import ipaddress
 import json
 import random
 import re
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -98,9 +99,9 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 @cache
-def _parameters() -> tuple[str, ...]:
-    """Every name that some operation asks a query for."""
-    sources = Path(husk.api.__file__).parent.rglob("*.py")
+def _parameters(module: str = "") -> tuple[str, ...]:
+    """Every name that a query is asked for by a module of operations, or by all of them."""
+    sources = [Path(str(sys.modules[module].__file__))] if module else Path(husk.api.__file__).parent.rglob("*.py")
     return tuple(sorted({name for path in sources for name in _PARAMETER.findall(path.read_text())}))
 
 
@@ -129,7 +130,8 @@ def _target(chance: random.Random, route: Route, names: Sequence[str]) -> str:
         path = chance.choice(("/v1.44", "/v1.24", "/v1.52", "/v1.0", "/v99.9", "/v1.44/", "/v")) + path
     words = []
     for _ in range(chance.choice((0, 1, 1, 2, 4))):
-        name = chance.choice(_parameters())
+        own = _parameters(route.handler.__module__) if chance.random() < 0.8 else ()
+        name = chance.choice(own or _parameters())
         words.append(f"{name}={quote(_value(chance, name, names), safe='')}")
     if route.pattern == "/containers/create" and chance.random() < 0.5:
         words.append(f"name={chance.choice(names)}{chance.randrange(4)}")

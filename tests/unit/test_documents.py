@@ -1,5 +1,8 @@
 """JSON of others: bounded, and wrong in one way only."""
 
+import ast
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -80,3 +83,29 @@ def test_nothing_else_comes_of_any_bytes(data):
             decode(data, type)
         except documents.Malformed as error:
             assert str(error)
+
+
+# JSON that other functions read, and the reason why that is right.
+OTHERWISE = {
+    "config_settings.py": "the administrator's, and what is wrong with it is told at its place",
+    "engine/services/model.py": "a copy of a record that was just written",
+    "kernel/keeping.py": "what the daemon tells its own helper",
+    "storage/stack_lists.py": "lists that are our own",
+    "storage/workers/messages.py": "what the daemon and its workers tell each other",
+    "engine/builder/dockerfile/arguments.py": "a command: what is no array of strings is for a shell",
+    "api/routes/build.py": "a header, which is short; all that Python can raise is a 400",
+    "registry/auth.py": "a header, which is short; all that Python can raise is a 400",
+    "documents.py": "it is here",
+}
+
+
+def test_json_of_others_is_read_here():
+    """`husk` on a command line reads the answers of its own daemon."""
+    source = Path(documents.__file__).parent
+    found = {path.relative_to(source).as_posix() for path in source.rglob("*.py") if _reads_json(path)}
+    assert {name for name in found if name.split("/")[0] not in ("cli", "client")} == set(OTHERWISE)
+
+
+def _reads_json(path: Path) -> bool:
+    calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return any(ast.unparse(call.func) in ("json.loads", "json.load", "msgspec.json.decode") for call in calls)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from husk import documents
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
 from husk.errors import HuskError
@@ -131,8 +132,8 @@ async def _features_of(program: Sequence[str]) -> str:
     """A document, without what makes it readable; empty where the runtime knows no such question."""
     try:
         answer = await process.run([*program, "features"], timeout=5.0)
-        document = msgspec.json.decode(answer.stdout) if answer.returncode == 0 else None
-    except (HuskError, OSError, msgspec.DecodeError):
+        document = documents.decode(answer.stdout) if answer.returncode == 0 else None
+    except (HuskError, OSError, documents.Malformed):
         return ""
     return msgspec.json.encode(document).decode() if isinstance(document, dict) else ""
 

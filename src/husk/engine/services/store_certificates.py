@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from husk import documents
 from husk.cluster import member_files
 from husk.cluster.records import Delete, Put, Record, Stale
 from husk.engine.services.clocks import CLOCK, Clock
@@ -102,7 +103,7 @@ class StoreCertificates:
         """Bring the list up to who is a manager now."""
         if (own := self._own()) is None or not own.is_manager:
             return
-        given = {int(r.key, 16): (r, msgspec.json.decode(r.body, type=Given)) for r in await self._listing()}
+        given = {int(r.key, 16): (r, documents.decode(r.body, Given)) for r in await self._listing()}
         given = await self._without_ended(given)
         latest = _latest(given)
         serial, ends = await asyncio.to_thread(self._of_ours)

@@ -4,12 +4,12 @@ They stand before everything else. The first line that is none of them (an empty
 ends them, and what looks like one further down is a comment.
 """
 
-import json
 import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
+from husk import documents
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 
 KNOWN = ("syntax", "escape", "check")
@@ -77,8 +77,8 @@ def _syntax_of_json(text: str, line: int) -> Directive | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = documents.decode(text, dict[str, object])
+    except documents.Malformed:
         return None
     value = document.get("syntax")
     return Directive("syntax", value, line) if isinstance(value, str) else None
