@@ -33,7 +33,7 @@ _GO_ARCHITECTURES = {
     "riscv64": "riscv64",
     "s390x": "s390x",
 }
-_VERSION = pattern(r"\d+\.\d+\S*")
+_VERSION = pattern(r"(?<!\d)\d+\.\d+\S*")
 _COMMIT = pattern(r"^commit: (\S+)", re.MULTILINE)
 
 

@@ -29,7 +29,7 @@ _DOCKERFILE_VERSION = "1.20.0"
 # A message of its own for each thing that is told would wake the client a hundred times in a small build.
 _PAUSE = 0.03
 _MOST_INTERNAL = 100
-_DURATION = re.compile(r"([\d.]+)(h|m|s)")
+_DURATION = re.compile(r"(?<![\d.])([\d.]+)(h|m|s)")
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 
 

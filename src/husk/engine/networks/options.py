@@ -37,7 +37,7 @@ from husk.network.sandbox import ParentLink
 from husk.network.settings import BridgeSettings
 from husk.patterns import pattern
 
-_NAME_IN_SWARM = pattern(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9]+)*", re.ASCII)
+_NAME_IN_SWARM = pattern(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9])*", re.ASCII)
 _LONGEST_LABEL = 63
 _LEAST_MTU_6 = 1280
 _SWARM_SAYS = "rpc error: code = InvalidArgument desc = "

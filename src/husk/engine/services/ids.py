@@ -7,8 +7,8 @@ from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
-_NAME = pattern(r"[a-zA-Z0-9](?:[-_]*[A-Za-z0-9]+)*", re.ASCII)
-_OBJECT_NAME = pattern(r"[a-zA-Z0-9]+(?:[a-zA-Z0-9-_.]*[a-zA-Z0-9])?", re.ASCII)
+_NAME = pattern(r"[a-zA-Z0-9](?:[-_]*[A-Za-z0-9])*", re.ASCII)
+_OBJECT_NAME = pattern(r"[a-zA-Z0-9](?:[a-zA-Z0-9-_.]*[a-zA-Z0-9])?", re.ASCII)
 
 
 def new_id() -> str:

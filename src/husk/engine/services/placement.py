@@ -11,7 +11,7 @@ from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
 # What was ever taken, here and in former releases: records are read with it.
-_CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
+_CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*)", re.IGNORECASE | re.DOTALL)
 # What dockerd takes.
 _KEY = pattern(r"[a-z_][a-z0-9\-_.]+", re.IGNORECASE)
 _VALUE = pattern(r"[a-z0-9:\-_ \t\n\f\r.*()?+\[\]\\^$|/]+", re.IGNORECASE)
@@ -111,6 +111,6 @@ def parse_constraint(text: str) -> Constraint:
     match = _CONSTRAINT.fullmatch(text)
     if match is None:
         raise InvalidParameter(_REFUSED + "constraint expected one operator from ==, !=")
-    if not match[3]:
+    if not (value := match[3].rstrip()):
         raise InvalidParameter(_REFUSED + "value '' is invalid")
-    return Constraint(match[1], match[2] == "==", match[3])
+    return Constraint(match[1], match[2] == "==", value)

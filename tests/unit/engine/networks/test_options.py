@@ -116,6 +116,7 @@ def test_a_parent_has_one_network():
         (request(" \n"), InvalidParameter),
         (request("a b", driver="overlay"), InvalidParameter),
         (request("a" * 64, driver="overlay"), InvalidParameter),
+        (request("0" * 100 + "!", driver="overlay"), InvalidParameter),
         (request("bridge"), Forbidden),
         (request("other"), Conflict),
         (request(driver="host"), Forbidden),

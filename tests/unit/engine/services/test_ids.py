@@ -25,6 +25,7 @@ def test_good_names_of_services(name: str) -> None:
         ("web-", "valid as a DNS name component"),
         ("w.b", "valid as a DNS name component"),
         ("wéb", "valid as a DNS name component"),
+        ("0" * 62 + "!", "valid as a DNS name component"),
         ("web\n", "valid as a DNS name component"),
     ],
 )
