@@ -21,6 +21,7 @@ TLS_PORT = 2376
 
 # sun_path holds 108 bytes with the terminating zero.
 _SOCKET_PATH_LIMIT = 107
+_MOST_DIGITS = 100
 _SIZE = pattern(r"(\d+(?:\.\d+)?)\s*([bkmgtp])?(?:i?b)?", re.IGNORECASE | re.ASCII)
 _HOST_NAME = pattern(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
@@ -131,7 +132,7 @@ def one_of(key: str, value: str, accepted: Sequence[str]) -> str:
 def size(key: str, text: str | int) -> int:
     """Bytes, as a number or in Docker's units: `512m`, `20g`, `1.5TiB`."""
     parts = _SIZE.fullmatch(str(text).strip())
-    if parts is None:
+    if parts is None or len(parts[1]) > _MOST_DIGITS:
         raise InvalidParameter(f"invalid {key} {str(text)!r}: it is a number of bytes, as 20g or 500m; 0 is no limit")
     return int(float(parts[1]) * 1024 ** "bkmgtp".index((parts[2] or "b").lower()))
 

@@ -87,7 +87,8 @@ def texts(expression: Expression, length: int) -> Iterator[str]:
     """Texts of about this length."""
     source = expression.compiled.pattern
     parsed = re._parser.parse(source, expression.compiled.flags & ~re.UNICODE)  # type: ignore[attr-defined]
-    begins, pieces = {""}, set()
+    begins: set[str] = {""}
+    pieces: set[str] = set()
     _collect(parsed, "", begins, pieces)
     letters = [one for one in _ALPHABET if isinstance(source, str) or ord(one) < 256]
     for piece in sorted(pieces.union(letters)):

@@ -36,6 +36,8 @@ from husk.engine.containers.config import limits as host_limits
 from husk.engine.images.archive import read_archive
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.make import read_config
+from husk.engine.logs import attributes
+from husk.engine.logs import options as log_options
 from husk.engine.logs.records import take_apart
 from husk.engine.model import clock
 from husk.engine.model.container import Container
@@ -44,8 +46,9 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
 from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.port_requests import parse_ports, stored
-from husk.engine.services import assignment_messages, backup_file, record_kinds
+from husk.engine.services import assignment_messages, backup_file, gotemplate, record_kinds
 from husk.engine.services.model import ServiceSpec
+from husk.engine.services.placement import parse_constraint
 from husk.engine.services.settings import SwarmSpec
 from husk.errors import HuskError
 from husk.network import dns
@@ -327,6 +330,10 @@ def _changes(data: bytes) -> None:
     apply_changes(ContainerConfig(), data.decode(errors="replace").split("\n")[:20])
 
 
+def _template(text: str) -> None:
+    gotemplate.parse(text).render(gotemplate.Structure(Name="web", Slot="1", Labels={"a": "b"}), {}).encode()
+
+
 def _host_config(data: bytes) -> None:
     host = gojson.Reader(HostConfig).read(gojson.parse_document(data))
     host_limits.check(host)
@@ -430,6 +437,10 @@ _KNOWN: dict[str, list[bytes]] = {
     ],
     "accounts of an image": [b"root:x:" + _DIGITS + b":0::/:\nwww:x:" + b"0" * 5000 + b":1::/:\n"],
     "endpoint": [b"a:" + _DIGITS],
+    "size of a log": [b"9" * 400],
+    "template of a service": [b"{{" + b'""' * 30, b"{{" + _DIGITS + b"}}", b'{{"\\ud800"}}'],
+    "tag of a log": [b"{{" + b" " * 20_000],
+    "constraint": [b"a==a" + b" " * 50_000 + b"\0"],
     "answer of a registry": [b'Bearer realm="a"' + b"0" * 30_000 + b'"'],
 }
 
@@ -527,6 +538,19 @@ _TARGETS = [
         [b'ENV A=b\nCMD ["x"]\nEXPOSE 80/tcp', b"HEALTHCHECK NONE\nLABEL a=b c=d"],
         _REFUSED,
     ),
+    Target(
+        "template of a service",
+        _plain(_template),
+        [
+            b'a{{.Name}} {{if eq .Slot "1"}}{{printf "%03d" 7}}{{end}}',
+            b'{{range .Labels}}{{. | html}}{{end}}{{"a\\u0062"}}',
+        ],
+        _REFUSED,
+        limit=0.5,
+    ),
+    Target("size of a log", _text(log_options.size), [b"10m", b"1.5g"], _REFUSED),
+    Target("tag of a log", _plain(lambda text: attributes.check({"tag": text})), [b"{{.ID}}/{{- .Name -}}"], _REFUSED),
+    Target("constraint", _plain(parse_constraint), [b"node.labels.a == b"], _REFUSED),
     Target("port", _text(parse_ports), [b"80/tcp", b"8000-8010"], _REFUSED),
     Target("endpoint", _text(lambda text: read_endpoint(text, 2377)), [b"192.0.2.1:2377", b"[::1]:5"], _REFUSED),
     Target("join token", _text(tokens.read_token), [tokens.new_token(b"root").encode()], _REFUSED),

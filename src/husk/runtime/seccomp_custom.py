@@ -132,7 +132,7 @@ class _Here:
 
 
 def _numbers(version: str) -> tuple[int, int]:
-    match = re.match(r"(\d+)\.(\d+)", version)
+    match = re.match(r"(\d{1,9})\.(\d{1,9})", version)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 

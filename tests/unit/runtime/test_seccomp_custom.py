@@ -62,6 +62,7 @@ def test_the_old_form_names_one_call() -> None:
         ({"includes": {"minKernel": "4.8"}}, (), True),
         ({"includes": {"minKernel": "6.2"}}, (), False),
         ({"excludes": {"minKernel": "4.8"}}, (), False),
+        ({"includes": {"minKernel": "9" * 5000 + ".1"}}, (), True),
         ({"includes": {}, "excludes": {}, "comment": "x", "args": None}, (), True),
     ],
 )

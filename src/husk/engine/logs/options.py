@@ -15,6 +15,8 @@ DRIVERS = (*KEPT, *FORWARDED, "none")
 # Docker has them, Husk does not: the reader learns that it is no misspelling.
 _DOCKERS_OWN = ("awslogs", "gcplogs", "logentries", "splunk", "etwlogs")
 
+# More would be more than a number of Python's may be.
+_MOST_DIGITS = 100
 _SIZE = pattern(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?", re.ASCII)
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
@@ -132,7 +134,7 @@ def readable(driver: str, options: Mapping[str, str]) -> bool:
 def size(text: str) -> int:
     """Bytes, of a number with an optional unit (`10m`)."""
     match = _SIZE.fullmatch(text)
-    if match is None or match[1].count(".") > 1:
+    if match is None or match[1].count(".") > 1 or len(match[1]) > _MOST_DIGITS:
         raise InvalidParameter(f"invalid size: '{text}'")
     return int(float(match[1]) * 1024 ** " kmgtp".index((match[2] or " ").lower()))
 

@@ -185,7 +185,9 @@ def _unquoted(text: str) -> str:
     if text[0] == "`":
         return text[1:-1]
     try:
-        return str(ast.literal_eval(text))
+        found = str(ast.literal_eval(text))
+        found.encode()  # half of a surrogate pair is no character
+        return found
     except (ValueError, SyntaxError) as error:
         raise wrong(f"bad text {text}") from error
 

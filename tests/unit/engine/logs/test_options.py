@@ -51,6 +51,7 @@ def test_sizes(text: str, number: int) -> None:
         ("local", {"labels": "1"}, "unknown log opt 'labels' for log driver local"),
         ("gelf", {"x": "1"}, 'unknown log opt "x" for gelf log driver'),
         ("json-file", {"max-size": "-1"}, "failed to initialize logging driver: invalid size: '-1'"),
+        ("json-file", {"max-size": "9" * 400}, f"failed to initialize logging driver: invalid size: '{'9' * 400}'"),
         ("json-file", {"max-size": "0"}, "failed to initialize logging driver: max-size must be a positive number"),
         (
             "json-file",

@@ -94,6 +94,7 @@ def test_it_says(text: str, said: str) -> None:
         ("{{ " * 10_000, "unclosed action"),
         ("{{" + "9" * 5000 + "}}", "integer overflow"),
         ("{{9223372036854775808}}", "integer overflow"),
+        ('{{"\\ud800"}}', "bad text"),
         ("{{" + "(" * 200 + ".Name" + ")" * 200 + "}}", "too many parentheses"),
         ("{{if true}}" * 200, "too deep"),
     ],
