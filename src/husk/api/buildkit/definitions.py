@@ -2,12 +2,14 @@
 
 from contextlib import aclosing
 
+import msgspec
+
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import Edge
 from husk.engine.builder.reading import graphs
-from husk.engine.builder.reading.dockerfiles import Parsers
+from husk.engine.builder.reading.dockerfiles import NO_ANSWER, Parsers
 from husk.engine.builder.results import Definition
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter, NotImplementedYet, SystemFault
 
 MODULE = "husk.api.buildkit.llb_answerer"
 
@@ -23,10 +25,15 @@ class Definitions:
         graph = Graph()
         edge: Edge | None = None
         async with self._parsers.begin(MODULE) as parser, aclosing(parser.ask(data)) as pieces:
-            head = await anext(pieces)
-            edge = self._begin(head, graph)
-            async for piece in pieces:
-                graphs.add(graph, piece)
+            try:
+                head = await anext(pieces)
+                edge = self._begin(head, graph)
+                async for piece in pieces:
+                    graphs.add(graph, piece)
+            except (StopAsyncIteration, msgspec.DecodeError):
+                raise SystemFault(NO_ANSWER) from None
+        if edge is not None and edge.digest not in graph:
+            raise SystemFault(NO_ANSWER)
         return Definition(graph, edge)
 
     def _begin(self, data: bytes, graph: Graph) -> Edge | None:

@@ -37,7 +37,7 @@ _IMAGE = "docker-image://"
 _LAYOUT = "oci-layout://"
 _OF_LAYOUT = 1  # a type of resolver
 _MOST_PLATFORMS = 100
-# Larger graphs are written in a thread.
+# Larger graphs and directories are written in a thread.
 _AT_ONCE = 200
 
 # The kinds of files as Go has them, by what the kernel has for them.
@@ -226,10 +226,12 @@ class Gateway:
             raise InvalidParameter(f"{request.file_path} is too large to be read at once")
         return gateway.ReadFileResponse(data)
 
-    async def read_dir(self, request: gateway.ReadDirRequest, metadata: Metadata) -> gateway.ReadDirResponse:
+    async def read_dir(self, request: gateway.ReadDirRequest, metadata: Metadata) -> gateway.ReadDirResponse | bytes:
         ref = await self._ref(request.ref, metadata)
         entries = await self._backend.read_directory(ref, request.dir_path, request.include_pattern)
-        return gateway.ReadDirResponse([stat_message(entry) for entry in entries])
+        if len(entries) < _AT_ONCE:
+            return gateway.ReadDirResponse([stat_message(entry) for entry in entries])
+        return await asyncio.to_thread(_encoded, entries)
 
     async def stat_file(self, request: gateway.StatFileRequest, metadata: Metadata) -> gateway.StatFileResponse:
         ref = await self._ref(request.ref, metadata)
@@ -277,6 +279,10 @@ def _given(job: Job, message: gateway.Result) -> Result:
     if len(refs) > _MOST_PLATFORMS:
         raise InvalidParameter(f"a result is for {_MOST_PLATFORMS} platforms at most")
     return Result(ref=ref, refs=refs, metadata=message.metadata)
+
+
+def _encoded(entries: Sequence[FileStat]) -> bytes:
+    return gateway.ReadDirResponse([stat_message(entry) for entry in entries]).encode()
 
 
 def stat_message(file: FileStat) -> Stat:

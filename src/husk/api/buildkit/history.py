@@ -33,7 +33,7 @@ MOST_PINNED = 50
 _MOST_TOLD = 5000
 _MOST_BYTES = 1 << 20
 # What is more than that is written in a thread, while others have their turn.
-_AT_ONCE = 500
+_AT_ONCE, _BYTES_AT_ONCE = 500, 1 << 20
 
 STATUS_TYPE = "application/vnd.buildkit.status.v0"
 ERROR_TYPE = "application/vnd.googeapis.google.rpc.status+proto"  # spelled so by the protocol
@@ -134,7 +134,7 @@ class History:
         record.cached_steps = sum(one.cached for one in ends.values())
         record.warnings = sum(isinstance(one, WarningTold) for one in told)
         record.generation += 1
-        if len(told) < _AT_ONCE:
+        if len(told) < _AT_ONCE and sum(map(progress.size, told)) < _BYTES_AT_ONCE:
             files = _attach(record, told, error, predicates)
         else:
             files = await asyncio.to_thread(_attach, record, told, error, predicates)

@@ -15,19 +15,19 @@ _MOST_BYTES = 1 << 20
 def responses(told: Iterable[Told]) -> Iterator[control.StatusResponse]:
     """In the order it was told, in messages that are not too large."""
     answer = control.StatusResponse()
-    count = size = 0
+    count = bytes_told = 0
     for one in told:
         _add(answer, one)
         count += 1
-        size += _size(one)
-        if count >= _MOST_TOLD or size >= _MOST_BYTES:
+        bytes_told += size(one)
+        if count >= _MOST_TOLD or bytes_told >= _MOST_BYTES:
             yield answer
-            answer, count, size = control.StatusResponse(), 0, 0
+            answer, count, bytes_told = control.StatusResponse(), 0, 0
     if count:
         yield answer
 
 
-def _size(told: Told) -> int:
+def size(told: Told) -> int:
     """About as many bytes as it takes, where those can be many."""
     match told:
         case LogTold(data=data):

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from husk.engine.builder import stacks
 from husk.engine.builder.cache_keys import Selection
-from husk.engine.builder.graph import Graph, Vertex
+from husk.engine.builder.graph import LONGEST_NAME, Graph, Vertex
 from husk.engine.builder.interfaces import Customer
 from husk.engine.builder.operations import (
     NONE,
@@ -26,6 +26,7 @@ from husk.engine.builder.operations import (
     Source,
 )
 from husk.engine.builder.solver import Record, Watcher
+from husk.engine.images.make import MOST_LAYERS
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.ahead import AheadTar, Below
@@ -151,6 +152,8 @@ class Execution:
 
     async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Customer) -> Record:
         operation = vertex.operation
+        for stack in inputs:
+            _check_depth(stack)
         match operation.body:
             case Source():
                 kind = self._kind(operation.body)
@@ -167,6 +170,7 @@ class Execution:
                 outputs = await self._trees.apply(operation.body.actions, inputs, vertex.layered, vertex.ahead)
             case Merge():
                 outputs = [merged(inputs)]
+                _check_depth(outputs[0])
             case Diff():
                 outputs = [await self._difference(operation.body, inputs)]
             case Build():
@@ -229,6 +233,12 @@ class Execution:
         return self._sources[scheme]
 
 
+def _check_depth(stack: str) -> None:
+    """Refuse what could not be mounted: before that, each of thousands of operations would name thousands of layers."""
+    if stack.count(" ") >= MOST_LAYERS:
+        raise InvalidParameter(f"max depth exceeded: a file system of more than {MOST_LAYERS} layers")
+
+
 def new_id() -> str:
     return secrets.token_hex(13)[:25]
 
@@ -249,7 +259,7 @@ def described(vertex: Vertex) -> str:
     """What a list of the cache shows for what a vertex has made."""
     body = vertex.operation.body
     if isinstance(body, Exec):
-        return "mount / from exec " + " ".join(body.process.args)
+        return ("mount / from exec " + " ".join(body.process.args))[:LONGEST_NAME]
     return vertex.name
 
 

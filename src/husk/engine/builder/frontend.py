@@ -38,7 +38,7 @@ from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.source_policy import FREE, SourcePolicy
 from husk.engine.builder.syntax import Syntax
-from husk.engine.images.make import read_config, read_config_aside
+from husk.engine.images.make import read_config_aside
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference as references
@@ -350,8 +350,8 @@ class _Sources:
                 ref = self._asker.inputs.get(rest)
                 if ref is None:
                     raise InvalidParameter(f"invalid input {rest} for {key}")
-                document = _image_of(self._wanted.input_metadata.get(rest, ""), rest)
-                return NamedContext(given.source_of(await ref.stack()), document)
+                image = await _image_of(self._wanted.input_metadata.get(rest, ""), rest)
+                return NamedContext(given.source_of(await ref.stack()), image)
             case _ if source := remote_context.named(text):
                 return NamedContext(source)
             case "oci-layout":
@@ -409,7 +409,7 @@ def _session_of(name: str, wanted: FrontendOptions, asker: Asker) -> dict[str, s
     return {"local.session": id} if id else {}
 
 
-def _image_of(text: str, name: str) -> ImageConfig | None:
+async def _image_of(text: str, name: str) -> ImageConfig | None:
     """The image that another build has made of an input, as its client tells it."""
     if not text:
         return None
@@ -417,7 +417,7 @@ def _image_of(text: str, name: str) -> ImageConfig | None:
         document = decode(text, dict[str, bytes]).get("containerimage.config", b"")
     except Malformed as error:
         raise InvalidParameter(f"invalid metadata of the input {name}: {error}") from None
-    return read_config(document) if document else None
+    return await read_config_aside(document) if document else None
 
 
 def _familiar(name: str) -> str:

@@ -1,11 +1,14 @@
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from husk.api.buildkit import llb_write
 from husk.api.buildkit.definitions import Definitions
+from husk.api.buildkit.llb_answerer import Answerer
 from husk.api.buildkit.messages import ops
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from tests.support.parsing import Here
 from tests.unit.engine.builder.solving import chain
 
@@ -29,3 +32,29 @@ async def test_what_is_wrong_with_it():
     with pytest.raises(NotImplementedYet, match="passthrough"):
         await Definitions(parsers).read(definition.encode())
     assert parsers.open == 0
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2])
+@pytest.mark.parametrize("piece", [b"", b"\xff", b"\x90", b"x" * 1000])
+async def test_a_worker_that_says_what_is_no_answer(cut: int, piece: bytes) -> None:
+    """It has read hostile bytes: nothing that it says is taken for more than it is."""
+    good = [bytes(one) for one in Answerer().turn(llb_write.definition(*chain("a")).encode())]
+    parsers: Any = Saying([*good[:cut], *([piece] if piece else [])])
+    if cut == 1 and not piece:
+        parsers._pieces.append(good[1])  # an operation that is not the last one
+    with pytest.raises(HuskError):
+        await Definitions(parsers).read(b"x")
+
+
+class Saying(Here):
+    def __init__(self, pieces: list[bytes]) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    @asynccontextmanager
+    async def begin(self, module: str) -> AsyncIterator[Any]:
+        yield self
+
+    async def ask(self, question: bytes, /) -> AsyncGenerator[bytes, None]:
+        for piece in self._pieces:
+            yield piece

@@ -171,10 +171,12 @@ async def test_much_that_was_told_is_written_in_a_thread(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(history_module, "_write_statuses", watched)
     history = new()
-    for name, count in (("few", 10), ("many", 2000)):
+    small, large = VertexTold(vertex=VERTEX), WarningTold(vertex="d", level=1, short=b"x" * (1 << 20))
+    several: list[tuple[str, list[Told]]] = [("few", [small] * 10), ("many", [small] * 2000), ("large", [large])]
+    for name, told in several:
         history.begin(control.SolveRequest(ref=name))
-        await history.complete(name, [VertexTold(vertex=VERTEX)] * count)
-    assert threads[0] == threading.get_ident() != threads[1]
+        await history.complete(name, told)
+    assert threads[0] == threading.get_ident() and threads[0] not in threads[1:]
     assert sum(len(one.vertexes) for one in await history.statuses("many") or ()) == 2000
 
 

@@ -24,6 +24,7 @@ from husk.engine.builder.operations import (
     Source,
 )
 from husk.engine.builder.results import Definition
+from husk.engine.images.make import MOST_LAYERS
 from husk.errors import InvalidParameter, NotImplementedYet
 
 
@@ -191,3 +192,15 @@ def test_what_comes_twice_counts_where_it_is_uppermost(stacks, result):
 def test_what_a_list_of_the_cache_shows():
     assert described(vertex(RUN)) == "mount / from exec make all"
     assert described(vertex(COPY, "[2/2] COPY a b")) == "[2/2] COPY a b"
+
+
+async def test_what_could_not_be_mounted_is_refused_before_it_is_made(execution):
+    deep = " ".join(f"diff:{number}" for number in range(MOST_LAYERS))
+    copy = vertex(Files([FileAction(action=Copy(source="/a", destination="/b"), input=0, second_input=0)]))
+    assert (await execution.run(copy, [deep], None)).outputs == [f"{deep} diff:copied"]
+    for body in (copy, vertex(Exec(process=Process(args=["x"]), mounts=[Mount(target="/", input=0)]))):
+        with pytest.raises(InvalidParameter, match="max depth exceeded"):
+            await execution.run(body, [f"{deep} diff:copied"], None)
+    with pytest.raises(InvalidParameter, match="max depth exceeded"):
+        await execution.run(vertex(Merge()), [deep, "diff:more"], None)
+    assert (await execution.run(vertex(Merge()), [deep, "diff:1"], None)).outputs[0].endswith(" diff:1")

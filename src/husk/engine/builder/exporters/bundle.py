@@ -21,7 +21,7 @@ from husk.engine.builder.exporters import documents
 from husk.engine.builder.exporters.attestations import Attested, attest
 from husk.engine.builder.exporters.documents import Document
 from husk.engine.builder.exporters.options import Annotations, ExportOptions
-from husk.engine.builder.exporters.parts import PlatformPart, is_several, parts_of
+from husk.engine.builder.exporters.parts import PlatformPart, is_several, parts_aside
 from husk.engine.builder.results import Predicate, Result
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import ImageConfig
@@ -98,7 +98,7 @@ class Bundler:
         self, result: Result, options: ExportOptions, tell: Tell, *, oci: bool = False
     ) -> AsyncIterator[Bundle]:
         """With `oci`, media types are OCI's unless the client says otherwise."""
-        parts = parts_of(result)
+        parts = await parts_aside(result)
         several = is_several(result) or any(part.predicates for part in parts)
         oci = _uses_oci(options, parts, oci or several)
         _check_annotations(options, parts, several)

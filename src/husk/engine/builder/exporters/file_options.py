@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from husk.engine.builder.exporters.options import epoch_of
-from husk.engine.builder.exporters.parts import PlatformPart, is_several, parts_of
+from husk.engine.builder.exporters.parts import PlatformPart, is_several, parts_aside
 from husk.engine.builder.results import Predicate, Result
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
@@ -33,9 +33,9 @@ def read(attributes: Mapping[str, str], metadata: Mapping[str, bytes]) -> FileOp
     return FileOptions(split=split, prefix=prefix, epoch=epoch_of(attributes, metadata))
 
 
-def directories_of(result: Result, *, split: bool | None = None) -> dict[str, PlatformPart]:
+async def directories_of(result: Result, *, split: bool | None = None) -> dict[str, PlatformPart]:
     """Where the files of each platform go: into a directory of its own, if there may be several."""
-    parts = parts_of(result)
+    parts = await parts_aside(result)
     if not is_several(result) and not split:
         return {"": parts[0]}
     found = {directory(part): part for part in parts}

@@ -14,7 +14,7 @@ from msgspec import structs
 from husk.engine.builder.export import ImageExporter
 from husk.engine.builder.exporters import options as exporter_options
 from husk.engine.builder.exporters.options import ExportOptions
-from husk.engine.builder.exporters.parts import is_several, parts_of
+from husk.engine.builder.exporters.parts import is_several, parts_aside
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.progress import Status
@@ -61,7 +61,7 @@ class ImageExport:
             return told_of(bundle, options.names)
 
     async def _export_plain(self, result: Result, options: ExportOptions, shown: Shown) -> dict[str, str]:
-        (part,) = parts_of(result)
+        (part,) = await parts_aside(result)
         shown.status(Status(id="exporting layers"))
         image = await self._exporter.export(
             await part.stack(), part.document, options.names, epoch=options.epoch, clamp=options.clamp

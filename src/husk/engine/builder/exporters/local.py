@@ -39,7 +39,7 @@ class LocalExport:
         if job.session is None:
             raise InvalidParameter("could not access local files without session")
         options = file_options.read(attributes, result.metadata)
-        parts = file_options.directories_of(result, split=options.split)
+        parts = await file_options.directories_of(result, split=options.split)
         async with AsyncExitStack() as holding:
             with Shown(Asker(job.log, job.session), "exporting to client directory") as shown:
                 stacks = {}

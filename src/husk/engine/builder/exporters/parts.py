@@ -1,5 +1,6 @@
 """The platforms of a build's result: for each a file system, and the configuration of the image that it is. Pure."""
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -14,6 +15,8 @@ from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
 
+# Bytes of what is known of a result: more is read in a thread.
+_LONG = 32 << 10
 _DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -37,6 +40,12 @@ class _Named(Struct, rename="pascal"):
 
 class _Platforms(Struct, rename="pascal"):
     platforms: list[_Named] = []
+
+
+async def parts_aside(result: Result) -> list[PlatformPart]:
+    """`parts_of`, in a thread where the configurations are long."""
+    size = sum(map(len, result.metadata.values()))
+    return parts_of(result) if size < _LONG else await asyncio.to_thread(parts_of, result)
 
 
 def parts_of(result: Result) -> list[PlatformPart]:

@@ -39,7 +39,7 @@ class TarExport:
         if job.session is None:
             raise InvalidParameter("could not send an archive without session")
         options = file_options.read(attributes, result.metadata)
-        parts = file_options.directories_of(result)
+        parts = await file_options.directories_of(result)
         async with AsyncExitStack() as holding:
             with Shown(Asker(job.log, job.session), "exporting to client tarball") as shown:
                 stacks = {}

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Protocol, TypeVar
 
+import msgspec
 from msgspec import structs
 
 from husk.engine.builder.dockerfile.converted import Converted
@@ -14,10 +15,11 @@ from husk.engine.builder.failure import UnknownQuestion
 from husk.engine.builder.graph import Graph, SourceFile
 from husk.engine.builder.reading import graphs, messages
 from husk.engine.builder.reading.messages import Context
-from husk.errors import HuskError, InvalidParameter
+from husk.errors import HuskError, InvalidParameter, SystemFault
 from husk.registry.manifest import Platform
 from husk.storage.workers.parser import Parser
 
+NO_ANSWER = "the process that reads it has said what is no answer"
 MODULE = "husk.engine.builder.reading.answerer"
 
 Kind = TypeVar("Kind", bound=messages.Answer)
@@ -105,11 +107,14 @@ class OpenDockerfile:
         while True:
             answer = None
             async with aclosing(self._parser.ask(messages.encode(question))) as pieces:
-                async for piece in pieces:
-                    if answer is None:
-                        answer = messages.decode_answer(piece)
-                    elif graph is not None:
-                        graphs.add(graph, piece)
+                try:
+                    async for piece in pieces:
+                        if answer is None:
+                            answer = messages.decode_answer(piece)
+                        elif graph is not None:
+                            graphs.add(graph, piece)
+                except msgspec.DecodeError:
+                    raise SystemFault(NO_ANSWER) from None
             match answer:
                 case messages.Wrong(message, span, warnings):
                     error = DockerfileError(message, span)
@@ -122,7 +127,7 @@ class OpenDockerfile:
                 case _ if isinstance(answer, kind):
                     return answer
                 case _:
-                    raise AssertionError(f"{type(question).__name__} was answered by {type(answer).__name__}")
+                    raise SystemFault(NO_ANSWER)
 
 
 def _sent(options: Options) -> Options:

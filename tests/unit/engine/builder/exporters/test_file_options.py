@@ -36,13 +36,13 @@ def test_what_makes_no_sense(attributes, told):
         read(attributes, {})
 
 
-def test_a_directory_for_each_platform_where_there_may_be_several_or_if_wanted():
-    assert list(directories_of(ONE)) == [""]
-    assert list(directories_of(ONE, split=True)) == ["linux_amd64"]
-    assert list(directories_of(SEVERAL, split=False)) == ["linux_amd64", "linux_arm64"]
+async def test_a_directory_for_each_platform_where_there_may_be_several_or_if_wanted():
+    assert list(await directories_of(ONE)) == [""]
+    assert list(await directories_of(ONE, split=True)) == ["linux_amd64"]
+    assert list(await directories_of(SEVERAL, split=False)) == ["linux_amd64", "linux_arm64"]
     metadata = {"refs.platforms": platforms("..").replace(b"linux/", b"")}
     with pytest.raises(InvalidParameter, match="no directory"):
-        directories_of(Result(refs={"..": REF}, metadata=metadata))
+        await directories_of(Result(refs={"..": REF}, metadata=metadata))
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,6 @@ def test_a_directory_for_each_platform_where_there_may_be_several_or_if_wanted()
         ({"platform-split": "false"}, SEVERAL, "sbom.spdx.linux_amd64.json"),
     ],
 )
-def test_names_of_statements(attributes, result, name):
-    part = next(iter(directories_of(result).values()))
+async def test_names_of_statements(attributes, result, name):
+    part = next(iter((await directories_of(result)).values()))
     assert name_in(read(attributes, {}), part, several=bool(result.refs))(SBOM) == name
