@@ -1,5 +1,6 @@
 """The engine's builder as the services of BuildKit's protocol know it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
 """With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""
 HOST_GATEWAY = "org.mobyproject.buildkit.worker.moby.host-gateway-ip"
+# Lists of more files are made in a thread.
+_AT_ONCE = 200
 
 
 class EngineBackend:
@@ -92,7 +95,9 @@ class EngineBackend:
         return await self._builder.read_file(ref, path, offset, length)
 
     async def read_directory(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FileStat]:
-        return [_stat(entry) for entry in await self._builder.entries(ref, path, pattern)]
+        entries = await self._builder.entries(ref, path, pattern)
+        shown = map(_stat, entries)
+        return list(shown) if len(entries) < _AT_ONCE else await asyncio.to_thread(list, shown)
 
     async def stat(self, ref: Ref, path: str, /) -> FileStat:
         return _stat(await self._builder.stat(ref, path))

@@ -51,6 +51,10 @@ LARGEST_FILE = 64 << 20
 _PAUSE = 0.5
 
 
+# No name of a file is longer, and what is made of one for its comparison is.
+_LONGEST_PATTERN = 1024
+
+
 class Contexts(Protocol):
     """Contexts that came as archives, and files of results: `husk.storage`."""
 
@@ -293,8 +297,10 @@ class Builder:
 
     async def entries(self, ref: Ref, path: str, pattern: str = "") -> Sequence[Entry]:
         """What is in a directory of a result, of names that match."""
+        if len(pattern) > _LONGEST_PATTERN:
+            raise InvalidParameter(f"a pattern of more than {_LONGEST_PATTERN} letters")
         entries = await self._contexts.look(await ref.stack(), path, inside=True)
-        return [entry for entry in entries if not pattern or fnmatch.fnmatchcase(entry.name, pattern)]
+        return await asyncio.to_thread(_matching, entries, pattern) if pattern else entries
 
     # --- the cache ---------------------------------------------------------------------------------------------------
 
@@ -335,3 +341,7 @@ async def _chained(head: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[b
     yield head
     async for chunk in chunks:
         yield chunk
+
+
+def _matching(entries: Sequence[Entry], pattern: str) -> list[Entry]:
+    return [entry for entry in entries if fnmatch.fnmatchcase(entry.name, pattern)]

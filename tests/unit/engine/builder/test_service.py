@@ -214,6 +214,8 @@ async def test_files_of_a_result_are_looked_at(bench):
     assert (await bench.builder.stat(ref, "/a")).name == "/a"
     assert [one.name for one in await bench.builder.entries(ref, "/")] == ["a.c", "b.h"]
     assert [one.name for one in await bench.builder.entries(ref, "/", "*.[h]")] == ["b.h"]
+    with pytest.raises(InvalidParameter, match="more than 1024 letters"):
+        await bench.builder.entries(ref, "/", "?" * 1025)
 
 
 async def test_what_sources_are_is_told_as_part_of_the_build(bench):
