@@ -311,6 +311,17 @@ async def test_chunks_of_a_few_bytes_are_not_read_to_their_end() -> None:
                     pass
 
 
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+async def test_an_answer_without_a_body_is_read_at_once(method: str) -> None:
+    """The HTTP library has one such body for all answers, which ends for its first reader only."""
+    begin = b"HTTP/1.1 404 Not Found\r\nContent-Length: " + (b"55" if method == "HEAD" else b"0") + b"\r\n\r\n"
+    async with talking(begin, b"") as url, closing(Transport("test")) as transport:
+        for _ in range(3):
+            async with transport.send(method, url) as response:
+                assert await module.read_limited(response, 1000) == b""
+                assert [piece async for piece in module.pieces_of(response)] == []
+
+
 async def test_small_chunks_that_bring_something_are_read() -> None:
     body = b"10\r\n0123456789abcdef\r\n" * 10_000 + b"0\r\n\r\n"
     begin = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
