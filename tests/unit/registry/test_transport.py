@@ -314,7 +314,11 @@ async def test_chunks_of_a_few_bytes_are_not_read_to_their_end() -> None:
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
 async def test_an_answer_without_a_body_is_read_at_once(method: str) -> None:
     """The HTTP library has one such body for all answers, which ends for its first reader only."""
-    begin = b"HTTP/1.1 404 Not Found\r\nContent-Length: " + (b"55" if method == "HEAD" else b"0") + b"\r\n\r\n"
+    begin = (
+        b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: "
+        + (b"55" if method == "HEAD" else b"0")
+        + b"\r\n\r\n"
+    )
     async with talking(begin, b"") as url, closing(Transport("test")) as transport:
         for _ in range(3):
             async with transport.send(method, url) as response:
