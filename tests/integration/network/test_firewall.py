@@ -1,6 +1,7 @@
 """Published ports reach the kernel as elements, which are those that libnftables would have written."""
 
 import subprocess
+from contextlib import closing
 from ipaddress import IPv4Network, IPv6Network
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from husk.errors import SystemFault
 from husk.kernel import nfelements
 from husk.kernel.nfelements import Element
+from husk.kernel.nftwatch import RuleWatch
 from husk.network import rules
 from husk.network.firewall import Firewall
 from husk.network.ports import PublishedPort
@@ -137,6 +139,16 @@ def test_rules_that_are_not_exactly_ours_are_seen_and_written_again(firewall: Fi
     assert not firewall.intact()
     firewall.apply()
     assert firewall.intact() and listed() == before
+
+
+@pytest.mark.parametrize("damage", ["flush map ip {} ports", "delete element ip {} ports {{ tcp . 8080 }}"])
+def test_elements_that_somebody_removes_are_told(firewall: Firewall, damage: str) -> None:
+    firewall.publish(PORTS[:1])
+    with closing(RuleWatch([TABLE])) as watch:
+        assert not watch.removed()
+        subprocess.run(["nft", damage.format(TABLE)], check=True)
+        assert watch.removed()
+    assert not firewall.intact()
 
 
 def test_a_name_that_looks_like_a_port_is_none(firewall: Firewall) -> None:
