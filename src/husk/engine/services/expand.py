@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from husk.engine.model.container_config import Mount
-from husk.engine.services.gotemplate import Structure, parse
+from husk.engine.services.gotemplate import Effort, Structure, parse
 from husk.engine.services.model import ContainerSpec, Service, Task
 from husk.engine.services.placement import NodeFacts
 from husk.errors import HuskError, InvalidParameter
@@ -43,12 +43,16 @@ def check(spec: ContainerSpec, labels: dict[str, str]) -> None:
 
 
 def expanded(spec: ContainerSpec, words: Structure) -> ContainerSpec:
-    """The template of a container with variables, mounts and host name as they are for one task."""
+    """The template of a container with variables, mounts and host name as they are for one task.
+
+    Templates of thousands of variables take seconds: call it from a thread.
+    """
+    reader = _Reader(words)
     return msgspec.structs.replace(
         spec,
-        env=[_variable(entry, words) for entry in spec.env],
-        mounts=[_mount(mount, words) for mount in spec.mounts],
-        hostname=_text(spec.hostname, words, "expanding hostname failed"),
+        env=[reader.variable(entry) for entry in spec.env],
+        mounts=[reader.mount(mount) for mount in spec.mounts],
+        hostname=reader.text(spec.hostname, "expanding hostname failed"),
     )
 
 
@@ -68,35 +72,39 @@ def payload(value: bytes, words: Structure, spec: ContainerSpec, files: Getters)
     return parse(text).render(words, functions).encode(errors="surrogateescape")
 
 
-def _text(text: str, words: Structure, what: str) -> str:
-    if "{{" not in text:
-        return text
-    try:
-        return parse(text).render(words, {})
-    except HuskError as error:
-        raise InvalidParameter(f"{what}: {error.message}") from error
+class _Reader:
+    """Reads the templates of one container, which share what they may cost."""
 
+    def __init__(self, words: Structure) -> None:
+        self._words = words
+        self._effort = Effort()
 
-def _variable(entry: str, words: Structure) -> str:
-    name, sign, value = entry.partition("=")
-    return name + sign + _text(value, words, f'expanding env failed: expanding env "{entry}"')
+    def text(self, text: str, what: str) -> str:
+        if "{{" not in text:
+            return text
+        try:
+            return parse(text).render(self._words, {}, self._effort)
+        except HuskError as error:
+            raise InvalidParameter(f"{what}: {error.message}") from error
 
+    def variable(self, entry: str) -> str:
+        name, sign, value = entry.partition("=")
+        return name + sign + self.text(value, f'expanding env failed: expanding env "{entry}"')
 
-def _mount(mount: Mount, words: Structure) -> Mount:
-    what = "expanding mounts failed: expanding mount"
-    changed = msgspec.structs.replace(
-        mount,
-        source=_text(mount.source, words, f'{what} source "{mount.source}"'),
-        target=_text(mount.target, words, f'{what} target "{mount.target}"'),
-    )
-    options = mount.volume_options
-    if options is not None:
-        changed.volume_options = options = msgspec.structs.replace(options, labels=_map(options.labels, words))
-        if (driver := options.driver_config) is not None:
-            options.driver_config = msgspec.structs.replace(driver, options=_map(driver.options, words))
-    return changed
+    def mount(self, mount: Mount) -> Mount:
+        what = "expanding mounts failed: expanding mount"
+        changed = msgspec.structs.replace(
+            mount,
+            source=self.text(mount.source, f'{what} source "{mount.source}"'),
+            target=self.text(mount.target, f'{what} target "{mount.target}"'),
+        )
+        options = mount.volume_options
+        if options is not None:
+            changed.volume_options = options = msgspec.structs.replace(options, labels=self._map(options.labels))
+            if (driver := options.driver_config) is not None:
+                options.driver_config = msgspec.structs.replace(driver, options=self._map(driver.options))
+        return changed
 
-
-def _map(entries: dict[str, str] | None, words: Structure) -> dict[str, str] | None:
-    what = "expanding mounts failed: expanding map entry"
-    return entries and {key: _text(value, words, f'{what} "{key}={value}"') for key, value in entries.items()}
+    def _map(self, entries: dict[str, str] | None) -> dict[str, str] | None:
+        what = "expanding mounts failed: expanding map entry"
+        return entries and {key: self.text(value, f'{what} "{key}={value}"') for key, value in entries.items()}

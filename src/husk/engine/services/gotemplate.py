@@ -19,6 +19,10 @@ from husk.patterns import pattern
 DEEPEST = 50
 # Loops in loops could go on for ever, and what they say is kept in memory.
 MOST_STEPS = 100_000
+# Letters of one action: nobody else has a turn while it is matched.
+LONGEST = 1 << 16
+# So many letters, or entries, that a function is given count as one more step.
+_LETTERS, _ENTRIES = 1024, 8
 MOST_SAID = 8 << 20
 _MOST_DIGITS = 100
 # What has matched is not looked at again (`*+`, `(?>`): a text of forty quotes could be read in a million ways.
@@ -197,8 +201,10 @@ def parse(text: str) -> "Template":
     open_branches: list[tuple[Branch, list[Node], int]] = []
     place, trim = 0, False
     while (begin := text.find("{{", place)) >= 0:
-        if (match := _ACTION.match(text, begin)) is None:
-            raise wrong("unclosed action")
+        if (match := _ACTION.match(text, begin, begin + LONGEST)) is None:
+            raise wrong(
+                "unclosed action" if len(text) - begin <= LONGEST else f"an action is longer than {LONGEST} bytes"
+            )
         _add_literal(nodes, text[place:begin], trim, bool(match["left"]))
         place, trim = match.end(), bool(match["right"])
         if match["comment"] is None:
@@ -263,12 +269,39 @@ def _opened(
     return branch.body
 
 
+class Effort:
+    """Bounds the work and the memory of renderings that share it."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._size = 0
+
+    def step(self, count: int = 1) -> None:
+        self._steps += count
+        if self._steps > MOST_STEPS:
+            raise wrong("it does not come to an end")
+
+    def look(self, value: object) -> None:
+        """Count what it costs to go through all of a value."""
+        if isinstance(value, str):
+            self.step(len(value) // _LETTERS)
+        elif isinstance(value, dict):
+            self.step(len(value) // _ENTRIES)
+            for inner in value.values():
+                self.look(inner)
+
+    def say(self, text: str) -> None:
+        self._size += len(text)
+        if self._size > MOST_SAID:
+            raise wrong("it says too much")
+
+
 class Template:
     def __init__(self, nodes: list[Node]) -> None:
         self._nodes = nodes
 
-    def render(self, dot: object, functions: Mapping[str, Function]) -> str:
-        run = _Run({**BUILTINS, **functions})
+    def render(self, dot: object, functions: Mapping[str, Function], effort: Effort | None = None) -> str:
+        run = _Run({**BUILTINS, **functions}, effort or Effort())
         run.write(self._nodes, dot, ChainMap({"$": dot}))
         return "".join(run.said)
 
@@ -276,17 +309,14 @@ class Template:
 class _Run:
     """One rendering. Variables are those of the block and of those around it; a name is looked up in `scope`."""
 
-    def __init__(self, functions: Mapping[str, Function]) -> None:
+    def __init__(self, functions: Mapping[str, Function], effort: Effort) -> None:
         self._functions = functions
-        self._steps = 0
-        self._size = 0
+        self._effort = effort
         self.said: list[str] = []
 
     def write(self, nodes: list[Node], dot: object, scope: Scope) -> None:
         for node in nodes:
-            self._steps += 1
-            if self._steps > MOST_STEPS:
-                raise wrong("it does not come to an end")
+            self._effort.step()
             if isinstance(node, str):
                 self._say(node)
             elif isinstance(node, Branch):
@@ -294,12 +324,11 @@ class _Run:
             else:
                 value = self._value(node, dot, scope)
                 if not node.variables:
+                    self._effort.look(value)
                     self._say(printed(value))
 
     def _say(self, text: str) -> None:
-        self._size += len(text)
-        if self._size > MOST_SAID:
-            raise wrong("it says too much")
+        self._effort.say(text)
         self.said.append(text)
 
     def _branch(self, branch: Branch, dot: object, outer: Scope) -> None:
@@ -316,6 +345,7 @@ class _Run:
         found = self._value(Pipeline(branch.pipeline.commands), dot, scope)
         if not isinstance(found, dict):
             raise wrong(f"range can't iterate over {printed(found)}")
+        self._effort.step(len(found))
         for key, value in sorted(found.items()):
             given = (key, value) if len(names) == 2 else (value,)
             self.write(branch.body, value, scope.new_child(dict(zip(names, given, strict=False))))
@@ -345,6 +375,9 @@ class _Run:
     def _call(self, name: str, arguments: tuple[object, ...]) -> object:
         if (function := self._functions.get(name)) is None:
             raise wrong(f'function "{name}" not defined')
+        self._effort.step()
+        for argument in arguments:
+            self._effort.look(argument)
         try:
             return function(*arguments)
         except (TypeError, ValueError, IndexError, OverflowError) as error:

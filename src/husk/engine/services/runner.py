@@ -162,7 +162,8 @@ class Runner:
 
     async def _make_container(self, task: Task, service: Service) -> str:
         node = self._assignments.node
-        name, config, host_config, endpoints = container_config(task, service, node)
+        # Its templates may be hundreds of KiB.
+        name, config, host_config, endpoints = await asyncio.to_thread(container_config, task, service, node)
         with contextlib.suppress(NotFound):
             # What a daemon that was cut off left of this task.
             await self._containers.remove(name, True, True, False)

@@ -1,5 +1,6 @@
 """What the edge can do with services and tasks."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
@@ -135,7 +136,7 @@ class Services:
         self._require_swarm()
         seen = self._store.guard("service")
         spec.name = spec.name or random_name(self._names())
-        self._check(spec)
+        await self._check(spec)
         if spec.name in self._names():
             raise Conflict(
                 "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
@@ -171,7 +172,7 @@ class Services:
                     "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
                 )
             spec = copied(service.previous_spec)
-        self._check(spec, service.spec, service.previous_spec)
+        await self._check(spec, service.spec, service.previous_spec)
         if spec.name != service.spec.name:
             raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
         complete(spec)
@@ -349,8 +350,9 @@ class Services:
         """Raise where there is no swarm."""
         _ = self.cluster.swarm
 
-    def _check(self, spec: ServiceSpec, *former: ServiceSpec | None) -> None:
-        validate.check(spec, former)
+    async def _check(self, spec: ServiceSpec, *former: ServiceSpec | None) -> None:
+        # Its templates may be hundreds of KiB.
+        await asyncio.to_thread(validate.check, spec, former)
         self._check_references(spec)
 
     def _check_references(self, spec: ServiceSpec) -> None:

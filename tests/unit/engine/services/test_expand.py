@@ -75,3 +75,11 @@ def test_what_cannot_be_expanded_is_refused(spec: ContainerSpec, said: str):
 
 def test_what_can_be_is_not():
     check(ContainerSpec(env=["A={{.Task.Slot}}", 'B={{index .Service.Labels "x"}}'], hostname="h{{.Node.ID}}"), {})
+
+
+def test_all_templates_of_a_container_share_what_they_may_cost():
+    labels = {str(number): "x" for number in range(1000)}
+    again = "{{range .Service.Labels}}{{$x := .}}{{end}}"
+    check(ContainerSpec(env=[f"A={again}"]), labels)
+    with pytest.raises(InvalidParameter, match="does not come to an end"):
+        check(ContainerSpec(env=[f"A{number}={again}" for number in range(100)]), labels)

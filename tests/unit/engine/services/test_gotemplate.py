@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.services.gotemplate import Structure, parse
+from husk.engine.services.gotemplate import LONGEST, Structure, parse
 from husk.errors import InvalidParameter
 
 DOT = Structure(
@@ -111,6 +111,28 @@ def test_loops_in_loops_come_to_an_end() -> None:
         text = "{{range .Labels}}{{range $.Labels}}" + inner + "{{end}}{{end}}"
         with pytest.raises(InvalidParameter, match=reason):
             parse(text).render(many, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Each would go through a thousand labels a thousand times, or many more.
+        "{{range $.Labels}}" * 3 + "{{end}}" * 3,
+        "{{range .Labels}}{{$x := print $}}{{end}}",
+        '{{range .Labels}}{{printf "%.1s" $.Labels}}{{end}}',
+        "{{range .Labels}}{{len (print $.Labels)}}{{end}}",
+    ],
+)
+def test_what_is_gone_through_is_counted(text: str) -> None:
+    many = Structure(Labels={str(number): "x" for number in range(1000)})
+    with pytest.raises(InvalidParameter, match="does not come to an end"):
+        parse(text).render(many, {})
+
+
+def test_an_action_has_so_many_letters() -> None:
+    assert render("a" * 2 * LONGEST + '{{"' + "b" * (LONGEST - 6) + '"}}') == "a" * 2 * LONGEST + "b" * (LONGEST - 6)
+    with pytest.raises(InvalidParameter, match="longer than 65536 bytes"):
+        render('{{"' + "b" * (LONGEST - 5) + '"}}')
 
 
 @given(st.text(alphabet='{}. |()$:="`-abN\\/*', max_size=40))

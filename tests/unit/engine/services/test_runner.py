@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import threading
 from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
@@ -11,6 +12,7 @@ from husk.engine.containers.create import Created
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.services import runner as runner_module
+from husk.engine.services.containers import container_config
 from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.runner import Runner
@@ -118,6 +120,20 @@ async def test_a_second_decision_waits_for_what_the_first_cut_off(steps: int) ->
     assert containers.log == ["create", "stop"]
     await runner.close()
     assert runner._begun == {}
+
+
+async def test_a_template_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, read = [], container_config
+
+    def reading(*given: Any) -> Any:
+        threads.append(threading.get_ident())
+        return read(*given)
+
+    monkeypatch.setattr(runner_module, "container_config", reading)
+    runner, service, task = made(cast(Containers, SlowContainers("")))
+    await runner._launch(task, service)
+    assert len(threads) == 1 and threading.get_ident() not in threads
+    await runner.close()
 
 
 async def test_a_task_without_room_says_so_in_plain_words(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 """What clients declare: services made, changed and removed, what is refused, and what a swarm leaves behind."""
 
 import asyncio
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from husk.cluster.trust import authority
 from husk.cluster.trust.identity import Identity
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.filters import Filters
-from husk.engine.services import joining
+from husk.engine.services import joining, validate
 from husk.engine.services.declared import FIRST_PORT, LAST_PORT
 from husk.engine.services.joining import Wish
 from husk.engine.services.model import (
@@ -138,6 +139,20 @@ async def test_a_name_is_taken_once(room: SwarmRoom) -> None:
     await made(room, spec())
     with pytest.raises(Conflict, match="service web already exists"):
         await made(room, spec())
+
+
+async def test_a_declaration_is_checked_beside_the_loop(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its templates may be hundreds of KiB."""
+    threads, check = [], validate.check
+
+    def checked(*given: Any) -> None:
+        threads.append(threading.get_ident())
+        check(*given)
+
+    monkeypatch.setattr(validate, "check", checked)
+    made = await room.services.create(spec(), None)
+    await room.services.update(made.id, made.version, spec(), rollback=False, credentials=None)
+    assert len(threads) == 2 and threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize(
