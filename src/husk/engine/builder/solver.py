@@ -18,7 +18,8 @@ import asyncio
 import contextlib
 import itertools
 import secrets
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from typing import TypeVar
 
 from msgspec import structs
 
@@ -39,6 +40,8 @@ from husk.engine.builder.waiting_copies import WaitingCopies
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
 from husk.watch import Watch
+
+T = TypeVar("T")
 
 # Of builds within builds: how deep, and how many there may be in all.
 _DEEPEST = 8
@@ -234,7 +237,7 @@ class Build:
 
     async def _look_up(self, vertex: Vertex) -> Record | None:
         """The record of a vertex if it can be had without running anything."""
-        records = await asyncio.gather(*(self._lookups[edge.digest] for edge in vertex.operation.inputs))
+        records = await _all(self._lookups[edge.digest] for edge in vertex.operation.inputs)
         found = [record for record in records if record]
         if vertex.ignore_cache or len(found) < len(records):
             return None
@@ -275,20 +278,20 @@ class Build:
             if self._solver.cache.is_whole(record):
                 self.ended(vertex, cached=True, outputs=record.outputs)
                 return record
-            await asyncio.gather(*(self._having(edge.digest) for edge in vertex.operation.inputs))
+            await _all(self._having(edge.digest) for edge in vertex.operation.inputs)
             if self._is_here(record):  # what it lies on has come back
                 self.ended(vertex, cached=True, outputs=record.outputs)
                 return record
             return await self._run(vertex, await self._inputs(vertex), record.id)
 
     async def _inputs(self, vertex: Vertex) -> list[Record]:
-        return await asyncio.gather(*(self._obtaining(edge.digest) for edge in vertex.operation.inputs))
+        return await _all(self._obtaining(edge.digest) for edge in vertex.operation.inputs)
 
     async def _run(self, vertex: Vertex, records: Sequence[Record], id: str = "") -> Record:
         """`id` is that of a record which is made again: what was made from it stays as good as it was."""
         key = await self._keys.by_definition(vertex, records, _SourceWatcher(self, vertex))
         edges = vertex.operation.inputs
-        records = await asyncio.gather(*(self._having(edge.digest) for edge in edges))
+        records = await _all(self._having(edge.digest) for edge in edges)
         inputs = [record.outputs[edge.output] for record, edge in zip(records, edges, strict=True)]
         self.started(vertex)
         flight = f"{key} {self._number}" if vertex.ignore_cache else key
@@ -369,7 +372,7 @@ class Build:
         """The inputs, those here whose files matter."""
         chosen, edges = cache_keys.selections(vertex.operation), vertex.operation.inputs
         wanted = [self._having if number in chosen else self._obtaining for number in range(len(edges))]
-        return await asyncio.gather(*(work(edge.digest) for work, edge in zip(wanted, edges, strict=True)))
+        return await _all(work(edge.digest) for work, edge in zip(wanted, edges, strict=True))
 
     async def _find_elsewhere(
         self, vertex: Vertex, records: Sequence[Record], key: str, known: Record | None
@@ -446,6 +449,12 @@ class _SourceWatcher:
 
     def status(self, status: Status) -> None:
         self._build.said(self._vertex).status(self._vertex, status)
+
+
+async def _all(tasks: Iterable[asyncio.Task[T]]) -> list[T]:
+    """What comes of tasks that others wait for, too. Who is cancelled meanwhile does not cancel them: asyncio would
+    cancel a chain of them by recursion, and a client's definition is longer than our stack is deep."""
+    return await asyncio.gather(*map(asyncio.shield, tasks))
 
 
 def _result(task: asyncio.Task[Record] | asyncio.Task[Record | None]) -> Record | None:

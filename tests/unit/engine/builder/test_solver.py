@@ -228,6 +228,18 @@ async def test_long_chains(solver, worker):
     assert len(worker.ran) == 2_001
 
 
+async def test_a_long_chain_is_cancelled_and_leaves_nothing(solver, worker, memory):
+    graph, edge = chain(*(f"s{number}" for number in range(2_000)))
+    worker.gate = asyncio.Event()
+    build = begin(solver.solve(graph, edge, Watch()))
+    await wait_until(lambda: worker.running)
+    build.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await build
+    assert (worker.cancelled, worker.running, memory.held) == (["image"], set(), [])
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_records_are_held_while_the_build_is_open(solver, memory):
     graph, edge = chain("a")
     build = await solver.solve(graph, edge, Watch())
