@@ -12,6 +12,7 @@ from husk.engine.services.model import Placement
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.room import NodeRoom
 
+MOST_LABELS = 100
 # What is smallest comes next.
 Rank = tuple[int, ...]
 # Give a node one more task if it can take it: whether it could.
@@ -84,23 +85,30 @@ def tree(
 
 
 def _branch(leaves: list[Leaf], labels: Sequence[str]) -> Branch:
-    if not labels:
-        return Branch(leaves)
+    """Labels in which all are alike make no branch."""
     groups: dict[str, list[Leaf]] = {}
-    for leaf in leaves:
-        groups.setdefault(_value(leaf.node, labels[0]), []).append(leaf)
-    return Branch([_branch(groups[value], labels[1:]) for value in sorted(groups)])
+    while labels and len(groups) < 2:
+        groups = {}
+        for leaf in leaves:
+            groups.setdefault(_value(leaf.node, labels[0]), []).append(leaf)
+        labels = labels[1:]
+    if len(groups) < 2:
+        return Branch(leaves)
+    return Branch([_branch(groups[value], labels) for value in sorted(groups)])
 
 
 def preferred_labels(placement: Placement | None) -> list[str]:
-    """What tasks are to be spread over; what is no label of a node or an engine means nothing."""
-    found = []
+    """What tasks are to be spread over, each label once; what is no label of a node or an engine means nothing.
+
+    The first hundred labels count. A specification has room for thousands, and each would be a level of the tree.
+    """
+    found: dict[str, None] = {}
     for preference in placement.preferences if placement else ():
         spread = preference.get("Spread")
         descriptor = spread.get("SpreadDescriptor") if isinstance(spread, dict) else None
         if isinstance(descriptor, str) and descriptor.lower().startswith(("node.labels.", "engine.labels.")):
-            found.append(descriptor)
-    return found
+            found[descriptor] = None
+    return list(found)[:MOST_LABELS]
 
 
 def _value(node: NodeFacts, descriptor: str) -> str:

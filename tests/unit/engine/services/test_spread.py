@@ -92,3 +92,17 @@ def test_what_is_preferred():
         NodeFacts(id="c", hostname="c"),
     )
     assert Counter(engines.choose(4, "Engine.Labels.b")) == {"a": 2, "b": 1, "c": 1}
+
+
+def test_thousands_of_preferences_are_no_thousands_of_levels():
+    wanted: list[dict[str, object]] = [
+        {"Spread": {"SpreadDescriptor": f"node.labels.l{number}"}} for number in range(100_000)
+    ]
+    labels = preferred_labels(Placement(preferences=[*wanted[:1] * 1000, *wanted]))
+    assert labels == [f"node.labels.l{number}" for number in range(100)]
+    nodes = Nodes(
+        *(node(str(number), **{f"l{label}": str(label < number) for label in range(100)}) for number in range(100))
+    )
+    assert len(set(nodes.choose(100, *labels))) > 1
+    alike = Nodes(node("a"), node("b"))
+    assert sorted(alike.choose(2, *(f"node.labels.l{number}" for number in range(5000)))) == ["a", "b"]
