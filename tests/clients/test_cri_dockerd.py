@@ -214,7 +214,8 @@ def test_what_a_container_that_ended_tells(api: GoClient) -> None:
     state = shown["State"]
     times = [shown["Created"], state["StartedAt"], state["FinishedAt"]]
     moments = [datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", text.replace("Z", "+00:00"))) for text in times]
-    assert moments == sorted(moments) and moments[0].year > 2020
+    # dockerd takes the two times of one run by different clocks: of a short one the end may be the earlier.
+    assert moments[0] == min(moments) and moments[0].year > 2020
     assert (state["Running"], state["ExitCode"], state["OOMKilled"], state["Error"], state["Pid"]) == (
         False,
         3,

@@ -31,7 +31,7 @@ QUICK = ("--detach", "--no-resolve-image")
 OPTIONS = ("--stop-grace-period", "0s", "--restart-delay", "0s", "--update-monitor", "100ms", "--update-delay", "0s")
 PORTS = range(8080, 8084)
 # What a swarm without services has in its store. Of addresses: those that hosts have on the ingress network.
-AT_REST = {"swarm", "node", "alive", "leader", "guard", "overlay"}
+AT_REST = {"swarm", "node", "alive", "leader", "guard", "overlay", "store-certificate"}
 
 
 class Changes:

@@ -1,10 +1,12 @@
-"""Where do directories go that nobody needs any more? Out of sight in one step, and from there bit by bit."""
+"""Directories that nobody needs any more: out of sight in one step, and from there deleted bit by bit."""
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import threading
+from collections import Counter
 from pathlib import Path
 
 from husk import threads
@@ -12,6 +14,9 @@ from husk.kernel.trees import remove_tree
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
+
+# A worker of a daemon that was killed may still write into what the next one deletes, until it sees that it is alone.
+_TRIES, _PAUSE = 50, 0.2
 
 
 class Trash:
@@ -51,11 +56,14 @@ class Trash:
         await self._tasks.join()
 
     async def _empty(self) -> None:
-        stuck: set[str] = set()
-        while not self._stop.is_set() and (names := self.names() - stuck):
+        refused: Counter[str] = Counter()
+        while not self._stop.is_set() and (names := {name for name in self.names() if refused[name] < _TRIES}):
             for name in names:
                 try:
                     await threads.removals(remove_tree, self._path / name, self._stop)
                 except OSError as error:
-                    log.error("cannot delete %s: %s", self._path / name, error)
-                    stuck.add(name)
+                    refused[name] += 1 if error.errno == errno.ENOTEMPTY else _TRIES
+                    if refused[name] < _TRIES:
+                        await asyncio.sleep(_PAUSE)
+                    else:
+                        log.error("cannot delete %s: %s", self._path / name, error)

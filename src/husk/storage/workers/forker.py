@@ -97,7 +97,10 @@ def main() -> None:
                 children.discard(descriptor)
                 os.close(descriptor)
                 continue
-            request = channel.recv(LONGEST_REQUEST)
+            try:
+                request = channel.recv(LONGEST_REQUEST)
+            except ConnectionResetError:  # the daemon has ended without reading an answer
+                return
             if not request:
                 return
             if request.startswith(LOAD):

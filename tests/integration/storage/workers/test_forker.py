@@ -102,3 +102,13 @@ def test_nonsense_ends_the_worker_and_not_the_forker(forker: Forker) -> None:
 def test_it_leaves_with_the_daemon(forker: Forker) -> None:
     forker.channel.close()
     assert forker.process.wait(timeout=30) == 0
+
+
+def test_who_asked_it_may_end_without_an_answer() -> None:
+    forker = Forker()
+    forker.channel.send(b"more")
+    assert select.select([forker.channel], [], [], 30)[0]
+    forker.channel.close()  # with an answer in it that nobody has read
+    assert forker.process.stderr is not None
+    assert (forker.process.wait(timeout=30), forker.process.stderr.read()) == (0, b"")
+    forker.process.stderr.close()
