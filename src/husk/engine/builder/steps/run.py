@@ -374,6 +374,7 @@ class Steps:
 async def _left(prepared: Prepared, remains: Remains, session: Session) -> list[str]:
     outputs = await prepared.outputs()
     await remains.keep(session, outputs)
+    prepared.made.clear()  # they are the session's from here on
     return outputs
 
 
