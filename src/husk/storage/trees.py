@@ -36,6 +36,8 @@ from husk.storage.workers.parts import Stack
 from husk.storage.workspaces import Workspace
 
 _MOST_DIGESTS = 10_000
+# Workers at a time, of all builds: a build may have a thousand operations that nothing keeps from beginning.
+_AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 
 TableOf = Callable[[str], Path | None]
 
@@ -46,6 +48,7 @@ class Trees:
         self._diffs = diffs
         self._table_of = table_of
         self._nursery = nursery
+        self._slots = asyncio.Semaphore(_AT_ONCE)
         # What a stack holds never changes.
         self._digests: dict[tuple[str, bytes, DigestForm], str] = {}
 
@@ -181,14 +184,15 @@ class Trees:
         return " ".join(filter(None, [below, diff]))
 
     async def _work(self, job: Job, data: bytes = b"") -> Answer | None:
-        """Have a worker do a job."""
-        worker = await Worker.start(self._nursery, job)
-        try:
-            with contextlib.suppress(WorkerDied):  # its answer says why
-                await worker.write(data)
-            return await worker.outcome()
-        finally:
-            worker.stop()
+        """Have a worker do a job, in its turn; whoever has one waits for nobody else's."""
+        async with self._slots:
+            worker = await Worker.start(self._nursery, job)
+            try:
+                with contextlib.suppress(WorkerDied):  # its answer says why
+                    await worker.write(data)
+                return await worker.outcome()
+            finally:
+                worker.stop()
 
 
 class _Run(Struct, frozen=True):
