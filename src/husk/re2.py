@@ -116,6 +116,7 @@ class Finder:
                 raise TooMuch("too many regular expressions, or too large ones")
         # By what leads there, the set of states behind each character; None where something was found.
         self._known: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
+        self._sets: dict[frozenset[int], frozenset[int]] = {}
 
     def finds(self, text: str) -> bool:
         """Is any of them in the text?"""
@@ -137,7 +138,10 @@ class Finder:
         if key not in self._known:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            self._known[key] = self._step(states, before, here)
+                self._sets.clear()
+            after = self._step(states, before, here)
+            # Each set once: to compare equal ones takes longer than all else.
+            self._known[key] = None if after is None else self._sets.setdefault(after, after)
         return self._known[key]
 
     def _step(self, states: frozenset[int], before: str, here: str) -> frozenset[int] | None:

@@ -33,6 +33,7 @@ from husk.gojson import encode
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
+    from husk.engine.images.listing import NamePatterns
 
 T = TypeVar("T")
 
@@ -178,9 +179,11 @@ class Answers:
         """The list, without what images share and without manifests."""
         images = self._engine.images
         if filters:
+            from husk.engine.images.listing import name_patterns
+
             found = images.listing(all, filters)
             # Such a list shows only those names that match.
-            if patterns := filters.get("reference"):
+            if (patterns := name_patterns(filters)) is not None:
                 return _joined(self._image_summary(image, version, patterns) for image in found)
             return _joined(self._listed_image(image, version) for image in found)
         key, stamp = ("images", all, version), images.revision
@@ -196,9 +199,9 @@ class Answers:
             self._bodies.put(key, stamp, body, len(body))
         return body
 
-    def _image_summary(self, image: Image, version: Version, patterns: list[str] | None = None) -> bytes:
+    def _image_summary(self, image: Image, version: Version, patterns: "NamePatterns | None" = None) -> bytes:
         images = self._engine.images
-        tags, digests = images.tags(image, patterns or ()), images.digests(image, patterns or ())
+        tags, digests = images.tags(image, patterns), images.digests(image, patterns)
         document = image_views.summary(image, tags, digests, version, size=images.size(image))
         if version >= WITH_DESCRIPTOR:
             document.descriptor = images.target(image)

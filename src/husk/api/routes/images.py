@@ -6,7 +6,7 @@ from husk.api.router import change, read
 from husk.api.types.images import AuthRequest, AuthResponse, CommitResponse, ImagePrune, ImageRemoval, ImageSummary
 from husk.api.versioning import Version
 from husk.api.views import images as views
-from husk.engine.images.listing import FILTERS
+from husk.engine.images.listing import FILTERS, name_patterns
 from husk.engine.images.prune import FILTERS as PRUNE_FILTERS
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.filters import NO_FILTERS, Filters
@@ -29,7 +29,7 @@ def listing(call: Call) -> Answer:
         return call.encoded(call.common.answers.images(False, NO_FILTERS, call.version))
     images = call.engine.images
     filters = Filters.parse(call.text("filters"), FILTERS)
-    patterns = filters.get("reference")
+    patterns = name_patterns(filters)
     shared, manifests = call.flag("shared-size"), call.flag("manifests") and call.version >= WITH_MANIFESTS
     if not shared and not manifests:
         return call.encoded(call.common.answers.images(call.flag("all"), filters, call.version))

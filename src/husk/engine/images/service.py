@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from husk.engine.images.attestations import Attestation
     from husk.engine.images.fetch import LayerFetcher
     from husk.engine.images.importer import Importer
+    from husk.engine.images.listing import NamePatterns
     from husk.engine.images.load import Loader
     from husk.engine.images.manifests import ManifestFacts
     from husk.engine.images.prune import Pruned, Pruner
@@ -157,19 +158,15 @@ class Images:
         found = self._store.catalog.look_up(reference)
         return {found.image.id, *(found.image_index.images if found.image_index is not None else [])}
 
-    def tags(self, image: Image, patterns: Sequence[str] = ()) -> list[str]:
+    def tags(self, image: Image, patterns: "NamePatterns | None" = None) -> list[str]:
         """The image's names with a tag; with patterns those that match one of them, as in a filtered list."""
         return [name.familiar for name in self._names(image, patterns) if not name.digest]
 
-    def digests(self, image: Image, patterns: Sequence[str] = ()) -> list[str]:
+    def digests(self, image: Image, patterns: "NamePatterns | None" = None) -> list[str]:
         return [name.familiar for name in self._names(image, patterns) if name.digest]
 
-    def _names(self, image: Image, patterns: Sequence[str]) -> list[Reference]:
-        from husk.engine.images.listing import matches
-
-        return [
-            name for name in self._store.catalog.names(image) if not patterns or any(matches(name, p) for p in patterns)
-        ]
+    def _names(self, image: Image, patterns: "NamePatterns | None") -> list[Reference]:
+        return [name for name in self._store.catalog.names(image) if patterns is None or patterns.match(name)]
 
     def listing(self, all: bool, filters: Filters) -> list[Image]:
         from husk.engine.images.listing import select

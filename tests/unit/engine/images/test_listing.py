@@ -1,11 +1,14 @@
 """`docker images` and its filters."""
 
+from contextlib import suppress
+
 import pytest
 
 from husk.engine.images.catalog import ImageCatalog
-from husk.engine.images.listing import FILTERS, matches, select
+from husk.engine.images.listing import FILTERS, NamePatterns, select
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
+from husk.re2 import TooMuch
 from husk.registry.reference import parse
 from tests.unit.engine.records import SECOND, digest, image
 
@@ -78,7 +81,30 @@ async def test_an_unclear_filter_is_refused(catalog: ImageCatalog) -> None:
         ("me/app:1", "*", False),
         ("me/app:1", "*/app", True),
         ("me/app:1", "me/*:1", True),
+        ("app:1.2", "app:[0-9].?", True),
+        ("app:1.2", "app:[!0]*", True),
+        ("app:1.2", "app:[!1]*", False),
+        ("app:1.2", "app:1[.+]2*", True),
+        ("app:102", "app:1.*", False),
+        ("app:1.2", "app:[1*", False),
+        ("app:1.2", "**a**:**", True),
     ],
 )
 def test_a_pattern_does_not_cross_a_slash(name: str, pattern: str, taken: bool) -> None:
-    assert matches(parse(name), pattern) is taken
+    assert NamePatterns([pattern]).match(parse(name)) is taken
+
+
+@pytest.mark.parametrize("patterns", [[f"{number}*" for number in range(65)], ["*" * 2049]])
+def test_patterns_that_would_take_long_are_refused(patterns: list[str]) -> None:
+    with pytest.raises(InvalidParameter, match="at most 64 patterns with wildcards"):
+        NamePatterns(patterns)
+    assert NamePatterns(str(number) for number in range(2000)).match(parse("1999:1"))
+
+
+@pytest.mark.parametrize("pattern", ["a*" * 1000 + "b", "[a-c]*" * 300 + "b", "[" * 2000 + "*", "?*" * 1000])
+def test_hostile_patterns_are_matched_in_linear_time(pattern: str) -> None:
+    """Those that backtrack never end; what would take too much is refused."""
+    with suppress(TooMuch):
+        patterns = NamePatterns([pattern])
+        for _ in range(50):
+            assert not patterns.match(parse("a" * 120 + ":" + "a" * 100))

@@ -5,6 +5,7 @@ from typing import cast
 import pytest
 
 from husk.engine.images.limiter import Limiter
+from husk.engine.images.listing import NamePatterns
 from husk.engine.images.service import Images
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
@@ -68,9 +69,9 @@ async def test_an_index_counts_as_one_image(shelf: Shelf, images: Images) -> Non
 async def test_names_are_shown_as_patterns_ask(shelf: Shelf, images: Images) -> None:
     image = await shelf.add(OWN, "app:1", "team/app:2", f"app@{OWN.digest}")
     assert images.tags(image) == ["app:1", "team/app:2"]
-    assert images.tags(image, ["team/*"]) == ["team/app:2"]
+    assert images.tags(image, NamePatterns(["team/*"])) == ["team/app:2"]
     assert images.digests(image) == [f"app@{OWN.digest}"]
-    assert images.digests(image, ["team/*"]) == []
+    assert images.digests(image, NamePatterns(["team/*"])) == []
 
 
 async def test_descendants_of_what_is_not_there_are_none(shelf: Shelf, images: Images) -> None:
