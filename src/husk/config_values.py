@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from husk.config import DEFAULT_HOST, AddressPool, ClusterStoreConfig, Ulimit
 from husk.errors import InvalidParameter
-from husk.network.ipam import parse_bip
+from husk.network.ipam import has_nobodys, parse_bip
 from husk.network.rules import validate_interface
 from husk.patterns import pattern
 
@@ -248,6 +248,8 @@ def address_pool(base: str, size: int) -> AddressPool:
         raise InvalidParameter(
             f"invalid base pool {base!r}: it is a network, as 172.30.0.0/16 or fd00:30::/48"
         ) from None
+    if has_nobodys(network):
+        raise InvalidParameter(f"invalid base pool {network}: containers cannot have these addresses")
     narrowest = network.max_prefixlen - 2
     if not network.prefixlen <= size <= narrowest:
         raise InvalidParameter(f"invalid size {size} of pool {network}: choose {network.prefixlen} to {narrowest}")

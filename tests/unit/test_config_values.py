@@ -97,6 +97,8 @@ def test_a_pool_is_cut_into_pieces_of_its_own_size_or_smaller():
             values.address_pool("fd00:30::/48", size)
     with pytest.raises(InvalidParameter, match="invalid base pool"):
         values.address_pool("pool", 24)
+    with pytest.raises(InvalidParameter, match="containers cannot have these addresses"):
+        values.address_pool("0.0.0.0/8", 24)
 
 
 def test_labels_are_pairs_and_agree_with_each_other():

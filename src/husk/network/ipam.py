@@ -26,6 +26,17 @@ _WIDEST_ROUTE = 4
 _NARROWEST_SUBNET = 30
 _SIZE_6 = 64
 
+# Addresses that no host has: "this network", the loopback's, and those of groups.
+_NOBODYS: dict[int, tuple[IPv4Network | IPv6Network, ...]] = {
+    4: (IPv4Network("0.0.0.0/8"), IPv4Network("127.0.0.0/8"), IPv4Network("224.0.0.0/4")),
+    6: (IPv6Network("::1/128"), IPv6Network("ff00::/8")),
+}
+
+
+def has_nobodys(subnet: IPv4Network | IPv6Network) -> bool:
+    """Has it addresses that no host may have, wherever it is?"""
+    return any(subnet.overlaps(one) for one in _NOBODYS[subnet.version])
+
 
 def edges(subnet: IPv4Network | IPv6Network) -> tuple[int, int]:
     """The first and the last address that a host may have.
@@ -220,7 +231,7 @@ def parse_bip(text: str) -> IPv4Interface:
     if "/" not in text or network.prefixlen == network.max_prefixlen:
         raise InvalidParameter(f"invalid bip {text!r}: an address with a prefix length up to /31 is needed")
     first, last = edges(network)
-    if not first <= int(interface.ip) <= last or interface.ip.is_loopback or interface.ip.is_multicast:
+    if not first <= int(interface.ip) <= last or has_nobodys(IPv4Network(interface.ip)):
         raise InvalidParameter(f"invalid bip {text!r}: {interface.ip} is no address for a host")
     return interface
 

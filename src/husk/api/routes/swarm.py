@@ -9,6 +9,7 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, NodeUpdate, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
+from husk.engine.networks.pools import has_nobodys
 from husk.engine.services import addresses
 from husk.engine.services.joining import Wish
 from husk.engine.services.node import MANAGER_PORT
@@ -191,6 +192,8 @@ def _check_pool(text: str, size: int) -> None:
         pool = ipaddress.IPv4Network(text)
     except ValueError as error:
         raise InvalidParameter(f"invalid default address pool: {error}") from error
+    if has_nobodys(pool):
+        raise InvalidParameter(f"invalid default address pool {pool}: containers cannot have these addresses")
     if not pool.prefixlen <= size <= NARROWEST_SUBNET:
         raise InvalidParameter(
             f"invalid subnet size {size}: subnets of the address pool {pool} have /{pool.prefixlen} to "

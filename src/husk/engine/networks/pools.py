@@ -7,10 +7,12 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from husk.engine.model.network import IpamConfig, Network, NetworkRequest
 from husk.errors import Forbidden, InvalidParameter
 from husk.network.ipam import edges
+from husk.network.ipam import has_nobodys as has_nobodys
 
 _NO_POOL = IpamConfig()
-# The loopback's address, and those of groups.
-_NOBODYS = (IPv6Network("::1/128"), IPv6Network("ff00::/8"))
+# One of each kind is all that a driver takes; each is looked at several times.
+_MOST_POOLS = 256
+_MOST_AUXILIARY = 4096
 
 
 def pool_of(request: NetworkRequest, version: int) -> IpamConfig:
@@ -21,6 +23,8 @@ def pool_of(request: NetworkRequest, version: int) -> IpamConfig:
 
 def check(request: NetworkRequest, others: Iterable[Network]) -> None:
     """Raise for the first thing that is wrong. As dockerd, an IPv6 pool means nothing without EnableIPv6."""
+    if len(request.ipam.config) > _MOST_POOLS:
+        raise _wrong(f"too many address pools: {_MOST_POOLS} is the most")
     for version, enabled in ((4, request.enable_ipv4), (6, request.enable_ipv6)):
         if not enabled:
             continue
@@ -73,7 +77,7 @@ def _check_pool(config: IpamConfig, version: int) -> None:
             raise _wrong("no matching subnet: Subnet is needed with the rest of it")
         return
     subnet = _block("subnet", config.subnet)
-    if isinstance(subnet, IPv6Network) and any(subnet.overlaps(one) for one in _NOBODYS):
+    if has_nobodys(subnet):
         raise _wrong(f"invalid subnet {config.subnet}: containers cannot have these addresses")
     if subnet.prefixlen == subnet.max_prefixlen:
         raise _wrong(f"subnet {subnet} has no room for a gateway and a container")
@@ -103,6 +107,8 @@ def _block(what: str, text: str, version: int = 0) -> IPv4Network | IPv6Network:
 
 
 def _check_addresses(config: IpamConfig, subnet: IPv4Network | IPv6Network) -> None:
+    if len(config.auxiliary_addresses) > _MOST_AUXILIARY:
+        raise _wrong(f"too many auxiliary addresses: {_MOST_AUXILIARY} of a subnet is the most")
     taken = set()
     named = {f"auxiliary address {name}": text for name, text in config.auxiliary_addresses.items()}
     for what, text in {f"gateway {config.gateway}": config.gateway, **named}.items():

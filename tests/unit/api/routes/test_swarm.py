@@ -48,6 +48,7 @@ async def test_a_swarm_of_one(client: ClientSession, room: SwarmRoom) -> None:
     [
         {"DefaultAddrPool": ["nonsense"]},
         {"DefaultAddrPool": ["10.0.0.1/8"]},
+        {"DefaultAddrPool": ["127.0.0.0/8"]},
         {"DefaultAddrPool": ["10.0.0.0/8"], "SubnetSize": 4},
         {"DefaultAddrPool": ["10.0.0.0/8"], "SubnetSize": 30},
         {"Availability": "asleep"},

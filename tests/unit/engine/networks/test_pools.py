@@ -24,6 +24,16 @@ def test_one_pool_of_each_kind() -> None:
     [
         ([{"subnet": "10.0.0.1/24"}], InvalidParameter, "10.0.0.1/24: it should be 10.0.0.0/24"),
         ([{"subnet": "10.0.0.0/32"}], InvalidParameter, "has no room"),
+        ([{"subnet": "0.0.0.0/8"}], InvalidParameter, "subnet 0.0.0.0/8: containers cannot have these addresses"),
+        ([{"subnet": "0.0.0.0/0"}], InvalidParameter, "containers cannot have these addresses"),
+        ([{"subnet": "127.1.0.0/16"}], InvalidParameter, "containers cannot have these addresses"),
+        ([{"subnet": "224.1.0.0/16"}], InvalidParameter, "containers cannot have these addresses"),
+        ([{"subnet": "10.0.0.0/24"}] * 257, InvalidParameter, "too many address pools: 256 is the most"),
+        (
+            [{"subnet": "10.0.0.0/8", "auxiliary_addresses": {str(number): "x" for number in range(4097)}}],
+            InvalidParameter,
+            "too many auxiliary addresses: 4096 of a subnet is the most",
+        ),
         ([{"subnet": "::/0"}], InvalidParameter, "invalid subnet ::/0: containers cannot have these addresses"),
         ([{"subnet": "::/64"}], InvalidParameter, "invalid subnet ::/64"),
         ([{"subnet": "ff02::/64"}], InvalidParameter, "invalid subnet ff02::/64"),
