@@ -94,7 +94,7 @@ class Creator:
         """
         if not config.image:
             raise InvalidParameter("no image specified")
-        validate.check(config, host_config, endpoints)
+        await validate.check_aside(config, host_config, endpoints)
         capabilities.resolve(host_config.cap_add, host_config.cap_drop, host_config.privileged)
         if host_config.runtime:
             self._runtimes.get(host_config.runtime)

@@ -1,5 +1,6 @@
 """The ports that a container wants published, as Docker reads its configuration. Pure."""
 
+import asyncio
 import ipaddress
 import re
 from bisect import bisect_right
@@ -17,6 +18,10 @@ from husk.patterns import pattern
 PROTOCOLS = ("tcp", "udp", "sctp")
 # More ports than this no container can have published: it is all that one protocol has.
 MOST = 1 << 16
+# Of one port. Nothing needs more than one for each address of the host.
+_MOST_BINDINGS = 1024
+# More than these take a while.
+_MANY = 256
 _RANGE = pattern(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 
@@ -105,8 +110,26 @@ def port_requests(
     return sorted(found, key=lambda request: (not request.first, request.last - request.first))
 
 
+async def port_requests_aside(config: ContainerConfig, host_config: HostConfig, host_binding: str) -> list[PortRequest]:
+    """As `port_requests`, in a thread where there are many."""
+    if are_many(config, host_config):
+        return await asyncio.to_thread(port_requests, config, host_config, host_binding)
+    return port_requests(config, host_config, host_binding)
+
+
+def are_many(config: ContainerConfig, host_config: HostConfig) -> bool:
+    """May it take a while to read the ports? A range is short, and may name all that there are."""
+    bound, exposed = host_config.port_bindings or {}, config.exposed_ports or {}
+    if len(bound) + len(exposed) > _MANY or sum(len(bindings or ()) for bindings in bound.values()) > _MANY:
+        return True
+    return any("-" in name for name in (*bound, *exposed))
+
+
 def check(config: ContainerConfig, host_config: HostConfig) -> None:
     """Raise for what is wrong with the ports of a request."""
+    for text, bindings in (host_config.port_bindings or {}).items():
+        if bindings and len(bindings) > _MOST_BINDINGS:
+            raise InvalidParameter(f"port {text[:40]} is bound too often: {_MOST_BINDINGS} times is the most")
     port_requests(config, host_config)
     mode = host_config.network_mode
     if mode.startswith("container:"):

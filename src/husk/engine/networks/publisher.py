@@ -81,7 +81,8 @@ class Publisher:
         from husk.engine.networks import port_requests
 
         live, leading = reached
-        requests = port_requests.port_requests(record.config, record.host_config, live.record.host_binding)
+        binding = live.record.host_binding
+        requests = await port_requests.port_requests_aside(record.config, record.host_config, binding)
         try:
             record.published = await self._departures.retry(
                 PortTaken, lambda: self._take(requests, self._target(record))

@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
-from husk.engine.networks.port_requests import MOST, PortSet, check, exposed, parse_ports, port_requests, stored
+from husk.engine.networks.port_requests import (
+    MOST,
+    PortSet,
+    check,
+    exposed,
+    parse_ports,
+    port_requests,
+    port_requests_aside,
+    stored,
+)
 from husk.errors import InvalidParameter
 from husk.network.ports import PortRequest
 
@@ -124,3 +133,31 @@ def test_refusals():
     shared = HostConfig(network_mode="container:x", publish_all_ports=True)
     with pytest.raises(InvalidParameter, match="conflicting options: port publishing"):
         check(ContainerConfig(), shared)
+
+
+def test_one_port_is_bound_a_thousand_times_and_no_more():
+    check(ContainerConfig(), host(p80_tcp=[PortBinding()] * 1024))
+    with pytest.raises(InvalidParameter, match="port 80/tcp is bound too often: 1024 times is the most"):
+        check(ContainerConfig(), host(p80_tcp=[PortBinding()] * 1025))
+
+
+@pytest.mark.parametrize(
+    ("bindings", "aside"),
+    [
+        ({"80/tcp": [PortBinding()]}, False),
+        ({"1-65535/tcp": [PortBinding()]}, True),
+        ({"80/tcp": [PortBinding()] * 300}, True),
+        ({str(number): [PortBinding()] for number in range(1, 300)}, True),
+    ],
+)
+async def test_many_ports_are_read_in_a_thread(bindings, aside, monkeypatch):
+    threads = []
+
+    async def noting(work, *arguments):
+        threads.append(work)
+        return work(*arguments)
+
+    monkeypatch.setattr("asyncio.to_thread", noting)
+    config, host_config = ContainerConfig(), HostConfig(port_bindings=bindings)
+    found = await port_requests_aside(config, host_config, "0.0.0.0")
+    assert found == port_requests(config, host_config) and bool(threads) is aside

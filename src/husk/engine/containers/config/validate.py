@@ -3,6 +3,7 @@
 What Docker can do and Husk cannot yet is refused here with 501, never accepted and ignored.
 """
 
+import asyncio
 import ipaddress
 import re
 import socket
@@ -16,6 +17,7 @@ from husk.engine.model.container_config import ContainerConfig, EndpointRequest,
 from husk.engine.model.paths import check_length, clean
 from husk.engine.model.signals import parse_signal
 from husk.engine.networks import requests as network_requests
+from husk.engine.networks.port_requests import are_many
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.patterns import pattern
 from husk.runtime.assembly.procfs import check_name
@@ -38,6 +40,14 @@ _FIXED = (
 MOST_ENTRIES = 4096
 # Of variables, words of a command and exposed ports: the kernel takes few more.
 MOST_WORDS = 1 << 16
+
+
+async def check_aside(config: ContainerConfig, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
+    """As `check`, in a thread where that takes a while: nobody else has the request."""
+    if are_many(config, host):
+        await asyncio.to_thread(check, config, host, endpoints)
+    else:
+        check(config, host, endpoints)
 
 
 def check(config: ContainerConfig, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
