@@ -9,6 +9,8 @@ from husk.patterns import pattern
 from husk.runtime.host_facts import online
 
 MIN_MEMORY = 6 * 1024 * 1024
+# The kernel takes no longer text than a page for it.
+_LONGEST_CPUSET = 4095
 _CPUSET = pattern(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 _DEVICE_RULE = pattern(r"([acb]) ([0-9]+|\*):([0-9]+|\*) ([rwm]{1,3})", re.ASCII)
 _ULIMITS = "core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack"
@@ -140,6 +142,10 @@ def _check_cpuset(what: str, text: str, there: str, kind: str) -> None:
     """`there` is the file that tells which there are; nobody reads it for a container that asks for none."""
     if not text:
         return
+    if len(text) > _LONGEST_CPUSET:
+        raise InvalidParameter(
+            f"Invalid value {text[:200]} for {what}: it has {len(text)} characters, {_LONGEST_CPUSET} is the most"
+        )
     asked = _ranges(text)
     if asked is None:
         raise InvalidParameter(f"Invalid value {text[:200]} for {what}: invalid format: {text[:200]}")

@@ -30,3 +30,11 @@ def test_what_belongs_to_a_namespace(name: str) -> None:
 def test_what_would_be_the_hosts(name: str, host: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         limits.check_sysctls(HostConfig(sysctls={name: "1"}, **host))  # type: ignore[arg-type]
+
+
+def test_processors_are_named_in_no_more_than_a_page() -> None:
+    """The kernel takes no longer text, and a running container would be told of it by a fault of its runtime."""
+    limits.check(HostConfig(cpuset_cpus=",".join(["0"] * 2048)))
+    for host in (HostConfig(cpuset_cpus=",".join(["0"] * 2049)), HostConfig(cpuset_mems=",".join(["0"] * 2049))):
+        with pytest.raises(InvalidParameter, match="it has 4097 characters, 4095 is the most"):
+            limits.check(host)
