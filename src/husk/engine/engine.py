@@ -80,6 +80,11 @@ class Engine(LateParts):
         return self._services
 
     @property
+    def declared(self) -> "Services | None":
+        """What is declared; None where nothing can be: nobody has asked for a swarm, and there was nothing of one."""
+        return self._services
+
+    @property
     def swarm_state(self) -> str:
         """`inactive`, `pending`, `locked`, `active/worker` or `active/manager`, as a ping tells it."""
         if self._services is None:

@@ -397,6 +397,10 @@ class FakeEngine:
         self.committed: CommitOptions | None = None
         self.builder: Any = None
 
+    @property
+    def declared(self) -> Any:
+        return self.services
+
     async def commit(self, ref: str, options: CommitOptions) -> str:
         await self.recorder.note("commit", ref)
         self.committed = options

@@ -352,4 +352,7 @@ async def test_what_a_request_needs_is_loaded_in_a_thread(engine: FakeEngine, mo
     ):
         for path in ("/v1.41/volumes", "/volumes", "/volumes?x=/info", "/nowhere", "/", "/v1.41"):
             await session.get(path)
-    assert loaded == ["husk.api.routes.volumes"]
+        assert loaded == ["husk.api.routes.volumes"]
+        loaded.clear()
+        await session.get("/v1.41/nodes")
+    assert loaded == ["husk.api.routes.swarm", "husk.engine.services.parts"]

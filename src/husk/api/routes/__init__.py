@@ -37,6 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "version": ("system",),
     "volumes": ("volumes",),
 }
+_OF_SWARMS = frozenset({"objects", "services", "swarm"})
 
 
 class Operations:
@@ -51,7 +52,9 @@ class Operations:
         if len(words) > 1 and words[0][:1] == b"v" and words[0][1:2].isdigit():
             del words[0]
         names = MODULES.get(words[0].decode("latin-1"), ()) if words else ()
-        return [f"{__name__}.{name}" for name in names if name not in self._loaded]
+        unloaded = [f"{__name__}.{name}" for name in names if name not in self._loaded]
+        # The first of them makes what is declared, too.
+        return [*unloaded, "husk.engine.services.parts"] if unloaded and _OF_SWARMS.issuperset(names) else unloaded
 
     def needed_for(self, path: str) -> Iterator[Route]:
         """What was not loaded yet and may be meant by this path."""

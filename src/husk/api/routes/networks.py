@@ -20,6 +20,7 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.requests import check_endpoint
 from husk.errors import InvalidParameter, NotFound
 from husk.gojson import Reader
+from husk.once import load
 
 WITHOUT_CONTAINERS_IN_LIST = Version(1, 52)
 WITH_STATUS = Version(1, 52)
@@ -49,9 +50,13 @@ def listing(call: Call) -> Answer:
 
 def _dangling(call: Call, network: Network) -> bool:
     """Nobody is on it and nobody declares to be; the networks that are always there never are."""
-    return not (
-        network.builtin or call.engine.networks.members(network) or call.engine.services.networks.needed(network)
-    )
+    return not (network.builtin or call.engine.networks.members(network) or _needed(call, network))
+
+
+def _needed(call: Call, network: Network) -> bool:
+    """Is it declared? Nothing of a swarm is loaded for that where there is none."""
+    declared = call.engine.declared
+    return declared is not None and declared.networks.needed(network)
 
 
 def inspect(call: Call) -> Answer:
@@ -59,7 +64,9 @@ def inspect(call: Call) -> Answer:
     network = networks.find(call.argument)
     scope = call.text("scope") or network.scope
     # Tasks may be on these of each node: a swarm has them too.
-    of_swarm = network.name in ("bridge", "host") and scope == "swarm" and call.engine.services.cluster.active
+    declared = call.engine.declared
+    active = declared is not None and declared.cluster.active
+    of_swarm = network.name in ("bridge", "host") and scope == "swarm" and active
     if scope != network.scope and not of_swarm:
         raise NotFound(f"network {call.argument} not found")
     on_it = views.containers_on(network, networks.members(network))
@@ -92,6 +99,8 @@ async def create(call: Call) -> Answer:
     call.request.meant = request
     if call.version < WITH_IPV4_LEFT_OUT:
         request.enable_ipv4 = True
+    if request.driver == "overlay":
+        await load("husk.engine.services.parts")
     maker = call.engine.services.networks if request.driver == "overlay" else call.engine.networks
     network = await maker.create(request)
     return call.json(NetworkCreated(id=network.id), status=201)
@@ -111,7 +120,7 @@ async def remove(call: Call) -> Answer:
 
 async def prune(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), PRUNE_FILTERS)
-    removed = await call.engine.networks.prune(filters, call.engine.services.networks.needed)
+    removed = await call.engine.networks.prune(filters, lambda network: _needed(call, network))
     return call.json(NetworksPruned(networks_deleted=removed or None))
 
 

@@ -74,6 +74,16 @@ async def test_a_list_by_filters(client: ClientSession, makers: Makers, engine: 
         assert (await client.get("/networks", params={"filters": bad})).status == 400
 
 
+async def test_nothing_of_a_swarm_is_loaded_where_there_is_none(
+    client: ClientSession, makers: Makers, engine: FakeEngine
+) -> None:
+    makers.add("lan")
+    engine.services = cast(Any, None)
+    assert await names(client, '{"dangling": ["true"]}') == ["lan"]
+    assert await (await client.post("/networks/prune")).json() == {"NetworksDeleted": ["lan"]}
+    assert (await client.get("/networks/bridge?scope=swarm")).status == 404
+
+
 async def test_older_clients_find_an_empty_table_of_containers(client: ClientSession, makers: Makers) -> None:
     old, new = [(await (await client.get(f"/v1.{n}/networks")).json())[0] for n in (51, 52)]
     assert old["Containers"] == {} and "Containers" not in new
