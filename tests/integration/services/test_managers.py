@@ -1,6 +1,8 @@
 """Managers that join with nothing but a token: each a real daemon on a host of its own, with an etcd of its own."""
 
 import asyncio
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,7 @@ from husk.cluster.etcd.address import Certificates
 from husk.cluster.etcd.members import Members
 from husk.engine.services.council import CERTIFICATE, KEY, ROOT
 from husk.engine.services.wanted import MEMBER
+from husk.storage.secrets import memory
 from tests.support.client import CommandFailed
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import PROGRAM, SLEEPER, Nodes, homes, member, nodes_of, own, running, states, trouble
@@ -153,6 +156,85 @@ def test_all_managers_have_the_same_lock(council: Nodes) -> None:
     until(lambda: file(three, "key") and not file(three, "lock"), "that the third is, too")
     assert file(three, "key") == file(one, "key")
     until(partial(_sees, three), "that it sees all")
+
+
+def test_with_autolock_no_disk_of_a_manager_speaks_for_it(council: Nodes) -> None:
+    one, two, three = council.daemons
+    two.docker("swarm", "update", "--autolock")
+    unlock_key = two.docker("swarm", "unlock-key", "-q").stdout.strip()
+    until(lambda: all(_is_sealed(daemon) for daemon in council.daemons), "that the keys of all members are")
+    for daemon in council.daemons:
+        key, disk = (daemon.config.data_root / MEMBER / KEY).read_bytes(), daemon.config.data_root
+        files = [path for path in (disk / MEMBER).rglob("*") if path.is_file() and not path.is_symlink()]
+        assert key.startswith(b"-----BEGIN") and not any(key in path.read_bytes() for path in files)
+    pid = member(three)
+    three.restart()
+    assert member(three) == pid and own(three)["LocalNodeState"] == "locked", "a daemon alone ends no member"
+    _boot(three)
+    assert member(three) == 0 and own(three)["LocalNodeState"] == "locked"
+    assert three.http("GET", "/_ping").headers["Swarm"] == "locked" and three.http("GET", "/services").status == 503
+    assert not (three.config.data_root / MEMBER / KEY).exists()
+    wrong = three.http("POST", "/swarm/unlock", {"UnlockKey": f"SWMKEY-1-{'A' * 43}"})
+    assert wrong.status != 200 and member(three) == 0
+    until(lambda: len(homes(one, "web")) == 2, "that the others go on")
+    three.docker("swarm", "unlock", input=unlock_key + "\n")
+    assert member(three) and _sees(three) and _is_sealed(three)
+    until(council.settled, "that all know of all")
+    # Turned off while it is locked.
+    _boot(three)
+    two.docker("swarm", "update", "--autolock=false")
+    until(lambda: not (one.config.data_root / MEMBER / KEY).is_symlink(), "that the first has its key as before")
+    three.docker("swarm", "unlock", input=unlock_key + "\n")
+    until(lambda: not _is_sealed(three) and file(three, "key"), "that the third has it, too")
+    until(
+        lambda: not any((daemon.config.exec_root / MEMBER).exists() for daemon in council.daemons),
+        "that none is in memory",
+    )
+    _boot(three)
+    until(council.settled, "that it needs no key any more")
+
+
+def test_a_locked_manager_leaves_and_joins_again(council: Nodes) -> None:
+    one, _, three = council.daemons
+    one.docker("swarm", "update", "--autolock")
+    until(lambda: _is_sealed(three), "that its key is")
+    here = own(three)["NodeID"]
+    _boot(three)
+    refused = three.docker("swarm", "leave", check=False)
+    assert refused.returncode != 0 and "locked" in refused.stderr
+    three.docker("swarm", "leave", "--force")
+    assert own(three)["LocalNodeState"] == "inactive" and not (three.config.data_root / MEMBER).exists()
+    assert not file(three, "lock") and not file(three, "key") and not (three.config.exec_root / MEMBER).exists()
+    until(lambda: nodes_of(one)[here]["Status"]["State"] == "down", "that it is missed", 60.0)
+    one.docker("node", "demote", here)
+    one.docker("node", "rm", "--force", here)
+    one.docker("swarm", "update", "--autolock=false")
+    council.join(three)
+    until(council.settled, "that all know of all")
+    there = ("--constraint", f"node.id=={own(three)['NodeID']}")
+    one.docker("service", "create", *SLEEPER, "--name", "anew", *there, *PROGRAM)
+    until(lambda: len(homes(one, "anew")) == 1, "that it has tasks again")
+    one.docker("service", "rm", "anew")
+    until(lambda: not homes(one, "anew"), "its end")
+
+
+def _is_sealed(daemon: HostDaemon) -> bool:
+    """Is the key of its member on no disk but sealed?"""
+    directory = daemon.config.data_root / MEMBER
+    return (directory / KEY).is_symlink() and sorted(path.name for path in directory.glob("member.*")) == [
+        "member.crt",
+        KEY,
+        "member.sealed",
+    ]
+
+
+def _boot(daemon: HostDaemon) -> None:
+    """As far as its swarm goes: all processes end, and what is in memory does."""
+    daemon.kill9()
+    os.kill(member(daemon), signal.SIGKILL)
+    until(lambda: not member(daemon), "the end of its member")
+    memory.drop(daemon.config.exec_root / MEMBER)
+    daemon.start()
 
 
 def file(daemon: HostDaemon, name: str) -> bytes:

@@ -159,8 +159,10 @@ async def unlock_key(call: Call) -> Answer:
 
 async def unlock(call: Call) -> Answer:
     request = await call.body(_unlock)
-    await call.engine.services.cluster.unlock(request.unlock_key)
-    await call.engine.services.started()
+    services = call.engine.services
+    await services.cluster.unlock(request.unlock_key)
+    if services.cluster.active:  # otherwise its store is waited for
+        await services.started()
     return call.empty(200)
 
 

@@ -196,7 +196,7 @@ def _swarm_info(cluster: "Cluster | None", standing: "Standing | None") -> Swarm
             local_node_state="pending",
             error=cluster.away,
         )
-    if cluster is None or not cluster.active:
+    if cluster is None or not (cluster.active or cluster.locked):
         return SwarmInfo()
     # Whoever is in no swarm loads nothing of it.
     from husk.api.views.services import swarm_document

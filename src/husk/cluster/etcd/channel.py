@@ -48,7 +48,10 @@ _READS = (RANGE, MEMBER_LIST)
 
 
 class Channel:
-    def __init__(self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None, patience: float = PATIENCE, shut: str = ""
+    ) -> None:
+        """`shut` says why nobody is asked until there are certificates (`trust`)."""
         self._endpoints = list(endpoints)
         self._tls = tls
         self._patience = patience
@@ -57,6 +60,7 @@ class Channel:
         # Why each member could not be used when it was last tried.
         self._troubles: dict[Endpoint, str] = {}
         self._closed = False
+        self._shut = shut
 
     @property
     def names(self) -> str:
@@ -71,7 +75,7 @@ class Channel:
 
     def trust(self, tls: ssl.SSLContext) -> None:
         """Other certificates, for connections from now on."""
-        self._tls = tls
+        self._tls, self._shut = tls, ""
 
     async def close(self) -> None:
         self._closed = True
@@ -103,7 +107,7 @@ class Channel:
                 self._troubles.setdefault(self._endpoints[0], SILENT)
                 raise self.unavailable(heard or (changes and connection is not None)) from None
             except StoreUnavailable:
-                if self._closed:
+                if self._closed or self._shut:
                     raise
             tries += 1
             if loop.time() + pause >= deadline:
@@ -122,6 +126,8 @@ class Channel:
         async with self._connecting:
             if self._closed:
                 raise StoreUnavailable(_CLOSED)
+            if self._shut:
+                raise StoreUnavailable(self._shut)
             if self._connection is not None and not self._connection.closed:
                 return self._connection
             for _ in range(len(self._endpoints)):

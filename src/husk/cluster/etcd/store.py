@@ -60,6 +60,11 @@ class EtcdStore:
         tls = tls_context(certificates) if certificates is not None else None
         return cls(Channel(read_address(address), tls, patience))
 
+    @classmethod
+    def shut(cls, address: str, reason: str) -> Self:
+        """Our certificates cannot be used yet: nobody is asked before `renew`. InvalidParameter for an address."""
+        return cls(Channel(read_address(address), None, shut=reason))
+
     def know(self, endpoints: Sequence[Endpoint]) -> None:
         """Which members can be asked from now on: at least one."""
         self._channel.know(endpoints)

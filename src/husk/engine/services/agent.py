@@ -51,11 +51,16 @@ class Agent:
         self._events = events
         self._clock = clock
         self._tasks = Tasks()
+        self._running = False
         self._woken = asyncio.Event()
         self._all = True
         self._touched: set[str] = set()
 
     def start(self) -> None:
+        """Nothing is done where it runs."""
+        if self._running:
+            return
+        self._running = True
         self._events.observe(self._noticed)
         self._tasks.spawn(keep_looking(self._woken, self._look, self._failed, self._clock), "services: run tasks")
         self.wake_all()

@@ -78,6 +78,7 @@ class Attending:
             return
         if (form := (self._cluster.record.version, self._cluster.locked)) != self._form:
             await self._cluster.follow_lock()
+            await self._council.follow_lock()
             self._form = form
         if (signed := self._who_signed()) != self._signed:
             self._signed = signed

@@ -30,6 +30,10 @@ class Autolock:
     def locked(self) -> bool:
         return self._sealer.locked
 
+    def look(self) -> None:
+        """At a start, while the swarm's record is not known. Blocks."""
+        self._sealer.look()
+
     def settle(self, swarm: Swarm | None) -> None:
         """At a start: keep the file that is to count. Blocks."""
         self._sealer.settle(swarm is not None and swarm.autolock)
@@ -71,6 +75,10 @@ class Autolock:
     async def unlock(self, key: str) -> None:
         if not await asyncio.to_thread(self._sealer.unlock, read_key(key)):
             raise Unauthorized("swarm could not be unlocked: invalid key provided")
+
+    def shut(self) -> None:
+        """As before `unlock`."""
+        self._sealer.close()
 
     async def forget(self) -> None:
         """Nothing that was sealed is needed any more."""

@@ -27,6 +27,9 @@ from husk.errors import Conflict, HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import Change, StateStore
 
+# In seconds: how long whoever unlocks a swarm waits for its store, and how often it is looked at meanwhile.
+PATIENCE, LOOK = 12.0, 0.1
+
 
 def store_of(state: StateStore) -> ClusterStoreConfig | None:
     """Where the records of this host's swarm were moved; None where they are in SQLite, or there is no swarm."""
@@ -69,7 +72,11 @@ class Cluster:
         self.between: Membership | None = None
         # While it is on its way into a swarm.
         self.joining = False
-        if not store.shared and not self.unreadable:
+        # Called when it has been unlocked.
+        self.opened: Callable[[], Awaitable[None]] = _nothing
+        if store.shared:
+            self._autolock.look()
+        elif not self.unreadable:
             self._autolock.settle(store.swarm)
 
     async def open(self) -> None:
@@ -125,13 +132,19 @@ class Cluster:
         start."""
         if self.active or self.worker is not None:
             return False
-        return self.joining or (self._store.shared and self._membership is not None and bool(self._store.away()))
+        return self.joining or (self._unheard and not self.locked)
+
+    @property
+    def _unheard(self) -> bool:
+        """Is it in a swarm whose records are not known yet?"""
+        there = self._store.shared and self._membership is not None and self.worker is None
+        return there and not self.active and bool(self._store.away())
 
     @property
     def parting(self) -> bool:
         """It was a manager of a swarm that is gone, or that has removed it, and something of that may be left here."""
         there = self._membership is not None and self.worker is None and self.between is None
-        return there and not self.active and not self.pending and not self.unreadable
+        return there and not self.active and not self.pending and not self._unheard and not self.unreadable
 
     @property
     def away(self) -> str:
@@ -145,7 +158,7 @@ class Cluster:
 
     @property
     def locked(self) -> bool:
-        return self.active and self._autolock.locked
+        return (self.active or self._unheard) and self._autolock.locked
 
     @property
     def record(self) -> Swarm:
@@ -159,6 +172,8 @@ class Cluster:
             return refusals.UNREADABLE
         if self.place is not None:
             return refusals.A_WORKER
+        if self.locked:
+            return refusals.LOCKED
         return (self.pending and self._store.away()) or refusals.NOT_A_MANAGER
 
     @property
@@ -372,16 +387,30 @@ class Cluster:
                 _ = self.record
                 raise Conflict("swarm is not locked")
             await self._autolock.unlock(key)
-        await self._trust()
+            try:
+                await self.opened()
+            except BaseException:  # a client that leaves, too: whoever tries again begins anew
+                self._autolock.shut()
+                raise
+        await self._heard()
+        if self.active:
+            await self._trust()
+
+    async def _heard(self) -> None:
+        """Let its store have a moment to answer, where that could not be asked before."""
+        for _ in range(int(PATIENCE / LOOK)):
+            if not self._unheard:
+                break
+            await asyncio.sleep(LOOK)
 
     async def leave(self, force: bool) -> None:
         if self._membership is None and not self.unreadable:
             raise Unavailable(refusals.IN_NO_SWARM)
-        _ = self.record
         if not force and self.locked:
             raise Unavailable(
                 "Swarm is encrypted and locked. Please unlock it first or use `--force` to ignore this message."
             )
+        _ = self.record
         if not force:
             raise Unavailable(refusals.leaving(sum(node.is_manager for node in self._store.nodes.values())))
         await self._store.retried(self._give_up)
@@ -424,3 +453,7 @@ class Cluster:
                 await self._store.save(swarm, *others)
 
         await self._autolock.save(swarm, write, was=was, rotate=rotate)
+
+
+async def _nothing() -> None:
+    """Nobody has to hear of it."""

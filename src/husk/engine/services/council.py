@@ -25,9 +25,11 @@ from husk.engine.services.member_certificate import MemberCertificate, Owner
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
+from husk.engine.services.refusals import LOCKED
 from husk.engine.services.store_certificates import Given, StoreCertificates
 from husk.engine.services.swarm import Membership, SwarmRoot
 from husk.errors import HuskError, InvalidParameter, Unavailable
+from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.tasks import Tasks
 
@@ -61,10 +63,16 @@ class Council:
         cluster: Cluster,
         sealer: Sealer,
         directory: Path,
+        key: MemberKey,
         clock: Clock = CLOCK,
         ports: tuple[int, int] = ETCD_PORTS,
     ) -> None:
         """`ports` are those that a member of this host begins with, for clients and for other members."""
+        self._key = key
+        # The member's key is sealed: it is started when the swarm has been unlocked.
+        self._sealed = False
+        # Held while that, or what is on the disk of the key, changes.
+        self._opening = asyncio.Lock()
         self._new_ports = ports
         self._store = store
         self._cluster = cluster
@@ -139,6 +147,14 @@ class Council:
             await asyncio.to_thread(self._wipe)
             return
         others = {name: read_endpoint(peer, PEER_PORT) for name, peer in membership.others.items()}
+        self._sealed = True
+        try:
+            self._sealed = not await asyncio.to_thread(self._key.open)
+        except (HuskError, OSError) as error:
+            log.error("the key of this manager's member of etcd cannot be used: %s", error)
+        if self._sealed:
+            log.warning("this manager's member of etcd is started when the swarm has been unlocked")
+            return
         # One that ended while the host was off would keep the member from the others.
         await self._certificate.look()
         await asyncio.to_thread(self._given.prepare)
@@ -150,6 +166,27 @@ class Council:
         except HuskError as error:
             # Other members may answer; if not, calls say what is wrong.
             log.error("this manager's member of etcd cannot be started: %s", error.message)
+
+    async def unlocked(self) -> None:
+        """Start the member, if that could not be done before the swarm was unlocked."""
+        await self._tasks.to_its_end(self._unlocked(), "the key of the member of etcd")
+
+    async def _unlocked(self) -> None:
+        async with self._opening:
+            if self._sealed:
+                # Whoever unlocks it is to hear why that cannot be used.
+                await asyncio.to_thread(self._key.open)
+                await self.open()
+                await self._renewed()
+
+    async def follow_lock(self) -> None:
+        """The swarm may have been locked or unlocked: what is on the disk of the member's key is to be alike."""
+        await self._tasks.to_its_end(self._follow_lock(), "the key of the member of etcd")
+
+    async def _follow_lock(self) -> None:
+        async with self._opening:
+            if self.runs and self._cluster.active and not self._cluster.locked:
+                await asyncio.to_thread(self._key.keep, self._cluster.record.autolock)
 
     async def close(self) -> None:
         """The daemon ends: the member goes on, for other hosts and for the next daemon."""
@@ -309,11 +346,13 @@ class Council:
 
     async def halt(self) -> None:
         """Our member runs no longer, its files are there. Safe to call twice."""
-        await self._certificate.close()
-        await self._given.close()
-        if self._member is not None:
-            member, self._member = self._member, None
-            await member.stop()
+        async with self._opening:
+            self._sealed = False
+            await self._certificate.close()
+            await self._given.close()
+            if self._member is not None:
+                member, self._member = self._member, None
+                await member.stop()
 
     async def drop(self) -> None:
         """Nothing of a member is left on this host, which does not count on one any more. Safe to call twice."""
@@ -355,6 +394,8 @@ class Council:
 
     async def start_alone(self) -> None:
         """Most members are lost: go on with this one alone."""
+        if self._sealed:
+            raise Unavailable(LOCKED)
         if self._member is None:
             raise Unavailable("this host has no member of the swarm's etcd, so it cannot make a new cluster of it")
         await self._member.start_alone()
@@ -489,6 +530,7 @@ class Council:
         self._cluster.assume(msgspec.structs.replace(self._place, store_ports=self._new_ports))
 
     def _wipe(self) -> None:
+        self._key.drop()
         if member_files.is_there(self._directory):
             from husk.cluster.etcd.member import wipe
 

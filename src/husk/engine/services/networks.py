@@ -145,7 +145,7 @@ class SwarmNetworks:
 
     async def let_go(self, network: Network) -> None:
         """A network is to be removed: refuse it while services need it; wait for tasks that are about to leave it."""
-        if self._cluster.active or self._cluster.pending or self._cluster.place is not None:
+        if self._cluster.active or self._cluster.pending or self._cluster.locked or self._cluster.place is not None:
             # Raises while it is locked or away, and on a worker, where nothing of the swarm is changed.
             _ = self._cluster.swarm
         if users := self.users(network):

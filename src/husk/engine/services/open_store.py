@@ -7,8 +7,11 @@ from husk.engine.services.cluster_store import ClusterStore
 from husk.errors import InvalidParameter
 
 
-def open_store(config: ClusterStoreConfig) -> ClusterStore:
-    """Nobody is asked yet. InvalidParameter for certificates that cannot be used. Blocks."""
+def open_store(config: ClusterStoreConfig, shut: str = "") -> ClusterStore:
+    """Nobody is asked yet, and while it is `shut`, which says why, nobody at all. InvalidParameter for certificates
+    that cannot be used. Blocks."""
+    if shut:
+        return EtcdStore.shut(config.address, shut)
     certificates = Certificates(*config.certificates) if config.certificates is not None else None
     try:
         return EtcdStore.open(config.address, certificates)

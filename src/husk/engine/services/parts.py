@@ -18,6 +18,7 @@ from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster, store_of
+from husk.engine.services.council import KEY as MEMBER_KEY
 from husk.engine.services.council import Council
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries, SealedValues
@@ -33,6 +34,7 @@ from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.records import SwarmRecords
+from husk.engine.services.refusals import LOCKED
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
@@ -41,7 +43,8 @@ from husk.engine.services.task_logs import TaskLogs
 from husk.engine.services.tenure import Tenure
 from husk.engine.services.wanted import KEY, MEMBER, NODE, OVERLAY, TASK_FILES
 from husk.engine.services.workers import Workers
-from husk.errors import Conflict, SystemFault
+from husk.errors import Conflict, HuskError, SystemFault
+from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
@@ -124,6 +127,8 @@ def _build(
     networks: Networks,
     events: Events,
 ) -> _Parts:
+    sealer = Sealer(config.data_root / KEY)
+    member_key = MemberKey(config.data_root / MEMBER / MEMBER_KEY, config.exec_root / MEMBER, sealer)
     shared = None
     moved_to = store_of(state)
     where = moved_to or config.cluster_store
@@ -137,7 +142,7 @@ def _build(
                 "This host is a swarm of its own, whose records are in its data root: start the daemon without "
                 "--cluster-store, leave that swarm (docker swarm leave --force), and start it with that again"
             )
-        store = SwarmRecords(open_store(where))
+        store = SwarmRecords(open_store(where, _why_shut(member_key, sealer) if moved_to is not None else ""))
         shared = Shared(store, store.store, lambda *service_ids: enrolment.tenure.woken(*service_ids))
 
     def office() -> "SwarmOffice":
@@ -242,7 +247,6 @@ def _build(
         EnterHandlers(council).register(port)
 
     labels = dict(label.partition("=")[::2] for label in config.labels)
-    sealer = Sealer(config.data_root / KEY)
     cluster = Cluster(state, store, sealer, labels, machine, networks.subnets)
     files, values = TaskFiles(config.exec_root / TASK_FILES), SealedValues(store, sealer)
     deliveries = Deliveries(files, values)
@@ -270,7 +274,8 @@ def _build(
     # Last: until then states of tasks are written.
     stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
-    council = Council(store, cluster, sealer, config.data_root / MEMBER, ports=config.swarm_etcd_ports)
+    council = Council(store, cluster, sealer, config.data_root / MEMBER, key=member_key, ports=config.swarm_etcd_ports)
+    cluster.opened = council.unlocked
     cluster.member_trouble = lambda: council.trouble
     nodes = Nodes(store, cluster)
     nodes.spare = council.spare
@@ -352,3 +357,12 @@ def _build(
         agent.start()
 
     return _Parts(services, deliveries, shared, start)
+
+
+def _why_shut(key: MemberKey, sealer: Sealer) -> str:
+    """Why the swarm's own etcd cannot be asked before the swarm is unlocked; empty where it can."""
+    sealer.look()
+    try:
+        return "" if key.open() else LOCKED
+    except (HuskError, OSError) as error:
+        return f"the key of this manager's member of etcd cannot be used: {error}"

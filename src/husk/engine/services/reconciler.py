@@ -64,6 +64,7 @@ class Reconciler:
         self._clock = clock
         self._new_id = new_id
         self._tasks = Tasks()
+        self._running = False
         self._woken = asyncio.Event()
         self._all = True
         self._declared = True
@@ -75,10 +76,15 @@ class Reconciler:
         self._troubles: dict[str, _Trouble] = {}
 
     def start(self) -> None:
+        """Nothing is done where it runs."""
+        if self._running:
+            return
+        self._running = True
         self._tasks.spawn(keep_looking(self._woken, self._look, self._failed, self._clock), "services: reconcile")
         self.wake()
 
     async def close(self) -> None:
+        self._running = False
         await self._tasks.cancel_all()
 
     def wake(self, *service_ids: str) -> None:

@@ -231,6 +231,9 @@ class Services:
         await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()
+        # Where the records have never been known they wait for them: there may be another swarm now.
+        self._reconciler.start()
+        self._agent.start()
         if failures:
             raise failures[0]
 

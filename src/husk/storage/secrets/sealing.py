@@ -8,14 +8,12 @@ must bring the unlock key. Which of the two files counts is for the owner to say
 first, so that a crash at any point leaves at least one.
 """
 
-import contextlib
-import os
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from husk.errors import SystemFault, Unavailable
-from husk.storage.secrets import locks
+from husk.storage.secrets import key_files, locks
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -32,6 +30,8 @@ class Sealer:
         self._lock_path = path.with_name(path.stem + ".lock")
         self._key = b""
         self.locked = False
+        # Since the start, with the unlock key.
+        self._opened = False
 
     def seal(self, value: bytes, context: str) -> bytes:
         nonce = secrets.token_bytes(_NONCE_BYTES)
@@ -50,13 +50,18 @@ class Sealer:
     def settle(self, locked: bool) -> None:
         """At a start: keep the one file that is to count, whatever a crash has left."""
         for path in (self._path, self._lock_path):
-            _destroy(_beside(path))
+            key_files.destroy(key_files.beside(path))
         if self._lock_path.exists() and (locked or not self._path.exists()):
             # Also where others have unlocked the swarm while this host was away: its key is in the lock file alone.
-            _destroy(self._path)
-            self.locked = True
+            key_files.destroy(self._path)
+            self.locked = not self._opened
         elif self._path.exists():
-            _destroy(self._lock_path)
+            key_files.destroy(self._lock_path)
+
+    def look(self) -> None:
+        """At a start, before it is known which file is to count: with a lock file alone it is locked."""
+        if self._lock_path.exists() and not self._path.exists():
+            self.locked = not self._opened
 
     def key(self) -> bytes:
         """For others who are to read what was sealed here."""
@@ -87,24 +92,29 @@ class Sealer:
     def lock(self, unlock_key: bytes, *, besides: bytes = b"") -> None:
         """Write the lock file; `besides` is another unlock key that opens it as well."""
         keys = [unlock_key, besides] if besides else [unlock_key]
-        _write(self._lock_path, locks.make(self._load(), keys))
+        key_files.write(self._lock_path, locks.make(self._load(), keys))
 
     def keep_locked(self) -> None:
         """From now on the lock file alone is on the disk."""
-        _destroy(self._path)
+        key_files.destroy(self._path)
 
     def keep_open(self) -> None:
         """Write the key itself, and only then drop the lock file: see `drop_lock`."""
-        _write(self._path, self._load())
+        key_files.write(self._path, self._load())
 
     def drop_lock(self) -> None:
-        _destroy(self._lock_path)
+        key_files.destroy(self._lock_path)
 
     def unlock(self, unlock_key: bytes) -> bool:
         """Whether that was the right key."""
         self._key = locks.open_with(self._lock_path.read_bytes(), unlock_key) or b""
-        self.locked = not self._key
-        return not self.locked
+        self._opened = bool(self._key)
+        self.locked = not self._opened
+        return self._opened
+
+    def close(self) -> None:
+        """As before `unlock`."""
+        self._key, self._opened, self.locked = b"", False, True
 
     def unlock_key(self) -> bytes:
         """The key that opens the lock file, and from now on the only one: until it is told, the one before does too."""
@@ -116,9 +126,9 @@ class Sealer:
 
     def forget(self) -> None:
         """Nothing that was sealed is needed any more."""
-        self._key, self.locked = b"", False
-        _destroy(self._path)
-        _destroy(self._lock_path)
+        self._key, self.locked, self._opened = b"", False, False
+        key_files.destroy(self._path)
+        key_files.destroy(self._lock_path)
 
     # --- another key
 
@@ -136,12 +146,12 @@ class Sealer:
         file alone is locked. Where a crash comes between, call it again; nothing is done where the key is not there."""
         if successor.is_there:
             self.forget()
-            self.locked = not successor._path.exists()
+            self.locked, self._opened = not successor._path.exists(), False
             if self.locked:
                 successor._lock_path.rename(self._lock_path)
             else:
                 successor._path.rename(self._path)
-            _sync(self._path.parent)
+            key_files.sync(self._path.parent)
 
     def _cipher(self) -> "AESGCM":
         # Importing it costs some 20 ms and 5 MiB, which daemons without secrets need not pay.
@@ -157,42 +167,7 @@ class Sealer:
                 self._key = self._path.read_bytes()
             except FileNotFoundError:
                 self._key = secrets.token_bytes(_KEY_BYTES)
-                _write(self._path, self._key)
+                key_files.write(self._path, self._key)
             if len(self._key) != _KEY_BYTES:
                 raise SystemFault(f"{self._path} is not a key of {_KEY_BYTES} bytes")
         return self._key
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ".new")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """In one step, and on the disk when this returns."""
-    fresh = _beside(path)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    fresh.rename(path)
-    _sync(path.parent)
-
-
-def _destroy(path: Path) -> None:
-    """Overwrite before removing: where the disk writes in place, nothing of it is left. Safe to call twice."""
-    with contextlib.suppress(FileNotFoundError):
-        with path.open("r+b", buffering=0) as file:
-            file.write(bytes(path.stat().st_size))
-            os.fsync(file.fileno())
-        path.unlink()
-        _sync(path.parent)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from husk.kernel import mount
+from husk.storage.secrets import memory
 
 
 class TaskFile(NamedTuple):
@@ -29,8 +29,7 @@ class TaskFiles:
         """Make the files of a task, in place of any that it has; where they are."""
         self.drop(task_id)
         place = self._directory / task_id
-        place.mkdir(mode=0o700, parents=True)
-        _mount(place)
+        memory.make(place)
         paths = []
         for number, file in enumerate(files):
             path = place / str(number)
@@ -44,23 +43,10 @@ class TaskFiles:
 
     def drop(self, task_id: str) -> None:
         """Safe to call twice."""
-        place = self._directory / task_id
-        for point in mount.mounts_below(str(place)):
-            mount.unmount(point, detach=True)
-        with contextlib.suppress(FileNotFoundError):
-            place.rmdir()
+        memory.drop(self._directory / task_id)
 
     def tasks(self) -> list[str]:
         """The ids of the tasks that have files."""
         with contextlib.suppress(FileNotFoundError):
             return os.listdir(self._directory)
         return []
-
-
-def _mount(place: Path) -> None:
-    flags = mount.MS_NOSUID | mount.MS_NODEV | mount.MS_NOEXEC
-    try:
-        # Not to the swap device either, where the kernel (6.4) can promise that.
-        mount.mount("tmpfs", str(place), "tmpfs", flags, "mode=0700,size=64m,noswap")
-    except OSError:
-        mount.mount("tmpfs", str(place), "tmpfs", flags, "mode=0700,size=64m")

@@ -56,8 +56,10 @@ from husk.engine.services.worker import Worker
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
+from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
+from tests.support.memory import NoMounts
 from tests.unit.engine.records import container
 
 
@@ -261,7 +263,8 @@ class SwarmRoom:
         self.workers = FakeWorkers()
         self.worker_fails: HuskError | None = None
         self.broker = cast(LogBroker, FakeBroker())
-        self.council = Council(self.store, self.cluster, self.sealer, directory / "swarm.etcd")
+        key = MemberKey(directory / "swarm.etcd" / "member.key", directory / "run", self.sealer, NoMounts())
+        self.council = Council(self.store, self.cluster, self.sealer, directory / "swarm.etcd", key=key)
         tenure = Tenure(
             store=self.store,
             cluster=self.cluster,

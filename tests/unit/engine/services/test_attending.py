@@ -34,6 +34,9 @@ class FakeCouncil:
     def know(self, endpoints: list[str]) -> None:
         self.told.append(f"know {endpoints}")
 
+    async def follow_lock(self) -> None:
+        """Its key is as the swarm wants it."""
+
     async def settle(self) -> None:
         self.told.append("settle")
 

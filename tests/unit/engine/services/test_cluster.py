@@ -2,14 +2,17 @@
 
 import asyncio
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
 
 from husk.cluster.records import News
+from husk.engine.services import cluster, refusals
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import KEY, KIND, MEMBERSHIP
-from husk.errors import DiskFault, Unavailable
+from husk.engine.services.unlock_keys import write_key
+from husk.errors import DiskFault, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import Change, StateStore
 from tests.support.waiting import soon
 from tests.unit.engine.services.swarm_room import SwarmRoom
@@ -121,3 +124,34 @@ async def test_a_swarm_that_has_just_gone_is_in_nobodys_way(tmp_path: Path, stat
     await other.cluster.part()
     with pytest.raises(Unavailable, match="holds a swarm already"):
         await other.init()
+
+
+async def test_a_manager_whose_records_are_not_known_is_unlocked_all_the_same(
+    tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its member of etcd may wait for that."""
+    monkeypatch.setattr(cluster, "PATIENCE", 0.0)
+    first = SwarmRoom(tmp_path, state)
+    await first.init()
+    first.sealer.lock(b"u" * 32)
+    first.sealer.keep_locked()
+    room, key = SwarmRoom(tmp_path, state), write_key(b"u" * 32)
+    room.store.swarms.clear()
+    room.store.nodes.clear()
+    room.store.shared, room.store.away = True, lambda: refusals.LOCKED
+    room.sealer.look()
+    assert room.cluster.locked and not room.cluster.pending and not room.cluster.parting and not room.cluster.active
+    for refused in (lambda: room.cluster.swarm, lambda: room.cluster.record):
+        with pytest.raises(Unavailable, match="needs to be unlocked"):
+            refused()
+    with pytest.raises(Unavailable, match="encrypted and locked"):
+        await room.cluster.leave(False)
+    with pytest.raises(Unauthorized):
+        await room.cluster.unlock(write_key(bytes(32)))
+    opened = AsyncMock(side_effect=[SystemFault("its key is damaged"), None])
+    room.cluster.opened = opened
+    with pytest.raises(SystemFault):
+        await room.cluster.unlock(key)
+    assert room.cluster.locked, "it can be tried again"
+    await room.cluster.unlock(key)
+    assert not room.cluster.locked and room.cluster.pending and opened.await_count == 2

@@ -10,7 +10,9 @@ from cryptography import x509
 
 from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.members import Known
+from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.port.enter import Entered
+from husk.cluster.records import StoreUnavailable
 from husk.cluster.trust import authority
 from husk.engine.services.council import GIVEN_STORE, RELIEF
 from husk.engine.services.model import SECOND
@@ -254,3 +256,63 @@ async def test_a_member_that_the_others_keep_goes_on_unless_its_host_is_forced_t
         with pytest.raises(InvalidParameter, match="unhealthy"):
             await room.council.depart()
         there.go_on.assert_awaited_once()
+
+
+async def test_the_key_of_the_member_is_on_the_disk_as_the_swarm_wants_it(room: SwarmRoom, tmp_path: Path) -> None:
+    place, key = room.cluster.membership, tmp_path / "swarm.etcd" / "member.key"
+    assert place is not None
+    await room.council.follow_lock()
+    key.parent.mkdir()
+    key.write_bytes(b"the key")
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.council._member = Mock(stop=AsyncMock())
+    for autolock in (True, False):
+        spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=autolock))
+        version = room.cluster.swarm.version
+        await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
+        await room.council.follow_lock()
+        assert key.is_symlink() is autolock and key.read_bytes() == b"the key"
+    await room.council.drop()
+
+
+async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
+    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, directory = room.cluster.membership, tmp_path / "swarm.etcd"
+    assert place is not None
+    directory.mkdir()
+    (directory / "member.key").write_bytes(b"the key")
+    room.council._key.keep(True)
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.sealer.lock(b"u" * 32)
+    room.sealer.keep_locked()
+    room.sealer.close()
+    shutil.rmtree(tmp_path / "run")
+    made = Mock(start=AsyncMock(), stop=AsyncMock(), let_go=AsyncMock(), removed=False, trouble="")
+    monkeypatch.setattr(room.council, "_made", lambda *_: made)
+    monkeypatch.setattr(room.council, "_certificate", Mock(look=AsyncMock(), close=AsyncMock()))
+    monkeypatch.setattr(room.council, "_given", Mock(close=AsyncMock()))
+    await room.council.open()
+    made.start.assert_not_awaited()
+    assert not room.council.runs
+    with pytest.raises(Unavailable, match="needs to be unlocked"):
+        await room.council.start_alone()
+    with pytest.raises(Unavailable):
+        room.council._key.keep(False)
+    assert room.sealer.unlock(b"u" * 32)
+    await room.council.unlocked()
+    await room.council.unlocked()
+    made.start.assert_awaited_once()
+    assert room.council.runs and (directory / "member.key").read_bytes() == b"the key"
+    await room.council.drop()
+    assert not directory.exists() and not (tmp_path / "run").exists()
+    await room.council.unlocked()
+    made.start.assert_awaited_once()
+
+
+async def test_a_store_that_cannot_be_asked_before_the_swarm_is_unlocked() -> None:
+    shut = EtcdStore.shut("etcd://192.0.2.1", "it is locked")
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match=r"^it is locked$"):
+            await shut.get("swarm", "default")
+    await shut.close()

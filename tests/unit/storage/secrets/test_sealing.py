@@ -154,3 +154,23 @@ def test_a_successor_that_is_locked_is_locked_in_its_place(tmp_path: Path):
     sealer.succeed(successor)
     assert [path.name for path in tmp_path.iterdir()] == ["swarm.lock"] and sealer.locked
     assert sealer.unlock(UNLOCK) and sealer.key() == b"k" * 32
+
+
+def test_with_a_lock_file_alone_it_is_locked_before_anybody_says_so(tmp_path: Path):
+    former = Sealer(tmp_path / "key")
+    former.look()
+    former.lock(UNLOCK)
+    former.look()
+    assert not former.locked, "the key itself is there, too"
+    former.keep_locked()
+    sealer = Sealer(tmp_path / "key")
+    sealer.look()
+    assert sealer.locked
+    with pytest.raises(Unavailable):
+        sealer.seal(b"x", "c")
+    assert not (tmp_path / "key").exists(), "no other key is made"
+    assert sealer.unlock(UNLOCK)
+    sealer.settle(True)
+    assert not sealer.locked, "who has unlocked it need not do that again when its record is known"
+    sealer.close()
+    assert sealer.locked and sealer.unlock(UNLOCK)

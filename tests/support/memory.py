@@ -1,0 +1,15 @@
+"""Directories in memory for tests that may mount nothing: plain ones."""
+
+import shutil
+from pathlib import Path
+
+
+class NoMounts:
+    """In place of `husk.storage.secrets.memory`."""
+
+    def make(self, place: Path) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+
+    def drop(self, place: Path) -> None:
+        """As the end of the host does, too."""
+        shutil.rmtree(place, ignore_errors=True)
