@@ -1,0 +1,71 @@
+"""Questions of one container take a share of the daemon's time, and no more."""
+
+import asyncio
+import socket
+
+from husk.network import dns
+from husk.network import resolver as module
+from husk.network.acceptor import Quota
+from husk.network.resolver import Budget, Resolver
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_time_comes_back_as_fast_as_its_share():
+    clock = Clock()
+    budget = Budget(clock)
+    budget.spend(0.019)
+    assert not budget.pause()
+    budget.spend(0.011)
+    assert round(budget.pause(), 3) == 0.075
+    clock.now += 0.04
+    assert round(budget.pause(), 3) == 0.035
+    clock.now += 0.036
+    assert not budget.pause()
+    clock.now += 1000
+    budget.spend(0.021)
+    assert budget.pause(), "nothing is saved up"
+
+
+def bound(kind: socket.SocketKind) -> socket.socket:
+    made = socket.socket(socket.AF_INET, kind | socket.SOCK_NONBLOCK)
+    made.bind(("127.0.0.1", 0))
+    return made
+
+
+async def test_what_is_over_the_share_waits_in_the_socket():
+    clock, asked = Clock(), list[str]()
+
+    def answer(query: dns.Query) -> bytes:
+        asked.append(query.name)
+        # As if it took a tenth of what may be taken at once.
+        resolver._budget.spend(module._ALLOWANCE / 10)
+        return dns.addresses(query, [])
+
+    resolver = Resolver(answer, list, Quota(10, 10), "container")
+    resolver._budget = Budget(clock)
+    datagrams, listener = bound(socket.SOCK_DGRAM), bound(socket.SOCK_STREAM)
+    listener.listen()
+    question = bytes.fromhex("000701000001000000000000") + dns.encode_name("one") + b"\0\x01\0\x01"
+    with bound(socket.SOCK_DGRAM) as client:
+        client.connect(datagrams.getsockname())
+        for _ in range(50):
+            client.send(question)
+        resolver.serve(datagrams, listener)
+        async with asyncio.timeout(10):
+            while resolver._resting is None:
+                await asyncio.sleep(0)
+        first = len(asked)
+        assert 10 <= first <= 16, "others have their turn"
+        while len(asked) < 50:
+            clock.now += 1
+            async with asyncio.timeout(10):
+                await asyncio.sleep(0.001)
+        assert len(client.recv(1000)) > 12
+    resolver.close()
+    resolver.close()
