@@ -148,6 +148,7 @@ HIDDEN = {
     ".runtime", ".monitor_pid", ".monitor_started", ".has_been_manually_stopped", ".paused_for_commit",
     ".mounts[0].makes_source", ".mounts[0].recursive", ".mounts[0].readonly_recursive",
     ".mounts[0].copies", ".mounts[0].anonymous", ".mounts[0].options", ".mounts[0].layers", ".mounts[0].subpath",
+    ".mounts[0].image_id",
     ".endpoints[bridge].direct", ".endpoints[bridge].host_interface", ".endpoints[bridge].interface",
     ".endpoints[bridge].added", ".config.mac_address",
 }  # fmt: skip

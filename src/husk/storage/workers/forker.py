@@ -1,8 +1,8 @@
-"""Where do workers come from? The process that forks them, with all that they need already imported.
+"""The process that forks workers, with all that they need already imported.
 
 A Python process of its own takes tens of milliseconds to start, most of it for imports; a fork takes two. `Nursery` in
-the daemon starts this process when the first worker is wanted; it leaves when nobody has wanted one for a while, and
-when the daemon has gone.
+the daemon starts this process when the first worker is wanted; it leaves when there has been none for a while, and
+when the daemon has gone, with all workers: what they do is nobody's then, and is in the way of the next daemon.
 
 Standard input is a socket. Each request is answered with `ok` and two descriptors: one of a new worker's process, and
 the line on which that waits for its work; or with the reason why there is no worker. The work is a job (`messages`)
@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
+from husk.kernel import jail
 from husk.kernel.memory import keep_much, own_pages
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.jobs import (
@@ -89,7 +90,8 @@ def main() -> None:
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     children: set[int] = set()
-    while ready := poll.poll(_LINGER_MS):
+    itself = os.pidfd_open(os.getpid())
+    while ready := poll.poll(None if children else _LINGER_MS):
         for descriptor, _ in ready:
             if descriptor in children:
                 os.waitid(os.P_PIDFD, descriptor, os.WEXITED)
@@ -114,8 +116,9 @@ def main() -> None:
                     channel.send(f"cannot fork a worker: {error.strerror}".encode())
                     continue
                 if pid == 0:
+                    jail.end_with(itself)
                     ours.close()
-                    for other in children:
+                    for other in (*children, itself):
                         os.close(other)
                     _work(theirs, mains)
                 child = os.pidfd_open(pid)

@@ -112,3 +112,12 @@ def test_who_asked_it_may_end_without_an_answer() -> None:
     assert forker.process.stderr is not None
     assert (forker.process.wait(timeout=30), forker.process.stderr.read()) == (0, b"")
     forker.process.stderr.close()
+
+
+def test_workers_end_with_it(forker: Forker) -> None:
+    child, line = forker.fork()
+    assert not select.select([child], [], [], 0.2)[0]
+    forker.process.kill()
+    assert select.select([child], [], [], 30)[0]
+    line.close()
+    os.close(child)
