@@ -94,11 +94,14 @@ def mutated_json(chance: random.Random, examples: Sequence[bytes]) -> bytes:
     tree: Any = [json.loads(chance.choice(examples))]
     for _ in range(chance.choice((1, 1, 2, 4))):
         _change(chance, tree)
+    return _written(tree[0], ascii=chance.random() < 0.5).encode(errors="surrogatepass")[:LARGEST]
+
+
+def _written(tree: Any, *, ascii: bool = True) -> str:
     try:
-        text = json.dumps(tree[0], ensure_ascii=chance.random() < 0.5)
+        return json.dumps(tree, ensure_ascii=ascii)
     except RecursionError:
-        text = "[" * LARGEST
-    return text.encode(errors="surrogatepass")[:LARGEST]
+        return "[" * LARGEST
 
 
 def _change(chance: random.Random, tree: Any) -> None:
@@ -111,7 +114,9 @@ def _change(chance: random.Random, tree: Any) -> None:
         case 0:
             inside[key] = odd(chance)
         case 1:
-            inside[key] = [inside[key]] * chance.choice((1, 3, 300))
+            # Many copies of many copies would be more than anybody can write.
+            most = max(1, LARGEST // len(_written(inside[key])))
+            inside[key] = [inside[key]] * min(chance.choice((1, 3, 300)), most)
         case 2:
             inside[key] = {chance.choice(_TEXTS): inside[key]}
         case 3:
