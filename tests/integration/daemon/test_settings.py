@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -296,8 +297,10 @@ def test_sighup_takes_over_what_dockerd_does(tmp_path: Path) -> None:
             "shareable",
             "mine",
         )
-        event = json.loads(daemon.http("GET", f"/events?since=1&until={int(time.time()) + 1}").body.splitlines()[0])
-        assert (event["Type"], event["Action"]) == ("daemon", "reload")
+        only = quote(json.dumps({"type": ["daemon"]}))
+        until_now = daemon.http("GET", f"/events?since=1&until={int(time.time()) + 1}&filters={only}").body
+        event = json.loads(until_now.splitlines()[0])
+        assert event["Action"] == "reload"
         told = event["Actor"]["Attributes"]
         assert (told["max-concurrent-downloads"], told["default-runtime"]) == ("1", "mine")
         settings.write_text(json.dumps({"default-runtime": "absent", "labels": ["stage=three"]}))
