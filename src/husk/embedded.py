@@ -110,7 +110,6 @@ class Engine(Client):
         wanted = _config(config, settings).settings()
         if os.geteuid() != 0:
             raise Forbidden("an engine needs root: it mounts filesystems and makes namespaces")
-        await asyncio.to_thread(_require_files, wanted.data_root)
         home = ThreadBound(_served(wanted), "husk-engine", thread_files.use_own)
         home.start()
         await home.entered()
@@ -142,6 +141,7 @@ class Engine(Client):
 async def _served(config: Config) -> AsyncIterator[Edge]:
     """The engine, and the edge that it is asked through."""
     try:
+        await asyncio.to_thread(_require_files, config.data_root)
         async with Core.open(config, keeps=True) as core:
             edge = Edge(core, limits=Limits())
             try:

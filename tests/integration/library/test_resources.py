@@ -107,7 +107,7 @@ async def test_building(engine: husk.Engine, tmp_path: Path):
             path=tmp_path, tag=["built:1", "built:2"], buildargs={"WHO": "me"}, labels={"l": "1"}, network_mode="none"
         )
     ]
-    assert [line.step for line in lines if line.step] == [1, 2, 3, 4, 5]
+    assert [line.step for line in lines if line.step] == [1, 2, 3, 4, 5, 6]  # the label is the last one
     image = await engine.images.get(next(line.image for line in lines if line.image))
     assert (sorted(image.tags), image.labels) == (["built:1", "built:2"], {"l": "1"})
     assert (await engine.run("built:1", network="none")).stdout == b"kept\nme\n"
