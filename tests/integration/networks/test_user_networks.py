@@ -89,7 +89,8 @@ def test_what_docker_refuses_is_refused_in_its_words(net):
     assert "operation is not permitted on predefined bridge network" in refused(net, *create, "bridge")
     pool = {"Subnet": "10.215.0.0/16", "Gateway": "10.1.0.1"}
     answer = net.daemon.http("POST", "/networks/create", {"Name": "new", "IPAM": {"Config": [pool]}})
-    assert (answer.status, "parent subnet is 10.215.0.0/16" in answer.message) == (400, True)
+    words = "invalid gateway 10.1.0.1: parent subnet 10.215.0.0/16 doesn't contain this address"
+    assert (answer.status, words in answer.message) == (400, True)
     assert 'only one instance of "host" network is allowed' in refused(net, *create, "-d", "host", "new")
     assert "plugin" in refused(net, *create, "-d", "no-such-driver", "new")
     assert "IPv4 or IPv6 must be enabled" in refused(net, *create, "--ipv4=false", "new")
