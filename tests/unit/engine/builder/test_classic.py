@@ -70,6 +70,9 @@ class Worker:
         self.source_stack = ""
         self.fails = None
 
+    def begin_anew(self, vertices):
+        pass
+
     async def source_key(self, operation, watcher):
         return operation.body.identifier
 
