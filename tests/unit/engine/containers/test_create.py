@@ -46,6 +46,9 @@ class FakeNetworks:
         if reference == "away":
             raise Unavailable("no manager answers")
 
+    def owner(self, record: Container) -> Container:
+        return record
+
     def endpoints(
         self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None
     ) -> dict[str, Endpoint]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from husk.cluster.port.enter import Entered
+from husk.cluster.trust import authority
 from husk.cluster.trust.identity import Identity
 from husk.engine.services import joining, tenure
 from husk.engine.services.swarm import Membership
@@ -17,6 +18,8 @@ from husk.storage.state.store import StateStore
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_enrolment import demote, renews
 from tests.unit.engine.services.test_tenure import FakeShared, placed, with_member
+
+MEMBERS_KEY, _ = authority.new_request()
 
 
 class Killed(BaseException):
@@ -153,7 +156,7 @@ def promote(
     room.enrolment.worker.identity = identity  # type: ignore[union-attr, misc]
 
     async def enter(*_: object) -> tuple[Entered, bytes]:
-        return Entered(*keys, "192.0.2.1", b"root", b"certificate", ("192.0.2.7:2379",)), b"key"
+        return Entered(*keys, "192.0.2.1", b"root", b"certificate", ("192.0.2.7:2379",)), MEMBERS_KEY
 
     async def members(endpoints: object) -> FakeMembers:
         return FakeMembers()
