@@ -26,7 +26,7 @@ async def build(tmp_path: Path, state: StateStore, told: ClusterStoreConfig | No
 
 @pytest.fixture(autouse=True)
 def opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(config: ClusterStoreConfig) -> None:
+    def asked(config: ClusterStoreConfig, shut: str = "") -> None:
         raise Asked(config.address)
 
     monkeypatch.setattr(open_store, "open_store", asked)
