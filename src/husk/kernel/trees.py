@@ -23,7 +23,7 @@ _RETRIES = 20
 AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
-class Found(NamedTuple):
+class FoundEntry(NamedTuple):
     """Something in a tree: `name` in the open directory `directory`. All but name and status is valid until the next
     one is asked for."""
 
@@ -38,7 +38,7 @@ class Found(NamedTuple):
         return "/".join([*self.above, self.name])
 
 
-def walk(top: int, entered: Callable[[int], None] | None = None) -> Iterator[Found]:
+def walk(top: int, entered: Callable[[int], None] | None = None) -> Iterator[FoundEntry]:
     """Everything below an open directory, ordered by the bytes of names, a directory before what is in it.
 
     What vanishes meanwhile is left out, and no link is followed. `entered` is told each directory that the next things
@@ -59,7 +59,7 @@ def walk(top: int, entered: Callable[[int], None] | None = None) -> Iterator[Fou
                     status = os.stat(name, dir_fd=cursor.fd, follow_symlinks=False)
                 except OSError:
                     continue
-                yield Found(cursor.fd, cursor.names, name, status)
+                yield FoundEntry(cursor.fd, cursor.names, name, status)
                 if not stat.S_ISDIR(status.st_mode):
                     continue
                 try:

@@ -111,7 +111,7 @@ class Overlay:
         self._changing = asyncio.Lock()
         self._peers: tuple[Peer, ...] | None = None
         # What the kernel was told last, and to which interfaces; None where that is not known.
-        self._told: Told | None = None
+        self._told: ToldPeers | None = None
 
     @classmethod
     async def open(cls, settings: OverlaySettings) -> "Overlay":
@@ -201,7 +201,7 @@ def _prepare(netlink: NetlinkSocket, settings: OverlaySettings) -> None:
     netlink.execute(*(rtaddresses.add_address(master, address) for address in own))
 
 
-class Told(NamedTuple):
+class ToldPeers(NamedTuple):
     """What the kernel was told of peers, so that a change costs no look at all of it."""
 
     roll: Roll
@@ -211,7 +211,9 @@ class Told(NamedTuple):
     looked: float
 
 
-def tell(settings: OverlaySettings, members: Collection[Peer], told: Told | None = None) -> tuple[Told | None, int]:
+def tell(
+    settings: OverlaySettings, members: Collection[Peer], told: ToldPeers | None = None
+) -> tuple[ToldPeers | None, int]:
     """Bring the kernel's tables to these peers, in one batch; what was told then, and how many messages it took.
     Without `told` they are compared with what the kernel has. Blocks."""
     try:
@@ -222,7 +224,7 @@ def tell(settings: OverlaySettings, members: Collection[Peer], told: Told | None
                 present, goal = told.roll.change(members)
             else:
                 present, goal = look(netlink, bridge, vxlan), peers.wanted(members, settings.local)
-                told = Told(Roll(settings.local, members), interfaces, now)
+                told = ToldPeers(Roll(settings.local, members), interfaces, now)
             messages = peers.difference(present, goal, bridge, vxlan, settings.tunnel().link)
             gone = False
             for error in netlink.attempt(messages):

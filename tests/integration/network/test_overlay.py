@@ -64,7 +64,7 @@ def test_a_change_costs_no_look_at_all_peers_and_what_another_takes_away_comes_b
     hosts: Hosts, net: OverlayNetwork, pair: tuple[Endpoint, Endpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, peers = net.settings(hosts[0]), net.peers()
-    told: overlay.Told | None = None
+    told: overlay.ToldPeers | None = None
 
     def tell() -> int:
         nonlocal told

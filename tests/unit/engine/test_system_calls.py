@@ -13,7 +13,7 @@ ENGINE = Path(husk.engine.__file__).parent
 # Facts about this process and this machine, and pure functions; everything else of `os` is asked of a driver.
 FACTS = {
     "os.path.basename", "os.cpu_count", "os.getpid", "os.urandom", "os.uname", "os.sched_getaffinity", "os.sysconf",
-    "socket.gethostname",
+    "socket.gethostname", "socket.inet_pton", "socket.AF_INET",
 }  # fmt: skip
 ASKED_OF_DRIVERS = ("os", "shutil", "ctypes", "subprocess", "socket", "signal.pidfd_send_signal", "mmap", "fcntl")
 # What a `Path` does to the disk. Drivers have other names for what they offer, or are modules that were imported.

@@ -28,6 +28,7 @@ from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.per_build import PerBuild
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
+from husk.engine.builder.source_policy import Resolved as Resolved
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.repositories import CheckedOut, Repository, WantedCommit
@@ -41,14 +42,6 @@ _LARGEST_HEADER = 16 << 10
 # Tags of which the commit is known by their content: the oldest are forgotten.
 _MOST_PEELED = 1000
 _NOT_BUILT = ("git.bundle", "git.checkoutbundle", "git.sig.pubkey")
-
-
-class Resolved(Struct, frozen=True):
-    """What a name stands for now: an object, which may be a tag, and then the commit that it is put on."""
-
-    reference: str  # in full, or empty if a commit was asked for
-    id: str
-    commit: str
 
 
 class FetchedTree(Struct, frozen=True):

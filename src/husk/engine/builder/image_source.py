@@ -105,7 +105,9 @@ class ImageSource:
             async with self._store.pins.hold(chain):
                 registry, reference = self._registry, found.reference
                 await self._images.fetcher.fetch(
-                    found.layers, lambda one, again: registry.blob(reference, one, auth, again), Told(watcher).report
+                    found.layers,
+                    lambda one, again: registry.blob(reference, one, auth, again),
+                    Heard(watcher).report,
                 )
                 assert self._store.held is not None
                 await self._store.held.add(chain)
@@ -190,7 +192,7 @@ class ImageSource:
         return None
 
 
-class Told:
+class Heard:
     """The progress of a pull in a build's terms."""
 
     def __init__(self, watcher: Watcher) -> None:

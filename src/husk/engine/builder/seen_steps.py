@@ -27,7 +27,7 @@ class SeenStep(Struct, frozen=True):
     image: str = ""
 
 
-class State(Protocol):
+class StateOfSteps(Protocol):
     """Records that outlive the daemon: `husk.storage.state.store`."""
 
     def records(self, kind: str, type: type[T], /) -> Mapping[str, T]: ...
@@ -38,12 +38,12 @@ class State(Protocol):
 class SeenSteps:
     """The oldest ones are forgotten."""
 
-    def __init__(self, state: State | None = None, kept: Mapping[str, SeenStep] | None = None) -> None:
+    def __init__(self, state: StateOfSteps | None = None, kept: Mapping[str, SeenStep] | None = None) -> None:
         self._state = state
         self._seen = {one.key: one for one in sorted((kept or {}).values(), key=lambda one: one.number)}
 
     @classmethod
-    def open(cls, state: State) -> "SeenSteps":
+    def open(cls, state: StateOfSteps) -> "SeenSteps":
         return cls(state, state.records(KIND, SeenStep))
 
     def made(self, id: str) -> int | None:

@@ -22,13 +22,20 @@ from husk.registry import reference as references
 from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
-    from husk.engine.builder.git_source import Resolved
     from husk.engine.builder.image_source import DescribedImage
     from husk.engine.builder.seen_files import Found
 
 IMAGE = "docker-image://"
 # How often a source may be another one, or the client may ask back, before that is taken for a circle.
 _MOST_QUESTIONS = 10
+
+
+class Resolved(Struct, frozen=True):
+    """What a name stands for now: an object, which may be a tag, and then the commit that it is put on."""
+
+    reference: str  # in full, or empty if a commit was asked for
+    id: str
+    commit: str
 
 
 class Decision(Struct, frozen=True):

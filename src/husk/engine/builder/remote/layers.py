@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from husk.engine.builder.image_source import Told
+from husk.engine.builder.image_source import Heard
 from husk.engine.builder.interfaces import Watcher
 from husk.engine.builder.remote.records import RemoteLayer
 from husk.engine.images.fetch import OpenBlob, WantedLayer
@@ -20,6 +20,6 @@ class LayerLoader:
         wanted = [WantedLayer(layer.descriptor, layer.diff_id) for layer in layers]
         chain = chain_ids([layer.diff_id for layer in layers])
         async with self._store.pins.hold(chain):
-            await self._images.fetcher.fetch(wanted, blobs, Told(watcher).report)
+            await self._images.fetcher.fetch(wanted, blobs, Heard(watcher).report)
             assert self._store.held is not None
             await self._store.held.add(chain)
