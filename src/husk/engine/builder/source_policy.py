@@ -22,12 +22,19 @@ from husk.registry import reference as references
 from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
-    from husk.engine.builder.image_source import DescribedImage
     from husk.engine.builder.seen_files import Found
 
 IMAGE = "docker-image://"
 # How often a source may be another one, or the client may ask back, before that is taken for a circle.
 _MOST_QUESTIONS = 10
+
+
+class DescribedImage(Struct, frozen=True):
+    """What a name stands for: the digest of its manifest or index (its id, if it has none), and its configuration."""
+
+    reference: str
+    digest: str
+    config: bytes
 
 
 class Resolved(Struct, frozen=True):
