@@ -9,6 +9,8 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection, Coroutine
 
+import msgspec
+
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
 from husk.engine.model.container import TASK_LABEL, Container
@@ -162,8 +164,11 @@ class Runner:
 
     async def _make_container(self, task: Task, service: Service) -> str:
         node = self._assignments.node
-        # Its templates may be hundreds of KiB.
-        name, config, host_config, endpoints = await asyncio.to_thread(container_config, task, service, node)
+        if b"{{" in msgspec.json.encode(task.spec):  # templates may be hundreds of KiB
+            made = await asyncio.to_thread(container_config, task, service, node)
+        else:
+            made = container_config(task, service, node)
+        name, config, host_config, endpoints = made
         with contextlib.suppress(NotFound):
             # What a daemon that was cut off left of this task.
             await self._containers.remove(name, True, True, False)

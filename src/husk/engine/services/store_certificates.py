@@ -86,7 +86,7 @@ class StoreCertificates:
 
     def prepare(self) -> None:
         """See that there is a list, without which etcd would take nobody. Blocks."""
-        if not self._revoked.exists():
+        if not member_files.is_there(self._revoked):
             self._write(frozenset())
 
     async def _run(self) -> None:

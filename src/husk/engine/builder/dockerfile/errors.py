@@ -1,25 +1,15 @@
 """What can be wrong with a Dockerfile, and where in the file it stands."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-if TYPE_CHECKING:
-    from husk.engine.builder.dockerfile.rules import Warning
+from husk.engine.builder.dockerfile.rules import Span as Span
+from husk.engine.builder.dockerfile.rules import Warning
 
 _FAR = 3
 # What is told of a text that is longer: people read the beginning.
 _LONGEST_MESSAGE = 4096
 # Among so many names nobody looks for one that may have been meant.
 _MOST_NAMES = 300
-
-
-class Span(Struct, frozen=True):
-    """Lines of the file, counted from one, both included."""
-
-    start: int
-    end: int
 
 
 class DockerfileError(ValueError):

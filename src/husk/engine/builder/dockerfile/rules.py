@@ -4,8 +4,6 @@ import re
 
 from msgspec import Struct
 
-from husk.engine.builder.dockerfile.errors import Span
-
 PAGES = "https://docs.docker.com/go/dockerfile/rule/"
 
 # In the words of the reference: tools look for them.
@@ -51,6 +49,13 @@ RULES = {
 }
 EXPERIMENTAL = ("CopyIgnoredFile", "InvalidDefinitionDescription")
 WITHOUT_PAGE = ("InvalidBaseImagePlatform",)
+
+
+class Span(Struct, frozen=True):
+    """Lines of the file, counted from one, both included."""
+
+    start: int
+    end: int
 
 
 class Warning(Struct, frozen=True):
