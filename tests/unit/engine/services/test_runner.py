@@ -131,6 +131,8 @@ async def test_a_template_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(runner_module, "container_config", reading)
     runner, service, task = made(cast(Containers, SlowContainers("")))
+    assert task.spec.container_spec is not None
+    task.spec.container_spec.hostname = "{{.Node.Hostname}}"
     await runner._launch(task, service)
     assert len(threads) == 1 and threading.get_ident() not in threads
     await runner.close()
