@@ -66,6 +66,7 @@ class Agent:
         self.wake_all()
 
     async def close(self) -> None:
+        self._running = False
         await self._tasks.cancel_all()
 
     def wake(self, *task_ids: str) -> None:
