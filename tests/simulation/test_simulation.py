@@ -1,13 +1,13 @@
-"""As many lives of a swarm as there is time for, from another seed each time; and any of them once more."""
+"""As many lives of a swarm as there is time for, the same ones each time; `make simulate` lives others."""
 
 import os
-import random
 import subprocess
 import sys
 
 import pytest
 
-# In seconds; `make simulate` runs for as long as one likes.
+FIRST = 389733003
+# In seconds.
 SECONDS = float(os.environ.get("SIMULATION_SECONDS", "25"))
 
 
@@ -20,8 +20,7 @@ def lives(*arguments: str) -> str:
 
 @pytest.mark.timeout(SECONDS + 300)
 def test_whatever_happens_to_a_swarm_what_must_hold_holds_and_it_comes_to_what_is_declared():
-    seed = int(os.environ.get("HUSK_TEST_SEED", random.randrange(10**6))) * 1000
-    print(lives("--seed", str(seed), "--seeds", "100000", "--seconds", str(SECONDS)))
+    print(lives("--seed", str(FIRST), "--seeds", "100000", "--seconds", str(SECONDS)))
 
 
 def test_a_life_is_the_same_each_time_it_is_lived():

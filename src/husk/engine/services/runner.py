@@ -13,7 +13,7 @@ import msgspec
 
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
-from husk.engine.model.container import TASK_LABEL, Container
+from husk.engine.model.container import TASK_LABEL, Container, Status
 from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments
 from husk.engine.services.clocks import CLOCK, Clock
@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 PATIENCE = 1.0
 # Between two tries to remove a container of a task that is not this node's, in seconds.
 AGAIN = 5.0
+# Where a container is that was started once and is not on its way out.
+STARTED: tuple[Status, ...] = ("running", "paused", "restarting", "exited")
 
 
 class Runner:
@@ -152,6 +154,10 @@ class Runner:
             await self._containers.remove(container_id, True, True, False)
 
     async def _launch(self, task: Task, service: Service) -> None:
+        if (left := self._left(task)) is not None and left.state.status in STARTED:
+            # By a daemon that ended before a manager heard of it: it is no less what the task asks for.
+            await self.move(task, "starting", "starting", container_id=left.id)
+            return
         try:
             if self._now(task).status.state != "preparing":
                 await self.move(task, "preparing", "preparing")
@@ -182,6 +188,14 @@ class Runner:
         making = self._containers.create(name, config, host_config, endpoints, "")
         created = await self._steps.to_its_end(making, f"make {name}")
         return created.container.id
+
+    def _left(self, task: Task) -> Container | None:
+        """Its container, made already when nothing was reported of one."""
+        with contextlib.suppress(NotFound):
+            container = self._containers.find(task.name)
+            if container.config.labels.get(TASK_LABEL) == task.id:
+                return container
+        return None
 
     async def _start(self, task: Task, container_id: str) -> None:
         try:

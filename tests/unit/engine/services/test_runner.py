@@ -10,7 +10,8 @@ import pytest
 
 from husk.engine.containers.create import Created
 from husk.engine.containers.service import Containers
-from husk.engine.model.container import TASK_LABEL
+from husk.engine.model.container import TASK_LABEL, Status
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.services import runner as runner_module
 from husk.engine.services.containers import container_config
 from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
@@ -135,6 +136,29 @@ async def test_a_template_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatc
     task.spec.container_spec.hostname = "{{.Node.Hostname}}"
     await runner._launch(task, service)
     assert len(threads) == 1 and threading.get_ident() not in threads
+    await runner.close()
+
+
+@pytest.mark.parametrize("status", ["running", "exited", "created", "removing"])
+async def test_what_a_daemon_started_before_a_manager_heard_of_it_is_the_tasks(status: Status) -> None:
+    left = container("web.1.t1", status=status, config=ContainerConfig(labels={TASK_LABEL: "t1"}))
+    remove = AsyncMock()
+    containers = Mock(wraps=SlowContainers(""), find=Mock(return_value=left), remove=remove)
+    runner, service, task = made(cast(Containers, containers))
+    await runner._launch(task, service)
+    taken = status in ("running", "exited")
+    assert (remove.await_count, containers.create.call_count) == ((0, 0) if taken else (1, 1))
+    assert runner._now(task).status.state == "starting"
+    assert (runner._now(task).status.container_id == left.id) is taken
+    await runner.close()
+
+
+async def test_a_container_of_somebody_else_is_no_tasks_whatever_its_name() -> None:
+    other = container("web.1.t1", status="running")
+    containers = Mock(wraps=SlowContainers(""), find=Mock(return_value=other))
+    runner, service, task = made(cast(Containers, containers))
+    await runner._launch(task, service)
+    assert containers.create.call_count == 1 and runner._now(task).status.container_id != other.id
     await runner.close()
 
 
