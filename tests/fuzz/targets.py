@@ -436,7 +436,7 @@ _KNOWN: dict[str, list[bytes]] = {
         b"FROM busybox\nRUN --mount=type=tmpfs,target=/x,size=" + _DIGITS + b" true\n",
     ],
     "accounts of an image": [b"root:x:" + _DIGITS + b":0::/:\nwww:x:" + b"0" * 5000 + b":1::/:\n"],
-    "endpoint": [b"a:" + _DIGITS],
+    "endpoint": [b"a:" + _DIGITS, b"(id)0(id)\xd9\xa1" * 3000],
     "size of a log": [b"9" * 400],
     "template of a service": [b"{{" + b'""' * 30, b"{{" + _DIGITS + b"}}", b'{{"\\ud800"}}'],
     "tag of a log": [b"{{" + b" " * 20_000],

@@ -7,6 +7,8 @@ from husk.errors import InvalidParameter
 
 MANAGER_PORT = 2377
 """Of the cluster port, where nobody names another one."""
+LONGEST = 253
+"""Characters of a name, as DNS has them; an address with a zone is shorter."""
 
 
 class Endpoint(NamedTuple):
@@ -36,7 +38,7 @@ def read_endpoint(text: str, port: int) -> Endpoint:
 
 def _is_host(text: str) -> bool:
     """An address or a name; whether there is such a host is found when it is asked."""
-    if not text or not text.isprintable() or any(letter in text for letter in "/@?# "):
+    if not 0 < len(text) <= LONGEST or not text.isprintable() or any(letter in text for letter in "/@?# "):
         return False
     try:
         # As the resolver writes it: no part is empty, or longer than names have.

@@ -39,6 +39,7 @@ def test_hosts_with_and_without_ports(text: str, host: str, port: int) -> None:
         "a\ud800",
         "a..b",
         "a" * 64,
+        "a." * 127 + "a",
     ],
 )
 def test_what_is_none(text: str) -> None:
