@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +28,7 @@ from husk.config import (
 from husk.config_remarks import judge
 from husk.config_settings import RuntimeSetting, Settings, keys, read_file
 from husk.errors import InvalidParameter
+from husk.urls import split_url
 
 DEFAULT_CONFIG_FILE = Path("/etc/husk/daemon.json")
 
@@ -316,7 +316,7 @@ def _shown(key: str, value: object) -> str:
     if isinstance(value, list):
         return "[" + " ".join(_shown(key, item) for item in value) + "]"
     if key in ("http-proxy", "https-proxy") and isinstance(value, str) and "@" in value:
-        parts = urlsplit(value)
+        parts = split_url(value)
         return parts._replace(netloc="xxxxx:xxxxx@" + parts.netloc.rpartition("@")[2]).geturl()
     if isinstance(value, str):
         return value

@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from husk.config import DEFAULT_HOST, AddressPool, ClusterStoreConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.network.ipam import has_nobodys, parse_bip
 from husk.network.rules import validate_interface
 from husk.patterns import pattern
+from husk.urls import split_url
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 LOG_FORMATS = ("text", "json")
@@ -49,7 +49,7 @@ def loopback(host: str) -> bool:
     taken over."""
     if not host.startswith("tcp://"):
         return True
-    name = urlsplit(host).hostname or ""
+    name = split_url(host).hostname or ""
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
@@ -77,7 +77,7 @@ def _socket_path(text: str, path: str) -> str:
 
 def _tcp_address(text: str, address: str, usual: int) -> str:
     try:
-        parts = urlsplit(f"//{address}")
+        parts = split_url(f"//{address}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise InvalidParameter(f"invalid host {text!r}: {error}") from None
@@ -188,7 +188,7 @@ def proxy(key: str, text: str) -> str:
     if not text:
         return ""
     try:
-        parts = urlsplit(text if "://" in text else f"http://{text}")
+        parts = split_url(text if "://" in text else f"http://{text}")
         complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         complete = False
@@ -208,7 +208,7 @@ def insecure_registry(text: str) -> str:
         except ValueError:
             raise InvalidParameter(f"insecure registry {text} is not valid: neither host[:port] nor a CIDR") from None
     try:
-        parts = urlsplit(f"//{text}")
+        parts = split_url(f"//{text}")
         valid = bool(parts.hostname) and (parts.port is None or parts.port > 0) and not text.startswith("-")
     except ValueError:
         valid = False
@@ -219,7 +219,7 @@ def insecure_registry(text: str) -> str:
 
 def mirror(text: str) -> str:
     try:
-        parts = urlsplit(text)
+        parts = split_url(text)
         complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         complete = False

@@ -38,6 +38,7 @@ from husk.engine.images.changes import apply_changes
 from husk.engine.images.make import read_config
 from husk.engine.logs import attributes
 from husk.engine.logs import options as log_options
+from husk.engine.logs.receivers import host_and_port
 from husk.engine.logs.records import take_apart
 from husk.engine.model import clock
 from husk.engine.model.container import Container
@@ -54,6 +55,7 @@ from husk.errors import HuskError
 from husk.network import dns
 from husk.registry import auth, failures, manifest, reference
 from husk.registry.challenges import parse_challenges
+from husk.registry.headers import resolve_location
 from husk.rpc.grpc.framing import MessageReader
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.http2 import frames
@@ -428,15 +430,21 @@ _RECORDS = {
 }
 
 _DIGITS = b"0" * 5000 + b"9" * 5000
+# In the order that takes longest to normalize.
+_ACCENTS = ("a" + "\u0300" * 10_000 + "\u0316" * 10_000).encode()
 _KNOWN: dict[str, list[bytes]] = {
     "dockerfile": [
         b"FROM scratch\nADD https://[[[e.example/a.tar /x\n",
+        b"FROM scratch\nADD https://" + _ACCENTS + b"/a.tar /x\nADD git@" + _ACCENTS + b":a/b.git /y\n",
         b"FROM busybox\nCOPY --from=" + _DIGITS + b" a b\n",
         b"FROM busybox\nCOPY --chown=" + _DIGITS + b" a b\n",
         b"FROM busybox\nRUN --mount=type=tmpfs,target=/x,size=" + _DIGITS + b" true\n",
     ],
     "accounts of an image": [b"root:x:" + _DIGITS + b":0::/:\nwww:x:" + b"0" * 5000 + b":1::/:\n"],
-    "endpoint": [b"a:" + _DIGITS, b"(id)0(id)\xd9\xa1" * 3000],
+    "endpoint": [b"a:" + _DIGITS, b"(id)0(id)\xd9\xa1" * 3000, _ACCENTS],
+    "repository": [b"https://" + _ACCENTS + b"/a.git"],
+    "redirect": [b"//" + _ACCENTS + b"/a"],
+    "receiver of logs": [_ACCENTS + b":514"],
     "size of a log": [b"9" * 400],
     "template of a service": [b"{{" + b'""' * 30, b"{{" + _DIGITS + b"}}", b'{{"\\ud800"}}'],
     "tag of a log": [b"{{" + b" " * 20_000],
@@ -553,6 +561,10 @@ _TARGETS = [
     Target("constraint", _plain(parse_constraint), [b"node.labels.a == b"], _REFUSED),
     Target("port", _text(parse_ports), [b"80/tcp", b"8000-8010"], _REFUSED),
     Target("endpoint", _text(lambda text: read_endpoint(text, 2377)), [b"192.0.2.1:2377", b"[::1]:5"], _REFUSED),
+    Target("redirect", _text(lambda text: resolve_location("https://a.example/v2/", text)), [b"/v2/x?y=z"], _REFUSED),
+    Target(
+        "receiver of logs", _text(lambda text: host_and_port(text, 514)), [b"logs.example:514", b"[::1]:5"], _REFUSED
+    ),
     Target("join token", _text(tokens.read_token), [tokens.new_token(b"root").encode()], _REFUSED),
     Target(
         "timestamp",

@@ -24,6 +24,7 @@ from husk.registry.failures import Refusal, read_refusal
 from husk.registry.headers import readable
 from husk.registry.routes import authority
 from husk.registry.transport import Transport, read_limited
+from husk.urls import split_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -248,7 +249,7 @@ class Authorizer:
         """The challenge comes from the registry, and a password goes where it points: over plain HTTP only to a host
         that is insecure itself, whether we or the client carry it there."""
         try:
-            parts = urllib.parse.urlsplit(realm)
+            parts = split_url(realm)
             known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             known = False

@@ -17,7 +17,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -42,6 +41,7 @@ from husk.registry.transport import (
 )
 from husk.registry.upload import Target
 from husk.registry.web import WebFile, open_file
+from husk.urls import split_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -195,7 +195,7 @@ class RegistryClient:
         try:
             following = response.links.get("next")
             link = following.get("url") if following is not None else None
-            return _Page(listed.tags or [], urlsplit(str(link or "")).query, len(body))
+            return _Page(listed.tags or [], split_url(str(link or "")).query, len(body))
         except ValueError as error:
             raise SystemFault(f"failed to parse Link header: {error}") from error
 

@@ -1,9 +1,10 @@
 """Headers of answers, whatever bytes are in them. Pure."""
 
 import json
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from husk.errors import SystemFault
+from husk.urls import split_url
 
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -19,7 +20,7 @@ def resolve_location(base: str, location: str) -> str:
     A name and a password in it are left out: who we are somewhere is not for a server to say.
     """
     try:
-        parts = urlsplit(urljoin(base, quote(location.encode(errors="surrogateescape"), safe=_ASCII)))
+        parts = split_url(urljoin(base, quote(location.encode(errors="surrogateescape"), safe=_ASCII)))
         _ = parts.port  # which is no number in a bad one
     except ValueError as error:
         raise SystemFault(f"failed to parse Location header {json.dumps(readable(location))}: {error}") from error

@@ -16,12 +16,12 @@ import asyncio
 import ipaddress
 import socket
 import ssl
-import urllib.parse
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
 from husk.config import NO_PROXIES, Proxies
+from husk.urls import split_url
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -73,7 +73,7 @@ async def find_way(url: str, rules: Rules, proxies: Proxies, resolve: Resolve) -
     if proxy is not None and proxy.startswith("https:") and url.startswith("https:"):
         return Way(False, proxy)  # the connection to the proxy has the same TLS settings: its certificate matters
     host = authority(url)
-    name = (urllib.parse.urlsplit(url).hostname or "").rstrip(".")
+    name = (split_url(url).hostname or "").rstrip(".")
     if not name or name == _HUB or name.endswith(f".{_HUB}"):
         return Way(False, proxy)
     if host in rules.names:
@@ -89,7 +89,7 @@ async def find_way(url: str, rules: Rules, proxies: Proxies, resolve: Resolve) -
 
 def netloc_of(url: str) -> str:
     """The host of `url` and its port if that is written, without a user's name."""
-    return urllib.parse.urlsplit(url).netloc.rpartition("@")[2]
+    return split_url(url).netloc.rpartition("@")[2]
 
 
 def authority(url: str) -> str:
@@ -99,7 +99,7 @@ def authority(url: str) -> str:
 
 def base_of(url: str) -> str:
     """The scheme, host and port of `url`, as they are written."""
-    parts = urllib.parse.urlsplit(url)
+    parts = split_url(url)
     return f"{parts.scheme.lower()}://{authority(url)}"
 
 
@@ -109,7 +109,7 @@ def same_origin(one: str, other: str) -> bool:
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urllib.parse.urlsplit(url)
+    parts = split_url(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
@@ -142,7 +142,7 @@ def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
     """
     import urllib.request
 
-    parts = urllib.parse.urlsplit(url)
+    parts = split_url(url)
     name = parts.hostname or ""
     literal = _literal(name)
     local = is_localhost(name) if literal is None else literal.is_loopback

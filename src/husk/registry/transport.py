@@ -12,7 +12,6 @@ import errno
 import re
 import socket
 import ssl
-import urllib.parse
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
@@ -36,6 +35,7 @@ from husk.registry.routes import (
     same_origin,
     unverified_context,
 )
+from husk.urls import split_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -208,7 +208,7 @@ class Transport:
 
     async def _admitted(self, asked: str, url: str, came: _Came, registry: bool) -> Way:
         """The way to `url`, unless it is one that may not be taken; `asked` is what the caller asked for."""
-        scheme = urllib.parse.urlsplit(url).scheme
+        scheme = split_url(url).scheme
         if scheme not in ("http", "https"):
             raise SystemFault(f'{asked}: unsupported protocol scheme "{scheme}"')
         if came is _Came.VERIFIED or not registry:
@@ -327,7 +327,7 @@ def _exact(url: str) -> "URL":
     from yarl import URL
 
     exact = URL(url, encoded=True)
-    if (exact.raw_host or "").lower() != (urllib.parse.urlsplit(url).hostname or ""):
+    if (exact.raw_host or "").lower() != (split_url(url).hostname or ""):
         raise ValueError(f"ambiguous host in {url!r}")
     return exact
 
@@ -392,7 +392,7 @@ def describe(error: BaseException, url: str) -> str:
     """Why a request failed, in the words of the Go network library, which docker users and their scripts know."""
     import aiohttp
 
-    parts = urllib.parse.urlsplit(url)
+    parts = split_url(url)
     address = parts.netloc
     if not re.search(r":\d+$", address):
         address += ":443" if parts.scheme == "https" else ":80"

@@ -15,7 +15,6 @@ import re
 import secrets
 from collections.abc import Sequence
 from typing import Protocol
-from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
@@ -32,6 +31,7 @@ from husk.engine.builder.source_policy import Resolved as Resolved
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.repositories import CheckedOut, Repository, WantedCommit
+from husk.urls import split_url
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHECKSUM = re.compile(r"[0-9a-fA-F]{1,64}")
@@ -222,7 +222,7 @@ def _read(source: Source) -> GitRef:
             raise NotImplementedYet(f"{name} of a git source is not implemented by Husk yet")
     try:
         wanted = git_refs.read(source)
-        scheme = urlsplit(wanted.remote).scheme if "://" in wanted.remote else "ssh"
+        scheme = split_url(wanted.remote).scheme if "://" in wanted.remote else "ssh"
     except (DockerfileError, ValueError) as error:
         raise InvalidParameter(f"invalid git source {source.identifier}: {error}") from None
     if scheme not in git_refs.SCHEMES:
@@ -281,6 +281,6 @@ def _shown(remote: str) -> str:
     """An address without a password that may be in it."""
     if "://" not in remote:
         return remote
-    parts = urlsplit(remote)
+    parts = split_url(remote)
     who, at, host = parts.netloc.rpartition("@")
     return parts._replace(netloc=f"xxxxx:xxxxx@{host}").geturl() if at and ":" in who else remote

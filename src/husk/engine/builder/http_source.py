@@ -10,7 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.registry.web import seconds_of
+from husk.urls import split_url
 from husk.version import __version__
 
 # What a client has under a URL of this host, it gives us over its session.
@@ -221,7 +222,7 @@ def _is_of_client(source: Source) -> bool:
 
 def _address(source: Source) -> SplitResult:
     try:
-        return urlsplit(source.identifier)
+        return split_url(source.identifier)
     except ValueError as error:
         raise InvalidParameter(f"{source.identifier[:200]!r} is no address: {str(error).lower()}") from None
 

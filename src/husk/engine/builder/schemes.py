@@ -1,8 +1,7 @@
 """The identifiers of sources: what they begin with, by the kind of the source, and what of them others are told."""
 
-from urllib.parse import urlsplit
-
 from husk.engine.builder.operations import Source
+from husk.urls import split_url
 
 IMAGE = "docker-image"
 LOCAL = "local"
@@ -24,7 +23,7 @@ def shown(source: Source) -> Source:
 def redacted(address: str) -> str:
     """An address without the password that may be in it."""
     try:
-        parts = urlsplit(address)
+        parts = split_url(address)
     except ValueError:
         return address
     who, at, host = parts.netloc.rpartition("@")

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from urllib.parse import urlsplit
 
 from husk.compression import compression_of
 from husk.engine.images.changes import apply_changes
@@ -22,6 +21,7 @@ from husk.registry.manifest import DOCKER_LAYER, detected_platform, parse_platfo
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.tar.inflate import inflate, peek
+from husk.urls import split_url
 
 _CONTROL = pattern(r"[\x00-\x1f\x7f]")
 _NO_ESCAPE = pattern(r"%(?![0-9A-Fa-f]{2}).{0,2}")
@@ -121,7 +121,7 @@ def _check_url(url: str) -> None:
     quoted = json.dumps(url, ensure_ascii=False)
     if reason := _fault(url):
         raise InvalidParameter(f"parse {quoted}: {reason}")
-    parts = urlsplit(url)
+    parts = split_url(url)
     if parts.scheme not in ("http", "https"):
         raise InvalidParameter(f'Get {quoted}: unsupported protocol scheme "{parts.scheme}"')
     if not parts.hostname:
@@ -133,7 +133,7 @@ def _fault(url: str) -> str:
     if _CONTROL.search(url):  # before urllib reads it, which would leave some of them out
         return "net/url: invalid control character in URL"
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         host, _ = parts.hostname or "", parts.port  # which is no number in a bad one
     except ValueError as error:
         return "missing ']' in host" if "[" in url else str(error)

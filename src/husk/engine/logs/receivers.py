@@ -2,13 +2,13 @@
 
 import socket
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
 
 import msgspec
 
 from husk.engine.logs.messages import Message
 from husk.errors import InvalidParameter
 from husk.runtime.log_transport import Address
+from husk.urls import split_url
 
 # Where journald listens.
 JOURNAL = "/run/systemd/journal/socket"
@@ -27,7 +27,7 @@ class Receiver(msgspec.Struct, frozen=True):
 
 def host_and_port(text: str, default_port: int) -> tuple[str, int]:
     try:
-        parts = urlsplit(f"//{text}")
+        parts = split_url(f"//{text}")
         return parts.hostname or "localhost", parts.port or default_port
     except ValueError:
         raise InvalidParameter(f"invalid port in the address {text}") from None

@@ -7,6 +7,8 @@ from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.mount import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC
 from husk.storage.volumes.store import MountCall
 
+# Characters of a name, as DNS has them. The library takes long to read a longer one that is not ASCII.
+_LONGEST_NAME = 253
 _KNOWN = ("type", "o", "device", "size")
 _NEEDS = {"device": ("type",), "type": ("device",), "o": ("device", "type")}
 
@@ -76,7 +78,10 @@ def with_address(call: MountCall, address: str) -> MountCall:
 
 def resolve(host: str) -> str:
     """The address of a host. Blocks, for as long as the name servers let it."""
+    if len(host) > _LONGEST_NAME:
+        raise SystemFault(f"error resolving passed in network volume address: {host[:_LONGEST_NAME]}...: no such host")
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError as error:
-        raise SystemFault(f"error resolving passed in network volume address: {host}: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no such host"
+        raise SystemFault(f"error resolving passed in network volume address: {host}: {reason}") from error

@@ -9,7 +9,6 @@ import os
 import resource
 import shutil
 import signal
-from urllib.parse import urlsplit
 
 from husk.kernel import jail
 from husk.kernel.trees import tree_size
@@ -19,6 +18,7 @@ from husk.storage.workers.caller import Caller
 from husk.storage.workers.git_program import Git, GitFailed, environment, without_password, write_known_hosts
 from husk.storage.workers.git_view import PATH, TREE, WORK
 from husk.storage.workers.jobs import GitJob
+from husk.urls import split_url
 
 _REPOSITORY = f"{WORK}/repository"
 _WHOLE = f"{TREE}/.husk-whole-tree"
@@ -69,7 +69,7 @@ def _too_large(job: GitJob) -> Invalid:
 def missing_program(remote: str, path: str = PATH) -> str:
     """What to install, if a program is not there."""
     # `me@there:path` is ssh's; `name::address` is for a helper of git's, which is refused.
-    over_ssh = urlsplit(remote).scheme == "ssh" if "://" in remote else "::" not in remote
+    over_ssh = split_url(remote).scheme == "ssh" if "://" in remote else "::" not in remote
     for program in ("git", "ssh") if over_ssh else ("git",):
         if shutil.which(program, path=path) is None:
             package = _PACKAGES[program]

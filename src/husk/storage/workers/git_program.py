@@ -11,10 +11,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from husk.storage.workers.git_view import PATH, TEMPORARY, WORK
 from husk.storage.workers.parts import Access
+from husk.urls import split_url
 
 PROTOCOLS = "http:https:git:ssh"
 PATIENCE = 120.0
@@ -178,5 +178,5 @@ def write_known_hosts(access: Access) -> None:
 
 def without_password(text: str, remote: str) -> str:
     """A text of git's without what is secret in an address."""
-    who, at, _ = urlsplit(remote).netloc.rpartition("@") if "://" in remote else ("", "", "")
+    who, at, _ = split_url(remote).netloc.rpartition("@") if "://" in remote else ("", "", "")
     return text.replace(who + at, "xxxxx:xxxxx@") if at and ":" in who else text

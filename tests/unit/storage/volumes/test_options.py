@@ -2,9 +2,9 @@
 
 import pytest
 
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.mount import MS_BIND, MS_NOEXEC, MS_PRIVATE, MS_RDONLY, MS_REC
-from husk.storage.volumes.options import address_of, check_options, mount_call, with_address
+from husk.storage.volumes.options import address_of, check_options, mount_call, resolve, with_address
 from husk.storage.volumes.store import MountCall
 
 
@@ -57,3 +57,9 @@ def test_the_kernel_gets_addresses_not_names() -> None:
     assert with_address(call, "10.1.2.3").data == "soft,addr=10.1.2.3,timeo=5"
     assert address_of(MountCall("/a", "none", MS_BIND, "addr=x")) == ""
     assert address_of(MountCall(":/x", "nfs")) == ""
+
+
+@pytest.mark.parametrize("host", ["a" + "\u0300\u0316" * 10_000, "a..b", "\u0661" * 64 + ".example"])
+def test_a_name_that_no_host_can_have_is_not_looked_up(host: str) -> None:
+    with pytest.raises(SystemFault, match="no such host"):
+        resolve(host)

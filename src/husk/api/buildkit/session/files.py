@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.session.calls import SessionCalls, encode_values, in_our_words
@@ -10,6 +9,7 @@ from husk.engine.builder.sessions import LocalDirectory
 from husk.errors import NotFound
 from husk.rpc.grpc.status import ALREADY_EXISTS, GrpcError
 from husk.rpc.grpc.stream import ClientStream
+from husk.urls import split_url
 
 _SYNC = "/moby.filesync.v1.FileSync/DiffCopy"
 _SEND = "/moby.filesync.v1.FileSend/DiffCopy"
@@ -93,7 +93,7 @@ async def send_file(
 @asynccontextmanager
 async def upload(calls: SessionCalls, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
     _check_serves(calls, _UPLOAD)
-    parts = urlsplit(url)
+    parts = split_url(url)
     with in_our_words(f"upload of {url}"):
         stream = await calls.open(_UPLOAD, {"urlpath": [parts.path], "urlhost": [parts.netloc]})
     async with stream:

@@ -2,7 +2,6 @@
 
 import posixpath
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -15,6 +14,7 @@ from husk.engine.builder.dockerfile.words import Rules, expand
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import NONE, Edge, FileAction, Files, Merge, Operation, Owner, Source
 from husk.engine.builder.operations import Copy as CopyFiles
+from husk.urls import split_url
 
 IN_TEXTS = Rules(quotes=False)  # a quote in a file is a quote
 UNNAMED = "__unnamed__"
@@ -163,7 +163,7 @@ class Copier:
         if not isinstance(self._instruction, Add):
             raise DockerfileError("source can't be a URL for COPY")
         try:
-            file = posixpath.basename(urlsplit(address).path) or UNNAMED
+            file = posixpath.basename(split_url(address).path) or UNNAMED
         except ValueError as error:
             raise DockerfileError(f"{address} is no address: {str(error).lower()}") from None
         attributes = {"http.filename": file}

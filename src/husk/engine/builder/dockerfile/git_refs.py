@@ -6,13 +6,14 @@ BuildKit's words; `read` is the way back.
 
 import posixpath
 import re
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlunsplit
 
 from msgspec import Struct
 
 from husk.engine.builder import schemes
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.operations import Source
+from husk.urls import split_url
 
 SCHEMES = ("http", "https", "ssh", "git")
 HEADER_SECRET, TOKEN_SECRET = "GIT_AUTH_HEADER", "GIT_AUTH_TOKEN"
@@ -45,7 +46,7 @@ def parse(text: str) -> GitRef | None:
         return _with_details(remote, scp["query"] or "", scp["fragment"] or "")
     like_a_path = text.startswith("github.com/")
     try:
-        parts = urlsplit("https://" + text if like_a_path else text)
+        parts = split_url("https://" + text if like_a_path else text)
     except ValueError:
         return None
     if parts.scheme not in SCHEMES or not parts.netloc:
@@ -164,5 +165,5 @@ def _place(remote: str) -> str:
     """Host and path, without who we are there."""
     if scp := _SCP.fullmatch(remote):
         return f"{scp['host']}{posixpath.normpath('/' + scp['path'])}"
-    parts = urlsplit(remote)
+    parts = split_url(remote)
     return f"{parts.netloc.rpartition('@')[2]}{posixpath.normpath('/' + parts.path.lstrip('/'))}"
