@@ -144,5 +144,8 @@ def _class(text: str, position: int) -> tuple[str, int]:
     negated = content.startswith("^")
     if end >= len(text) or len(content) == negated:
         raise BadPattern(f'syntax error in pattern "{text}": a bracket is not closed or empty')
-    escaped = re.sub(r"\\(.)|([\[\]&~|])", lambda found: re.escape(found[1] or found[2]), content[negated:])
+    # Two of some signs are to mean something in a later Python; of two hyphens the first one makes a range.
+    escaped = re.sub(
+        r"\\(.)|([\[\]&~|]|(?<=[^\\]-)-)", lambda found: re.escape(found[1] or found[2]), content[negated:]
+    )
     return f"(?!/)[{'^' if negated else ''}{escaped}]", end + 1

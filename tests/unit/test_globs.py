@@ -18,8 +18,13 @@ from husk.globs import BadPattern, Patterns, has_wildcards, name_pattern
         (r"\*", "a", False),
         ("a*b*c", "a1b2b3c", True),
         ("a", "a\n", False),
+        ("[+--]", ",", True),
+        (r"[\--a]", "0", True),
+        ("[+-.--]", "-", True),
+        ("[a||b&&c~~d]", "|", True),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_a_name_matches_as_a_whole(pattern: str, name: str, matches: bool):
     assert bool(name_pattern(pattern).match(name)) is matches
 

@@ -5,7 +5,6 @@ pipelines, `if`, `with`, `range`, trimming and comments. `define`, `block` and `
 it, a field or an entry that is not there is an error.
 """
 
-import ast
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +34,10 @@ _TOKEN = pattern(
     r"\s+|(?P<text>\"(?:\\.|[^\"\\])*\"|`[^`]*`)|(?P<number>[-+]?\d+(?:\.\d+)?\b)|(?P<variable>\$\w*)|"
     r"(?P<field>\.\w*)|(?P<sign>:=|=|\||\(|\)|,)|(?P<word>[A-Za-z_]\w*)"
 )
+_LETTER = pattern(
+    r"([^\\]+)|\\(?:([abfnrtv\\\"])|([0-7]{3})|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|)", re.DOTALL
+)
+_CONTROLS = dict(zip('abfnrtv\\"', (bytes([byte]) for byte in b'\a\b\f\n\r\t\v\\"'), strict=True))
 _CONSTANTS: dict[str, object] = {"true": True, "false": False, "nil": None}
 
 
@@ -189,11 +192,23 @@ def _unquoted(text: str) -> str:
     if text[0] == "`":
         return text[1:-1]
     try:
-        found = str(ast.literal_eval(text))
-        found.encode()  # half of a surrogate pair is no character
-        return found
-    except (ValueError, SyntaxError) as error:
+        # Bytes may be written one by one; half of a surrogate pair is no character.
+        return b"".join(_bytes_of(found) for found in _LETTER.finditer(text[1:-1])).decode()
+    except (ValueError, OverflowError) as error:
         raise wrong(f"bad text {text}") from error
+
+
+def _bytes_of(letter: re.Match[str]) -> bytes:
+    plain, control, octal, byte, *characters = letter.groups()
+    if plain:
+        return plain.encode()
+    if control:
+        return _CONTROLS[control]
+    if octal or byte:
+        return bytes([int(octal, 8) if octal else int(byte, 16)])
+    if character := characters[0] or characters[1]:
+        return chr(int(character, 16)).encode()
+    raise ValueError(letter[0])
 
 
 def parse(text: str) -> "Template":

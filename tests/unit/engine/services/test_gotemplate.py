@@ -94,7 +94,10 @@ def test_it_says(text: str, said: str) -> None:
         ("{{ " * 10_000, "unclosed action"),
         ("{{" + "9" * 5000 + "}}", "integer overflow"),
         ("{{9223372036854775808}}", "integer overflow"),
-        ('{{"\\ud800"}}', "bad text"),
+        *(
+            (f'{{{{"{text}"}}}}', "bad text")
+            for text in (r"\ud800", r"\/", r"\N{DOLLAR SIGN}", r"\x4", r"\777", r"\UFFFFFFFF", r"\xff")
+        ),
         ("{{" + "(" * 200 + ".Name" + ")" * 200 + "}}", "too many parentheses"),
         ("{{if true}}" * 200, "too deep"),
     ],
@@ -103,6 +106,10 @@ def test_it_refuses(text: str, reason: str) -> None:
     with pytest.raises(InvalidParameter) as refused:
         render(text)
     assert reason in refused.value.message
+
+
+def test_escapes_are_those_of_go() -> None:
+    assert render(r'{{"a\tb\"c\\\u00e9\U0001F600\303\xa9é"}}{{`\n`}}') == 'a\tb"c\\\u00e9\U0001f600\u00e9\u00e9\\n'
 
 
 def test_loops_in_loops_come_to_an_end() -> None:
