@@ -1,4 +1,4 @@
-"""What workers say of their jobs: what came of them, and whose fault it is where they failed."""
+"""The answers of workers to their jobs: what came of them, and whose fault it is where they failed."""
 
 from typing import TypeAlias
 
@@ -31,7 +31,7 @@ class Blobs(WorkerMessage, frozen=True, tag="blobs"):
 
 
 class Received(WorkerMessage, frozen=True, tag="received"):
-    """How many files the directory has now, how many bytes they have, and how many of those were written.
+    """The number of files that the directory has now, their bytes, and the number of those bytes that were written.
 
     While somebody is still `packing` them another answer follows.
     """
@@ -50,7 +50,7 @@ class Packed(WorkerMessage, frozen=True, tag="packed"):
 
 
 class Sent(WorkerMessage, frozen=True, tag="sent"):
-    """How many bytes of files were sent."""
+    """The number of bytes of files that were sent."""
 
     size: int
 
@@ -84,7 +84,7 @@ class Looked(WorkerMessage, frozen=True, tag="looked"):
 
 
 class FileStatus(WorkerMessage, frozen=True, tag="status"):
-    """What a path of a container names; `link` is where a symbolic link leads in the end."""
+    """The status of what a path of a container names; `link` is where a symbolic link leads in the end."""
 
     name: str
     size: int
@@ -100,7 +100,7 @@ class Missing(WorkerMessage, frozen=True, tag="missing"):
 
 
 class Invalid(WorkerMessage, frozen=True, tag="invalid"):
-    """What was sent is to blame."""
+    """A failure for which what was sent is to blame."""
 
     message: str
 

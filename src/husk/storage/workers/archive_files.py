@@ -31,7 +31,7 @@ def import_decompressors() -> None:
 
 
 def is_archive(tree: RootedTree, resolved: str) -> bool:
-    """Is this a regular file whose first block, decompressed if need be, is the header of a tar?"""
+    """Tell if this is a regular file whose first block, decompressed if need be, is the header of a tar."""
     status = tree.status(resolved)
     if status is None or not stat.S_ISREG(status.st_mode):
         return False

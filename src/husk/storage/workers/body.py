@@ -1,4 +1,4 @@
-"""How does a worker read the body of an HTTP request? From the client's own socket, past the daemon.
+"""Reading of the body of an HTTP request in a worker: from the client's own socket, past the daemon.
 
 The daemon has read the request's head, and some of what follows. That, and the socket, it hands to the worker: a large
 body is then copied once on its way into a file, and parsed by nobody but the worker. Through the daemon `docker cp` of
@@ -64,7 +64,7 @@ class Body:
         return moved
 
     def _next_pieces(self, most: int) -> list[memoryview]:
-        """What comes next, in pieces that are valid until more is asked for; none at the end of the body.
+        """Return the next bytes, in pieces that are valid until more is asked for; none at the end of the body.
 
         All chunks that are here, at once: this is where a large upload spends its time.
         """

@@ -1,4 +1,4 @@
-"""Who wants the work done, as a worker sees him: standard input and output are for data, this is for answers."""
+"""The caller of a worker, who wants the work done: standard input and output are for data, this is for answers."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ class Caller:
                 left = left[os.write(self._report, left) :]
 
     def begun(self) -> bytes:
-        """What was read of the input before it became ours."""
+        """Read the part of the input that was taken before the rest became ours."""
         if self._begun is None:
             return b""
         return os.pread(self._begun, os.fstat(self._begun).st_size, 0)

@@ -1,4 +1,4 @@
-"""How does a worker see a container's files and nothing else? A mount namespace with the container's root as `/`.
+"""Confinement of a worker to a container's files: a mount namespace with the container's root as `/`.
 
 The view has the container's mounts in it, as dockerd's copies have: bind mounts and volumes, not its tmpfs, /proc or
 /dev, which exist only inside a running container. Devices in it cannot be opened and programs not run, so that neither
@@ -39,7 +39,7 @@ def confine(root: str, binds: list[Bind]) -> None:
 
 
 def _forget_imports() -> None:
-    """Whatever would still be imported would now come out of the container's files, or the layer's."""
+    """Prevent further imports, which would now come out of the container's files, or the layer's."""
     sys.path.clear()
     sys.meta_path.clear()
     sys.path_importer_cache.clear()

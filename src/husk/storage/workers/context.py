@@ -1,4 +1,4 @@
-"""How does the context of a build come in as an archive? The worker process: a tar in, files in a directory out.
+"""The worker process for the context of a build that comes in as an archive: a tar in, files in a directory out.
 
 All files are root's, as they are in a context that a client syncs. The process confines itself to the directory.
 """
@@ -43,7 +43,7 @@ def main(job: ContextJob, caller: Caller) -> None:
 
 
 def unpack(job: ContextJob, fd: int) -> Answer:
-    """Do the work and tell how it went."""
+    """Unpack the archive into the job's directory, and tell how it went."""
     try:
         reader = choose_reader(Input(Pipe(fd)))
         enter(job.directory)

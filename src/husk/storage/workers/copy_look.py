@@ -1,4 +1,4 @@
-"""What copies are to look like: the options of `COPY` for owner, mode and time."""
+"""The look of copies: the options of `COPY` for owner, mode and time."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from husk.storage.workers.rooted_tree import Owner
 
 
 class Look:
-    """What copies are to look like, where not like what they are copied from."""
+    """The look of copies, where it is not that of what they are copied from."""
 
     def __init__(
         self,

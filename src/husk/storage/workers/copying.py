@@ -1,4 +1,4 @@
-"""How do files of one file system of a build get into another? As `cp -a` would copy them, in BuildKit's ways.
+"""Copies of files from one file system of a build into another: as `cp -a` would copy them, in BuildKit's ways.
 
 Directories are merged. The metadata of directories that exist is replaced, but for the topmost. What patterns leave out
 is passed over; a directory that no pattern names itself is made when something in it is copied. As in `trees`, depth
@@ -29,7 +29,7 @@ _DEFAULT_ACL = "system.posix_acl_default"
 
 
 class _Place(NamedTuple):
-    """Where in both file systems we are. On the disk everything is new: nothing can be in the way."""
+    """The present place in both file systems. On the disk everything is new: nothing can be in the way."""
 
     here: TreeCursor
     there: TreeCursor
@@ -150,7 +150,7 @@ class Copier:
         return self._tar.tree(target, source, self._foreseen)
 
     def _foreseen(self, status: os.stat_result) -> os.stat_result:
-        """What the copy of such a file will look like."""
+        """Return the status that the copy of such a file will have."""
         look = self._look
         if look.is_same:
             return status
@@ -256,7 +256,7 @@ class Copier:
         return True
 
     def _judge(self, here: TreeCursor, name: str) -> tuple[bool, bool]:
-        """Do patterns want this, and do they leave it out?"""
+        """Tell if patterns want this file, and if they leave it out."""
         if self._include is None and self._exclude is None:
             return True, False
         path = "/".join([*here.names, name])
@@ -288,7 +288,7 @@ class Copier:
             raise OSError(errno.ESTALE, "a directory was moved away while it was copied", level.name)
 
     def _make_directory(self, there: int, name: str, status: os.stat_result, shown: str) -> bool:
-        """Make it unless it is there; was it made?"""
+        """Make the directory unless it is there, and tell if it was made."""
         try:
             os.mkdir(name, stat.S_IMODE(status.st_mode), dir_fd=there)
             return True

@@ -42,11 +42,11 @@ class Dialogue:
             raise WorkerDied from None
 
     async def read(self) -> bytes:
-        """What the worker says next; nothing when it has said all."""
+        """Read the next bytes from the worker; none when it has said all."""
         return await read_some(self._reader)
 
     async def outcome(self) -> Answer | None:
-        """How it went; None when the worker died without a word."""
+        """Wait for the worker's answer; None when it died without a word."""
         return await self._report.next()
 
     def end_input(self) -> None:

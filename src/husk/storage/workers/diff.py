@@ -1,4 +1,4 @@
-"""What did a container change? The tar of an overlay's upper directory, as a layer holds it.
+"""The changes of a container, as a layer holds them: the tar of an overlay's upper directory.
 
 `write_diff` is the function, `main` the worker process that runs it confined to that directory, so that a container
 that is still running cannot make it read anything else by turning a directory into a link.

@@ -1,4 +1,4 @@
-"""How do a build's diffs become blobs? The worker process: directories in, their tars in files out, and the digests.
+"""The worker process that makes blobs of a build's diffs: directories in, their tars in files out, and the digests.
 
 The process confines itself to one directory after the other.
 """
@@ -29,7 +29,7 @@ def main(job: DiffBlobsJob, caller: Caller) -> None:
 
 
 def pack(job: DiffBlobsJob) -> Blobs | Failed:
-    """Do the work, as a process that can do nothing else afterwards, and tell how it went."""
+    """Write the tars of all diffs, as a process that can do nothing else afterwards, and tell how it went."""
     try:
         with contextlib.ExitStack() as stack:
             # All of it is opened while it can still be found.

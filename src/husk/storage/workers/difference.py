@@ -1,4 +1,4 @@
-"""What is in one file system of a build and not in another? The worker process: two trees in, an overlay's diff out.
+"""The worker process for the difference of two file systems of a build: two trees in, an overlay's diff out.
 
 The first is the lower one, the second the upper, the third what is written to: a workspace on top of the lower one,
 which is made the same as the upper one. So overlayfs itself leaves the marks for what is gone.
@@ -57,7 +57,7 @@ class Difference:
                 os.utime(fd, ns=self._look.times_of(status))
 
     def _directory(self, path: str) -> tuple[list[str], bool]:
-        """Compare what is in a directory that both have: the directories in it that both have, and did it change?"""
+        """Carry over changes in a directory that both have: the directories in it that both have, and if it changed."""
         before, after = _entries(self._lower, path), _entries(self._upper, path)
         gone = before.keys() - after.keys()
         with self._target.directory(path) as fd:

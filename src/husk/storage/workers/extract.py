@@ -1,4 +1,4 @@
-"""What becomes of each entry of a layer's archive? The files of a directory tree that overlayfs can mount.
+"""The files that a layer's archive becomes, entry by entry: a directory tree that overlayfs can mount.
 
 All paths are relative to the current directory, which the worker has made its root: a link inside the tree cannot lead
 out of it. Nothing that exists is ever opened for writing: an entry whose name is taken replaces what is there. Owner,

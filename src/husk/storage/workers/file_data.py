@@ -1,4 +1,4 @@
-"""How do the data and the attributes of one file get into another, with as little work as the kernel lets us have?"""
+"""Copying of one file's data and attributes into another, with as little work as the kernel lets us have."""
 
 import contextlib
 import errno
@@ -37,7 +37,7 @@ def copy_data(source: int, target: int, status: os.stat_result) -> None:
 
 
 def is_sparse(status: os.stat_result) -> bool:
-    """Has this file holes?"""
+    """Tell if this file has holes."""
     return status.st_blocks * _BLOCK < status.st_size
 
 

@@ -1,4 +1,4 @@
-"""How are the file actions of a build carried out? The worker process: several of them, on file systems of its own.
+"""The worker process for the file actions of a build: it does several of them, on file systems of its own.
 
 The first file system is worked on, the others are copied from and looked up names in.
 """
@@ -68,7 +68,7 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
 
 
 def _tree(number: int, stack: Stack, told: ToldFiles | None, job: FilesJob) -> RootedTree:
-    """What is worked on is seen through overlayfs, unless there is nothing below it."""
+    """Return a file system's tree. The one worked on is seen through overlayfs, unless there is nothing below it."""
     if not job.common or not stack.upper:
         return RootedTree(f"/{number}", told=told)
     upper = f"/{DISK}/{os.path.basename(stack.upper)}"

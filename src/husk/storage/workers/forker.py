@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def _load(module: str) -> None:
-    """What cannot be loaded is for the worker to tell that needs it."""
+    """Load a module; if it cannot be loaded, the worker that needs it tells so."""
     try:
         importlib.import_module(module).warm_up()
     except Exception:
@@ -169,7 +169,7 @@ def _work(line: socket.socket, mains: Mapping[type[Job], _Main]) -> NoReturn:
 
 
 def _call_itself(name: str) -> None:
-    """What `ps` and `top` show."""
+    """Set the name of this process that `ps` and `top` show."""
     descriptor = os.open("/proc/self/comm", os.O_WRONLY)
     os.write(descriptor, name.encode())
     os.close(descriptor)

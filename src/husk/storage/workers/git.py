@@ -1,4 +1,4 @@
-"""How do files of a repository come into a build? The worker process: git, run where it sees nothing of the host.
+"""The worker process that brings files of a repository into a build: git, run where it sees nothing of the host.
 
 It is run as root, so that the files are root's, and has none of root's powers. All processes that it starts end with
 it, and it ends with the daemon. A few kilobytes of trees that name each other may be billions of files: memory, bytes
@@ -56,7 +56,7 @@ def _free() -> int:
 
 
 def _fewest_files() -> int:
-    """How many files more there must be room for on the disk at any time: others need that; 0 if it does not count."""
+    """Return the number of files to leave room for on the disk: others need that; 0 if it does not count files."""
     found = os.statvfs(WORK)
     return min(found.f_files // 20, found.f_favail // 2)
 
@@ -67,7 +67,7 @@ def _too_large(job: GitJob) -> Invalid:
 
 
 def missing_program(remote: str, path: str = PATH) -> str:
-    """What to install, if a program is not there."""
+    """Return a message that says what to install, if a program is not there; else an empty one."""
     # `me@there:path` is ssh's; `name::address` is for a helper of git's, which is refused.
     over_ssh = split_url(remote).scheme == "ssh" if "://" in remote else "::" not in remote
     for program in ("git", "ssh") if over_ssh else ("git",):
@@ -141,7 +141,7 @@ class _Checkout:
     # --- the commit --------------------------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
-        """What is needed of the commit alone; all there is of a server that cannot do that."""
+        """Fetch what is needed of the commit alone; all there is of a server that cannot do that."""
         reference, commit = self._job.reference, self._job.commit
         if reference:
             here = reference if self._keeps else _FOUND

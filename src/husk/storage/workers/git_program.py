@@ -39,7 +39,7 @@ _SETTINGS = {
 
 
 class GitFailed(Exception):
-    """What git says about it."""
+    """A failure of git, in its own words."""
 
 
 class Git:
@@ -58,7 +58,7 @@ class Git:
         return Git(self._environment, directory, tree, self._patience)
 
     def run(self, *arguments: str) -> bytes:
-        """What it writes; GitFailed when it fails or nothing is heard of it."""
+        """Run git and return its output; GitFailed when it fails, says too much, or nothing is heard of it."""
         process = subprocess.Popen(
             ["git", *self._places, *arguments],
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""What does git see of the host? Its programs and libraries, how names and certificates are found, and two directories.
+"""The host as git sees it: its programs and libraries, how names and certificates are found, and two directories.
 
     show(view, work, tree)
 

@@ -1,4 +1,4 @@
-"""How does the daemon talk to the processes that do its file-heavy work?
+"""The daemon's side of the processes that do its file-heavy work.
 
 A worker does one job in a process of its own that a `Nursery` starts. Data goes through its standard input or output, a
 bounded pipe or a client's own socket; answers come on a pipe of their own. The daemon holds no data: a chunk goes into
@@ -35,7 +35,7 @@ class Worker:
 
     @classmethod
     async def start(cls, nursery: Nursery, job: Job) -> Self:
-        """Have a job done whose input is what `write` gets."""
+        """Start a job whose input is what `write` gets."""
         with contextlib.ExitStack() as stack:
             stdin, writer = make_pipe(stack, PIPE_SIZE)
             report, answers = make_pipe(stack)
@@ -44,7 +44,7 @@ class Worker:
 
     @classmethod
     async def ask(cls, nursery: Nursery, job: Job) -> Answer | None:
-        """Have a job done that takes no input; its answer, None when the worker died without one."""
+        """Start a job that takes no input, and wait for its answer; None when the worker died without one."""
         worker = await cls.start(nursery, job)
         try:
             return await worker.outcome()
@@ -53,7 +53,7 @@ class Worker:
 
     @classmethod
     async def start_upload(cls, nursery: Nursery, job: PutJob, upload: Upload) -> Self:
-        """Have a job done whose input is the upload's socket."""
+        """Start a job whose input is the upload's socket."""
         with contextlib.ExitStack() as stack:
             begun = os.memfd_create("begun", os.MFD_CLOEXEC)
             stack.callback(os.close, begun)
@@ -66,7 +66,7 @@ class Worker:
 
     @classmethod
     async def start_pair(cls, nursery: Nursery, first: DiffJob, second: UnpackJob) -> tuple[Self, Self]:
-        """Have two jobs done, the first's output being the second's input."""
+        """Start two jobs, the first's output being the second's input."""
         with contextlib.ExitStack() as stack:
             data_out, data_in = make_pipe(stack, PIPE_SIZE)
             first_report, first_answers = make_pipe(stack)
@@ -126,7 +126,7 @@ class Producer:
 
     @classmethod
     async def start(cls, nursery: Nursery, job: PackJob) -> Self:
-        """Have a job done whose output comes out of `chunks`."""
+        """Start a job whose output comes out of `chunks`."""
         with contextlib.ExitStack() as stack:
             data, stdout = make_pipe(stack, PIPE_SIZE)
             report, answers = make_pipe(stack)

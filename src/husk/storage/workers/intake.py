@@ -1,4 +1,4 @@
-"""How does a layer's stream become a blob file, while others already read from it? A thread of the worker `unpack`."""
+"""A layer's stream on its way into a blob file, while others already read that. A thread of the worker `unpack`."""
 
 import errno
 import hashlib
@@ -122,7 +122,7 @@ class BlobIntake(threading.Thread):
         self.join()
 
     def _available(self, most: int) -> int:
-        """How many bytes can be read now, at most so many; waits for the first one, 0 at the end."""
+        """Return the number of bytes to read now, at most so many; waits for the first one, 0 at the end."""
         with self._changed:
             while self.size <= self._position and not self._ended:
                 self._changed.wait()

@@ -1,4 +1,4 @@
-"""What workers are told to do: a job each."""
+"""The jobs of workers, each with all that its worker is told."""
 
 from typing import Literal, TypeAlias
 

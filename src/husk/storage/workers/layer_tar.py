@@ -147,7 +147,7 @@ class LayerTar:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Does somebody else write the tar of a directory, if it begins as this one has?"""
+        """True if somebody else writes the tar of a directory, provided that it begins as this one has."""
         return self._lead_elsewhere is not None
 
     def check_directory(self, directory: int) -> None:
@@ -244,7 +244,7 @@ def foresee(
     owner: tuple[int, int] | None = None,
     mtime: int | None = None,
 ) -> os.stat_result:
-    """What a file like this will look like with another mode (without its kind), owner or time in nanoseconds."""
+    """Return the status of a file like this with another mode (without its kind), owner or time in nanoseconds."""
     if mode is not None:
         mode |= stat.S_IFMT(status.st_mode)
     uid, gid = owner or (status.st_uid, status.st_gid)
@@ -276,7 +276,7 @@ def _both(source: int, target: int) -> Iterator[bytes]:
 
 
 def _much(directory: int) -> bool:
-    """Is there much in a directory?"""
+    """Tell if there is much in a directory: many files, or many bytes."""
     size = 0
     for count, found in enumerate(walk(directory), 1):
         size += found.status.st_size if stat.S_ISREG(found.status.st_mode) else 0

@@ -47,8 +47,8 @@ Former = bytes | mmap.mmap
 
 
 class Wanted(NamedTuple):
-    """How a tree is to be copied: where to in a layer, what copies look like if not the same, what links lead to, and
-    the tar in which the places of files are."""
+    """The wishes for the copy of a tree: its place in a layer, the look of copies if not the same, what links lead to,
+    and the tar in which the places of files are."""
 
     top: str
     seen: Seen | None
@@ -87,7 +87,7 @@ class ListedTree:
         self.bytes = sum(file.look.size for file in files if stat.S_ISREG(file.look.mode))
 
     def places(self, begin: int) -> list[int]:
-        """Where the files are in a tar in which their part begins there."""
+        """Return the places of the files in a tar in which their part begins there."""
         return [begin + file.at for file in self._files]
 
     def copy(self, source: int, target: int, tar: int, begin: int) -> None:
@@ -107,7 +107,7 @@ class ListedTree:
 
 
 def is_much(directory: int) -> bool:
-    """Is there so much in an open directory that it is worth reading a table, which may be of much more?"""
+    """Tell if so much is in an open directory that it is worth reading a table, which may be of much more."""
     return sum(1 for _ in itertools.islice(walk(directory), _MANY)) == _MANY
 
 
@@ -295,7 +295,7 @@ class _Copying:
 
 
 def _shared(count: int, work: Callable[[int], None]) -> None:
-    """Have `work` done for each number: by two processes, each of which takes the next one when it is done with one."""
+    """Call `work` for each number: two processes do, each of which takes the next one when it is done with one."""
     with open(os.memfd_create("pieces", os.MFD_CLOEXEC), "w+b", buffering=0) as numbers:
         # Both have one position in it.
         numbers.write(b"".join(number.to_bytes(4, "big") for number in range(count)))

@@ -1,4 +1,4 @@
-"""Which files does a build's file system have? The worker process: one line of JSON for each, on standard output."""
+"""The worker process that lists the files of a build's file system: one line of JSON for each, on standard output."""
 
 import hashlib
 import json

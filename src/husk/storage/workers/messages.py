@@ -1,4 +1,4 @@
-"""How jobs come to workers, and answers back.
+"""The messages that bring jobs to workers, and answers back.
 
 A job goes to its worker as one message of a socket; answers come back on a pipe, one after the other. Both are JSON,
 each on a line of its own, and decoded into the types of `jobs` and `answers`: a field that is missing, unknown or of

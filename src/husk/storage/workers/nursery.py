@@ -1,4 +1,4 @@
-"""How does the daemon get a worker within milliseconds? From `forker`, a process that only forks.
+"""The daemon's source of workers, there within milliseconds: `forker`, a process that only forks, makes them.
 
     nursery = Nursery()
     child = await nursery.spawn(UnpackJob(...), [stdin, stdout, report])
@@ -85,7 +85,7 @@ class Nursery:
         self._forker = 0
 
     async def spawn(self, job: "Job", descriptors: Sequence[int], *, reserve: bool = False) -> Child:
-        """Have a worker do a job with `descriptors`: standard input, standard output, and a pipe for its answers.
+        """Let a worker do a job with `descriptors`: standard input, standard output, and a pipe for its answers.
 
         A fourth one is a file with the beginning of the input. `reserve` has another worker wait for the next work
         afterwards. Whoever is cancelled here has no worker: one is forked perhaps, but it has no work.
@@ -107,7 +107,7 @@ class Nursery:
         return child
 
     def processes(self) -> int:
-        """How many workers there are now, with the one in reserve."""
+        """Count the workers that there are now, with the one in reserve."""
         forker = self._forker if self._channel is not None else 0
         try:
             return len(Path(f"/proc/{forker}/task/{forker}/children").read_text().split())
@@ -121,7 +121,7 @@ class Nursery:
                 self._begin()
 
     def load(self, module: str) -> None:
-        """Have all workers from now on begin with a module loaded: of a room above storage, for jobs of its own."""
+        """Let all workers from now on begin with a module loaded: of a room above storage, for jobs of its own."""
         self._modules.setdefault(module, False)
         self.wake()
         if self._channel is not None:

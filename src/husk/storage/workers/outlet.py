@@ -1,4 +1,4 @@
-"""How does a worker send the body of an HTTP answer? In chunks, into the client's own socket, past the daemon.
+"""Sending of the body of an HTTP answer by a worker: in chunks, into the client's own socket, past the daemon.
 
 The daemon has sent the answer's head and sends its end; all between them is the worker's. Large files do not pass
 through the worker either: the kernel hands their pages to the socket. Through the daemon `docker cp` of 200 MB out of a

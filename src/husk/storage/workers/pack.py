@@ -1,4 +1,4 @@
-"""How do files leave a container? The worker process: what a path names, as a tar, from inside its own view.
+"""The worker process that brings files out of a container: what a path names, as a tar, from the container's own view.
 
 It first tells what the path names, or that it is missing, and after the archive that this is whole. Standard output is
 a pipe, or a client's socket: then the archive is sent as the body of an answer, and only when a byte on standard input

@@ -103,7 +103,7 @@ class _Conversation:
             raise SystemFault("the process that reads it says nothing") from None
 
     async def _end(self) -> InvalidParameter | SystemFault:
-        """Why it has ended."""
+        """Return the error that says why the worker has ended."""
         match await self._dialogue.outcome():
             case Invalid(message):
                 return InvalidParameter(message)

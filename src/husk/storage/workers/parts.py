@@ -1,4 +1,4 @@
-"""What jobs and answers of workers are made of."""
+"""The parts that jobs and answers of workers are made of."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ MARK = b"\n"
 
 
 class WorkerMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the two sides agree on."""
+    """A message, or a part of one, on which the two sides agree: unknown fields are refused."""
 
 
 class Bind(WorkerMessage, frozen=True):
@@ -38,8 +38,8 @@ class Blob(WorkerMessage, frozen=True):
 
 
 class AheadPlan(WorkerMessage, frozen=True):
-    """What a layer's tar is packed into while its files still come (`husk.storage.ahead`); `time` is that of the top
-    directory, in nanoseconds."""
+    """The file that a layer's tar is packed into while its files still come (`husk.storage.ahead`); `time` is that of
+    the top directory, in nanoseconds."""
 
     path: str
     time: int
@@ -53,7 +53,7 @@ class UpperBlob(WorkerMessage, frozen=True):
 
 
 class Access(WorkerMessage, frozen=True):
-    """How a repository of git is reached: its address, and who we are there.
+    """The way to a repository of git: its address, and who we are there.
 
     `header` is for addresses that begin with `scope`. `agent` is the name of a socket in the job's `work` directory,
     with an SSH agent behind it. `environment` has the host's proxies.

@@ -22,7 +22,7 @@ def make_pipe(stack: contextlib.ExitStack, size: int = 0) -> tuple[int, int]:
 
 
 def nothing(stack: contextlib.ExitStack) -> int:
-    """What a worker has as its input or output where its job needs none."""
+    """Open `/dev/null`, the input or output of a worker whose job needs none."""
     descriptor = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     stack.callback(os.close, descriptor)
     return descriptor

@@ -1,4 +1,4 @@
-"""How do files come into a container? The worker process: a tar in, files at a place of the container's view out.
+"""The worker process that brings files into a container: a tar in, files at a place of the container's view out.
 
 Standard input is the archive, plain or compressed, or a socket with the body of a request, whose first bytes the daemon
 has read already. The place that the files go to is looked at before anything is written.
@@ -25,7 +25,7 @@ _BUFFER_SIZE = 1 << 20
 
 
 class ArchiveSource(Protocol):
-    """Where an archive comes from; `hand_over` moves bytes past this process, or with fewer copies, if it can."""
+    """The source of an archive; `hand_over` moves bytes past this process, or with fewer copies, if it can."""
 
     def readinto(self, buffer: memoryview, /) -> int: ...
 
@@ -50,7 +50,7 @@ class Pipe:
 
 
 class Input:
-    """What is to be unpacked, with its first block to look at."""
+    """The archive that is to be unpacked, with its first block to look at."""
 
     def __init__(self, source: ArchiveSource) -> None:
         self._source = source
@@ -156,7 +156,7 @@ def main(job: PutJob, caller: Caller) -> None:
 
 
 def put(job: PutJob, source: ArchiveSource) -> Answer:
-    """Do the work and tell how it went. The place is looked at before the first byte is read."""
+    """Unpack the archive and tell how it went. The place is looked at before anything is written."""
     try:
         # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those
         # come at once or the request is empty.
@@ -199,7 +199,7 @@ def _extract(reader: Reader, job: PutJob, destination: str) -> Answer:
 
 
 def _refusal(destination: str, job: PutJob) -> str | None:
-    """Why nothing may be written there, if so. The innermost mount decides."""
+    """Return the reason why nothing may be written there, if there is one. The innermost mount decides."""
     inside = [item for item in job.binds if (destination + "/").startswith(item.target.rstrip("/") + "/")]
     if not inside:
         return "container rootfs is marked read-only" if job.readonly_root else None

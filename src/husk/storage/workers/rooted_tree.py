@@ -21,7 +21,7 @@ _MOST_LINKS = 255
 
 
 class ActionFailed(Exception):
-    """What a build wanted cannot be done; the message is for whoever wrote it."""
+    """A failure of what a build wanted; the message is for whoever wrote it."""
 
 
 class RootedTree:
@@ -36,7 +36,7 @@ class RootedTree:
         self.on_disk = os.open(on_disk, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if on_disk else None
 
     def resolve(self, path: str, follow_last: bool = True) -> str:
-        """Where a path leads; parts that are missing stay as they are."""
+        """Follow the links of a path to where it leads; parts that are missing stay as they are."""
 
         def look(above: list[str], name: str, last: bool) -> str | None:
             here = "/".join([*above, name])
@@ -51,7 +51,7 @@ class RootedTree:
             raise ActionFailed(f"too many links in /{path.lstrip('/')}") from None
 
     def status(self, resolved: str) -> os.stat_result | None:
-        """What is there, None if nothing is. A file where a directory should be is an error."""
+        """Return the status of what is there, None if nothing is. A file where a directory should be is an error."""
         try:
             return os.stat(resolved or ".", dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:

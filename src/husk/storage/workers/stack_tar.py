@@ -1,4 +1,4 @@
-"""How do the files of a build's result leave it? The worker process: file systems as one tar on standard output."""
+"""The worker process that sends out the files of a build's result: file systems as one tar on standard output."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""How does a worker see the file systems of a build and nothing else? Each is a directory of a view that is its own.
+"""Confinement of a worker to the file systems of a build: each is a directory of the worker's own view.
 
     show_stacks(root, empty, [Stack(lower=[...], upper="", work=""), ...])
 

@@ -18,7 +18,7 @@ _SIMPLE = frozenset((stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFIFO))
 
 
 class Heads:
-    """What is written here are headers, which may be passed on; contents are not."""
+    """The output for headers, which are hashed and may be passed on; contents are not written here."""
 
     def __init__(self, out: Output | None = None) -> None:
         self._hash = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""What a sync has told of the files of a file system, for whoever copies them (`husk.storage.sync_table`).
+"""The facts that a sync has told of a file system's files, for whoever copies them (`husk.storage.sync_table`).
 
 The table also knows the tar that was made of these files when they were last copied, and what has not changed since is
 in there. That holds until the host is started again: nobody has waited until such a tar and the table were on the disk.
@@ -52,7 +52,7 @@ class ToldFiles:
         return self._tar if self._packed is not None and self._packed.key == key else None
 
     def remember(self, path: str, places: Sequence[int], key: str, blob: str) -> None:
-        """What is below `path` is in this tar now, at these places. It is not, if somebody else reads the table."""
+        """Note that what is below `path` is in this tar now, at these places; not, if somebody else reads the table."""
         prefix = os.fsencode(path) + b"/" if path else b""
         following = iter(places)
         every = [next(following) if one.startswith(prefix) else NO_PLACE for one in self._paths]
@@ -83,7 +83,7 @@ def open_told(table: str, blobs: str) -> ToldFiles | None:
 
 
 def _boot() -> str:
-    """What tells one start of the host from another; nothing where that is not told."""
+    """Return the name of this start of the host, which no other start has; nothing where it is not told."""
     try:
         return _BOOT.read_text().strip()
     except OSError:

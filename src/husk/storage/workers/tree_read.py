@@ -1,4 +1,4 @@
-"""How are files of a build's file system read and looked at? The worker process finds them as a process in it would."""
+"""The worker process that reads files of a build's file system, and looks at them: found as a process in it would."""
 
 import os
 import stat
@@ -48,7 +48,7 @@ def read(tree: RootedTree, path: str, most: int, offset: int = 0) -> Answer:
 
 
 def look(tree: RootedTree, path: str, *, inside: bool) -> Answer:
-    """What a path leads to in the end, or what is in a directory: there links are links."""
+    """Look at what a path leads to in the end, or at what is in a directory: there links are links."""
     try:
         found = tree.resolve(path)
         status = tree.status(found)

@@ -1,4 +1,4 @@
-"""How does one layer come in? The worker process: stream in, blob file and directory tree out, never in the daemon.
+"""The worker process that takes one layer in: stream in, blob file and directory tree out, never in the daemon.
 
 Standard input is the layer as the registry keeps it (plain tar, gzip, zstd, bzip2, xz: its first bytes tell). One
 thread writes the blob file, another reads, hashes and decompresses that, the main thread hashes the archive and makes
@@ -144,7 +144,7 @@ def main(job: UnpackJob, caller: Caller) -> None:
 
 
 def unpack(fd: int, job: UnpackJob) -> Answer:
-    """Do the work, with what comes out of `fd`, and tell how it went."""
+    """Unpack the layer that comes out of `fd`, and tell how it went."""
     expected, limit = job.digest, job.limit
     try:
         source = BlobIntake(fd, os.open(job.blob, os.O_RDWR | os.O_CLOEXEC))
