@@ -1,4 +1,4 @@
-"""How a layer is named by all that it stands on: its chain id."""
+"""The chain id of a layer: a name made of the layer itself and all that it stands on."""
 
 import hashlib
 

@@ -33,7 +33,7 @@ Synced = Callable[[frozenset[str]], Awaitable[None]]
 
 
 class _Named(msgspec.Struct):
-    """What all those records have."""
+    """The part that the records of layers and of diffs have in common."""
 
     directory: str
 
@@ -89,7 +89,7 @@ class Directories:
         self._holders[name] += 1
 
     def holders(self, name: str) -> int:
-        """How many records and others hold it."""
+        """Return the number of records and others that hold a directory."""
         return self._holders[name]
 
     def release(self, name: str) -> None:
@@ -111,7 +111,7 @@ class Directories:
         self._trash.empty_soon()
 
     def sync_later(self, name: str) -> None:
-        """Have its files synced; those who `listen` hear of it."""
+        """Plan a sync of a directory's files; those who `listen` hear of it."""
         self.writeback.add(name)
 
     def listen(self, synced: Synced) -> None:
@@ -146,7 +146,7 @@ class Directories:
 
 
 def _named(state: StateStore) -> tuple[Counter[str], bool]:
-    """How many records name each directory, and whether all of them could be read."""
+    """Count the records that name each directory, and tell if all of them could be read."""
     names: Counter[str] = Counter()
     all_read = True
     for kind in (LAYER, DIFF):

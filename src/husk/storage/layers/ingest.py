@@ -1,4 +1,4 @@
-"""How does a layer come in? In pieces, through a worker that unpacks it; `LayerStore.ingest` makes such a way in."""
+"""The way in of a layer: in pieces, through a worker that unpacks it; `LayerStore.ingest` makes such a way in."""
 
 from pathlib import Path
 from typing import NoReturn

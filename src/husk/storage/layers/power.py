@@ -1,4 +1,4 @@
-"""Has the power failed since a daemon last used these directories?
+"""Detection of a power cut since a daemon last used these directories.
 
 A note in the exec root tells, which is gone after a reboot where that lies in memory (`/run`), and names the boot where
 it does not. It names the data root too: another disk in its place is none that we know. All calls block.
@@ -16,7 +16,7 @@ class PowerNote:
         self._data_root = data_root
 
     def held(self) -> bool:
-        """Is it certain that everything which was in memory when the last daemon ended is still there?"""
+        """Tell if it is certain that everything which was in memory when the last daemon ended is still there."""
         try:
             return self._path.read_text() == self._now()
         except (OSError, ValueError):

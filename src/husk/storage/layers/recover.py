@@ -1,4 +1,4 @@
-"""How is a layer made whole whose files a power cut may have taken? Its blob is unpacked again."""
+"""Repair of layers whose files a power cut may have taken: their blobs are unpacked again."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""May a layer that is here be used once more? Only if it is still what its record says. All calls block.
+"""Checks that a layer is still what its record says, made before it is used once more. All calls block.
 
 A disk that lost what was never written to it shows files that are short or gone, so that sizes tell; the blob's digest
 tells whatever else may happen to it. Files of the right size with other bytes are found by `husk doctor --check-store
@@ -23,7 +23,7 @@ def digest_of_file(path: Path) -> str:
 
 
 def blob_fault(path: Path, digest: str, size: int) -> str:
-    """What is wrong with a blob; empty when nothing is."""
+    """Describe the fault of a blob; empty when it has none."""
     try:
         found = path.stat().st_size
         if found != size:
@@ -34,7 +34,7 @@ def blob_fault(path: Path, digest: str, size: int) -> str:
 
 
 def tree_fault(directory: Path, size: int) -> str:
-    """What is wrong with the files of a layer; empty when nothing is seen."""
+    """Describe the fault of a layer's files; empty when none is seen."""
     if not directory.is_dir():
         return "its directory is missing"
     try:

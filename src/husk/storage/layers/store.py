@@ -1,4 +1,4 @@
-"""Which layers are there, and how does one come into being?
+"""The store of layers: all that are there, and the making of new ones.
 
 The life of a layer:
 
@@ -128,7 +128,7 @@ class LayerStore:
         return self._records.get(chain)
 
     async def sound(self, chain: str) -> bool:
-        """Is there such a layer, and is it whole? Asked before it is used again; one of this daemon's own is."""
+        """Tell if there is such a layer and it is whole, before it is used again. One of this daemon's own is."""
         layer = self._records.get(chain)
         if layer is None:
             return False
@@ -158,7 +158,7 @@ class LayerStore:
         return self._of_blob.keys() | self._coming
 
     def owns(self, blob: str) -> bool:
-        """Is this one of `blobs`?"""
+        """Tell if this blob is one of `blobs`."""
         return blob in self._of_blob or blob in self._coming
 
     def of_blob(self, blob: str) -> list[str]:
@@ -166,7 +166,7 @@ class LayerStore:
         return list(self._of_blob.get(blob, ()))
 
     def path(self, layer: Layer) -> Path:
-        """What overlayfs mounts for this layer."""
+        """Return the directory that overlayfs mounts for this layer."""
         return self.directories.path / layer.directory
 
     def lower(self, chain_ids: Sequence[str]) -> list[str]:
@@ -256,7 +256,7 @@ class LayerStore:
         await self.directories.emptied()
 
     def doubt(self, layer: Layer) -> None:
-        """Whoever brings this layer again mends it: what is here of it is damaged."""
+        """Note that the files or the blob of this layer are damaged: whoever brings the layer again mends it."""
         self._looked_at[layer.chain_id] = False
 
     def sync_later(self, layer: Layer) -> None:
@@ -299,7 +299,7 @@ class LayerStore:
         return True
 
     async def _whole(self, work: Coroutine[object, object, T]) -> T:
-        """Do `work` to its end though the caller may be cancelled: memory and disk must say the same."""
+        """Finish `work` though the caller may be cancelled: memory and disk must say the same."""
         return await asyncio.shield(self._tasks.spawn(work, "layers", awaited=True))
 
     async def _renew(self, chain: str, unpacked: "Unpacked") -> Layer:

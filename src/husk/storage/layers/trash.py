@@ -33,7 +33,7 @@ class Trash:
         self._path.mkdir(exist_ok=True, mode=0o700)
 
     def names(self) -> set[str]:
-        """What is not deleted yet."""
+        """Return the names of what is not deleted yet."""
         return set(os.listdir(self._path))
 
     def take(self, name: str) -> None:

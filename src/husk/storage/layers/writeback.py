@@ -1,4 +1,4 @@
-"""When are the unpacked files of layers on the disk? Some seconds after the layer came: nobody waits for them.
+"""Syncing of the unpacked files of layers, some seconds after the layer came: nobody waits for it.
 
 A layer is on the disk twice, as its blob and as the files unpacked from it, and one of the two is enough after a power
 cut: whoever brings a layer waits for the blob (`BlobStore.settle`), which is one file. The many files of the other form
@@ -39,7 +39,7 @@ class Writeback:
         self._closed = False
 
     def add(self, directory: str) -> None:
-        """Have the files of this one synced later."""
+        """Plan a sync of this directory's files."""
         self._waiting.add(directory)
         self._later()
 
@@ -64,7 +64,7 @@ class Writeback:
         await self._flusher.settle()
 
     async def close(self) -> None:
-        """Do what is left to do, so that the next start need not unpack anything again."""
+        """Finish the syncs that are planned, so that the next start need not unpack anything again."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

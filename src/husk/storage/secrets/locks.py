@@ -1,4 +1,4 @@
-"""How is a key kept that only another key gives back? A lock file: the key, wrapped once for each key that opens it.
+"""Lock files, for a key that only another key gives back: the key, wrapped once for each key that opens it.
 
 Unlock keys are 32 random bytes, so what wraps is derived from them without stretching. The newest one is kept in the
 file too, sealed with the wrapped key: whoever has opened the lock may ask for it. Pure.
@@ -29,7 +29,7 @@ def make(key: bytes, unlock_keys: list[bytes]) -> bytes:
 
 
 def open_with(content: bytes, unlock_key: bytes) -> bytes | None:
-    """What is wrapped in a lock file; None when the key is not one of its keys."""
+    """Return the key that a lock file wraps; None when `unlock_key` is not one of its keys."""
     deriving = _derived(unlock_key)
     return next((key for wrapped in _read(content).wrapped if (key := _decrypt(deriving, wrapped)) is not None), None)
 
@@ -42,7 +42,7 @@ def newest_key(content: bytes, key: bytes) -> bytes:
 
 
 def has_others(content: bytes) -> bool:
-    """Does another key than the newest open it?"""
+    """Tell if another key than the newest opens the lock file."""
     return len(_read(content).wrapped) > 1
 
 

@@ -50,7 +50,7 @@ class MemberKey:
         return True
 
     def keep(self, sealed: bool) -> None:
-        """Have it on the disk like that from now on, whatever a crash has left. The swarm must not be locked."""
+        """Keep it sealed or open on the disk from now on, whatever a crash has left. The swarm must not be locked."""
         if sealed:
             self._seal()
         elif self._path.is_symlink() or self._path.exists():

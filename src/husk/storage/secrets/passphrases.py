@@ -1,4 +1,4 @@
-"""How is something kept that only a passphrase gives back? Sealed with a key that is stretched from it (scrypt).
+"""Sealing with a passphrase, which alone gives the content back: the key is stretched from it (scrypt).
 
 What is sealed is bound to a text that stands beside it in the clear: neither is any use with another. Pure; both
 functions take a tenth of a second and 32 MiB.

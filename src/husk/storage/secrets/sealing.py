@@ -1,4 +1,4 @@
-"""How are values kept that nobody may read from the disk? Sealed with a key of this data root: AES-256-GCM.
+"""Sealing of values that nobody may read from the disk, with a key of this data root: AES-256-GCM.
 
 The key lies in a file of its own, readable by root alone, so that the state file can be copied, shown and backed up
 without giving the values away. Each value is bound to its context: one cannot be put in another's place.
@@ -106,7 +106,7 @@ class Sealer:
         key_files.destroy(self._lock_path)
 
     def unlock(self, unlock_key: bytes) -> bool:
-        """Whether that was the right key."""
+        """Open the lock file with this key, and tell if it was the right one."""
         self._key = locks.open_with(self._lock_path.read_bytes(), unlock_key) or b""
         self._opened = bool(self._key)
         self.locked = not self._opened
@@ -138,7 +138,7 @@ class Sealer:
 
     @property
     def is_there(self) -> bool:
-        """Is its key on the disk, be it locked?"""
+        """True if its key is on the disk, be it locked."""
         return self._path.exists() or self._lock_path.exists()
 
     def succeed(self, successor: "Sealer") -> None:

@@ -1,4 +1,4 @@
-"""Is there anything on the disk of secrets, or of the key that they are sealed with?"""
+"""Traces on the disk of secrets, or of the key that they are sealed with."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""What has happened and is not in the store yet, for want of room there: kept where the next daemon finds it.
+"""Changes that have happened and are not in the store yet, for want of room there: kept for the next daemon to find.
 
-That is beside the pids and sockets of containers: on another file system as a rule, one that goes when the host does.
+Their file is beside the pids and sockets of containers, as a rule on a file system that goes when the host does.
 """
 
 import contextlib

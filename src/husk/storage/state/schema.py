@@ -1,4 +1,4 @@
-"""What form do records have, and how do those of other versions get it? Each carries the number of its schema.
+"""The form of records, and the way of other versions' records to it. Each carries the number of its schema.
 
 Older ones are brought up when the store is opened, by steps from one schema to the next; the store of a later version
 is refused as a whole, and a single record that makes no sense is left as it is.
@@ -61,7 +61,7 @@ def refuse_later(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def brought_up(connection: sqlite3.Connection) -> bool:
-    """Has the table its present form?"""
+    """Tell if the table has its present form."""
     rows = connection.execute("PRAGMA table_info(document)").fetchall()
     return any(name == "schema" for _, name, *_ in rows)
 

@@ -1,4 +1,4 @@
-"""Where does the engine remember things? In one SQLite file, as JSON documents with a kind and a key.
+"""The memory of the engine: one SQLite file, with JSON documents that have a kind and a key.
 
 A commit is one transaction and is on the disk when `commit` returns, so that what the API acknowledged survives
 `kill -9` and a power cut. Whatever a record names must be there before it (`durable`).
@@ -142,7 +142,7 @@ class StateStore:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be written at present; empty when all is well."""
+        """The reason why nothing can be written at present; empty when all is well."""
         return self._trouble
 
     def load(self, kind: str) -> dict[str, bytes]:
@@ -162,7 +162,7 @@ class StateStore:
         return await asyncio.get_running_loop().run_in_executor(self._thread, load)
 
     def has(self, *kinds: str) -> bool:
-        """Whether there is a record of one of these kinds."""
+        """Tell if there is a record of one of these kinds."""
         return any(self._load(kind) for kind in kinds)
 
     def _load(self, kind: str) -> dict[str, tuple[bytes, int]]:

@@ -1,4 +1,4 @@
-"""How does a client's stream get to a worker? The daemon passes bytes on, both ways, and reads none of them."""
+"""The way of a client's stream to a worker: the daemon passes bytes on, both ways, and reads none of them."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ class Channel(Protocol):
     """
 
     async def receive(self) -> bytes:
-        """What has come; nothing at the end. An end that the client calls a failure is an error."""
+        """Return the bytes that have come; none at the end. An end that the client calls a failure is an error."""
         ...
 
     async def send(self, data: bytes, /) -> None: ...

@@ -11,7 +11,7 @@ _READ_SIZE = 1 << 20
 
 
 class ClientLines:
-    """What goes to the client. It is never waited for: a client that first wants to be read from would wait too."""
+    """The lines from and to a client. Output never waits: a client that first wants to be read from would wait too."""
 
     def __init__(self, source: int, outlet: int) -> None:
         self._source = source
@@ -27,7 +27,7 @@ class ClientLines:
             self._flush()
 
     def read(self) -> bytes:
-        """What comes next; nothing at the end. What is to be sent goes meanwhile."""
+        """Read the next bytes; none at the end. Output goes meanwhile."""
         while self._output and not self.wait():
             pass
         return os.read(self._source, _READ_SIZE)
@@ -43,14 +43,14 @@ class ClientLines:
         return self._source in ready
 
     def ready(self) -> bool:
-        """Has something come, or the end?"""
+        """Tell if something has come, or the end."""
         poll = select.poll()
         poll.register(self._source, select.POLLIN)
         return bool(poll.poll(0))
 
     @property
     def behind(self) -> bool:
-        """Does the client read more slowly than it is written to?"""
+        """True while the client reads more slowly than it is written to."""
         return bool(self._output)
 
     def drain(self) -> None:
@@ -59,7 +59,7 @@ class ClientLines:
         self._flush()
 
     def tell(self, error: SyncError | OSError) -> Invalid | Failed:
-        """How it went when it ended so. A client is told of its own mistakes; the end of its stream tells of ours."""
+        """Return the answer to this end. A client is told of its own mistakes; the end of its stream tells of ours."""
         if isinstance(error, SyncError):
             self.write(bytearray(packets.error(str(error))))
             self.drain()

@@ -132,7 +132,7 @@ class Mirrors:
 
     @contextlib.asynccontextmanager
     async def _place(self, name: str, take: Take) -> AsyncIterator[tuple[Workspace, str]]:
-        """Where to write, and the table of what is there."""
+        """Give a place to write, and the path of the table of what is there; empty where the place is new."""
         for element in list(self._elements.get(name, ())):
             if not self._diffs.alone(element) or not await take(element):
                 continue

@@ -47,7 +47,7 @@ def device(stat: Stat) -> int:
 
 
 def system_mode(stat: Stat) -> int:
-    """What the system says of a file that was made as the client told."""
+    """Return the mode that the system shows for a file that was made as the client told."""
     kind = stat.mode & packets.MODE_KIND
     if not kind:
         return modes.S_IFREG | permissions(stat.mode)

@@ -40,7 +40,7 @@ _OTHERS = frozenset((modes.S_IFLNK, modes.S_IFIFO))
 
 
 class PackAhead:
-    """What the receiving worker knows of it: nothing is done without a plan."""
+    """The part of the receiving worker in packing ahead: nothing is done without a plan."""
 
     def __init__(self, plan: AheadPlan | None) -> None:
         self._plan = plan
@@ -83,7 +83,7 @@ class PackAhead:
                     self._leave_out()
 
     def is_right(self, receiver: Receiver) -> bool:
-        """All has come: is it being packed, and is it what was told of it?"""
+        """Tell, when all has come, if it is being packed and is what was told of it."""
         return self._aside is not None and receiver.as_told
 
     def finish(self) -> Packed:
@@ -98,7 +98,7 @@ class PackAhead:
 
 
 def _is_worth_it(size: int, files: int, file: io.FileIO) -> bool:
-    """Is it much, and is there room for it twice: for what is packed, and for what still comes?"""
+    """Tell if it is much, and there is room for it twice: for what is packed, and for what still comes."""
     if size < max(_LEAST_BYTES, files * _LEAST_MEAN):
         return False
     disk = os.fstatvfs(file.fileno())
@@ -135,7 +135,7 @@ def pack(file: io.FileIO, stats: Iterator[Stat], wait: Callable[[], object]) -> 
 
 
 def top_of(lead: bytes) -> str | None:
-    """Where in a layer files go whose tar begins so: into the last directory, or to the top if there is none."""
+    """Return the last directory of a tar's beginning; "" (the top) if that is empty, None if it ends with a file."""
     if not lead:
         return ""
     with tarfile.open(fileobj=io.BytesIO(lead), mode="r:", encoding="utf-8", errors="surrogateescape") as tar:
@@ -166,7 +166,7 @@ def _add(members: Members, out: HashedFile, top: str, stat: Stat, wait: Callable
 
 
 def _followed(path: bytes, size: int, wait: Callable[[], object]) -> Iterator[bytes]:
-    """What a file has that is still being written, up to its size."""
+    """Yield the content of a file that is still being written, up to its size."""
     if not size:
         return
     while (fd := _opened(path)) is None:

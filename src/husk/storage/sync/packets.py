@@ -236,7 +236,7 @@ def _usual_number(text: bytes) -> int:
 
 
 def _span(data: bytes, position: int) -> tuple[int, int]:
-    """Where a field of bytes begins and ends."""
+    """Return the positions at which a field of bytes begins and ends."""
     size, start = _varint(data, position)
     end = start + size
     if end > len(data):
@@ -280,7 +280,7 @@ def error(text: str) -> bytes:
 
 
 def data_head(number: int, size: int) -> bytes:
-    """What is before `size` bytes of a file; none at its end."""
+    """Return the head before `size` bytes of a file; it stands alone at the file's end, with a size of 0."""
     body = b"\x08\x02" + (b"\x18" + _number(number) if number else b"")
     if size:
         body += b"\x22" + _number(size)

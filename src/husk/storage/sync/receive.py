@@ -34,7 +34,7 @@ def main(job: ReceiveJob, caller: Caller) -> None:
 
 
 def receive(job: ReceiveJob, lines: ClientLines, ahead: PackAhead) -> Received | Invalid | Failed:
-    """Do the work and tell how it went."""
+    """Make the job's directory the same as the client's, and return the answer."""
     try:
         old = _take(job.old)
         with open(job.new, "xb", opener=_private) as new:

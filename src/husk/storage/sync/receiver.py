@@ -1,4 +1,4 @@
-"""What the receiver of a file sync decides: bytes of the sender's in, changes of a tree and bytes to the sender out.
+"""The decisions of a file sync's receiver: bytes of the sender's in, changes of a tree and bytes to the sender out.
 
 The sender tells of its files in order: a directory before what is in it, names by their bytes. Beside that goes the
 table of the last sync. As long as both say the same, byte for byte, nothing is looked at. Where they do not, what is in
@@ -95,7 +95,7 @@ class Receiver:
 
     @property
     def told(self) -> bool:
-        """Has the sender told of all its files?"""
+        """True when the sender has told of all its files."""
         return self._stats_ended
 
     @property
@@ -104,7 +104,7 @@ class Receiver:
 
     @property
     def ended(self) -> bool:
-        """Has the sender confirmed the end?"""
+        """True when the sender has confirmed the end."""
         return self._ended
 
     def feed(self, data: bytes) -> None:
@@ -331,7 +331,7 @@ def look_of(stat: Stat, content: bytes = b"") -> bytes:
 
 
 def brief_of(stat: Stat) -> bytes:
-    """What a copy of a file has to know that was made as the client told."""
+    """Pack the facts that a copy needs of a file that was made as the client told."""
     mode = 0 if stat.xattrs or (stat.link and not stat.mode & packets.MODE_SYMLINK) else system_mode(stat)
     return pack_brief(Brief(mode, stat.uid, stat.gid, stat.size, stat.mtime))
 

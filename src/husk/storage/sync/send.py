@@ -25,7 +25,7 @@ def main(job: SendJob, caller: Caller) -> None:
 
 
 def send(job: SendJob, lines: ClientLines) -> Sent | Invalid | Failed:
-    """Do the work and tell how it went."""
+    """Send the job's directory or stacks to the client, and return the answer."""
     try:
         _enter(job)
         sender = Sender(TreeReader(job.prefix, job.mtime))
@@ -52,7 +52,7 @@ def _enter(job: SendJob) -> None:
 
 
 def _has_come(sender: Sender, lines: ClientLines) -> bool:
-    """Is there something to read? Waits where there is nothing else to do."""
+    """Tell if there is something to read. Waits where there is nothing else to do."""
     if lines.behind:
         return lines.wait()
     return sender.idle or lines.ready()

@@ -1,4 +1,4 @@
-"""What the sender of a file sync says: a tree out, as bytes, and the files of it that the receiver asks for.
+"""The messages of a file sync's sender: a tree out, as bytes, and the files of it that the receiver asks for.
 
     sender = Sender(tree)
     while not sender.ended:
@@ -42,7 +42,7 @@ class Sender:
 
     @property
     def idle(self) -> bool:
-        """Is there nothing to say before something comes?"""
+        """True while there is nothing to say before something comes."""
         return self._walk is None and not self._wanted and self._sending is None and not self._fin
 
     def feed(self, data: bytes) -> None:

@@ -33,7 +33,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 async def receive_small(job: ReceiveJob, channel: Channel, progress: Progress) -> Received | bytes:
-    """Do a sync that is a small one. Of any other nothing is done: the bytes that have come are for a worker."""
+    """Receive a sync that is a small one. Of any other nothing is done: the bytes that have come are for a worker."""
     known = None
     if job.old and (known := await asyncio.to_thread(_small_table, job.old)) is None:
         return b""
@@ -57,7 +57,7 @@ async def receive_small(job: ReceiveJob, channel: Channel, progress: Progress) -
 
 
 def is_small(told: bytes, known: Sequence[bytes] | None) -> bool | None:
-    """Is what a client has told all of a small sync? None as long as it has not told of all its files.
+    """Tell if all that a client has told is a small sync. None as long as it has not told of all its files.
 
     `known` are the messages of the last sync, if there was one: then nothing may have changed.
     """

@@ -1,4 +1,4 @@
-"""How does a worker read a stream that may be compressed? Through the decompressor that its first bytes ask for.
+"""Reading of a stream that may be compressed, in a worker: through the decompressor that its first bytes ask for.
 
 What a client sends to the daemon itself is decompressed by `inflate`.
 """
@@ -15,7 +15,7 @@ _READ_SIZE = 1 << 20
 
 
 class Reader(Protocol):
-    """What comes next, none at the end; less than asked for where more would have to be waited for."""
+    """A source of bytes: none at the end; less than asked for where more would have to be waited for."""
 
     def readinto(self, buffer: memoryview, /) -> int: ...
 
@@ -49,7 +49,7 @@ class Gunzip:
 
 
 class _FramesSource:
-    """Where a decompressor of zstd gets its data: it takes the end of that for an end, in the middle of a frame too."""
+    """The input of a decompressor of zstd, which takes the end of that for an end, in the middle of a frame too."""
 
     def __init__(self, source: HeadedReader) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""What one entry of an archive says, and the few numbers that all who read or write archives need."""
+"""An entry of an archive, and the few numbers that all who read or write archives need."""
 
 from typing import NoReturn
 
@@ -35,7 +35,7 @@ class Entry(msgspec.Struct, eq=False):
 
 
 def padding(size: int) -> int:
-    """How many zeros follow data of this size, up to the next block."""
+    """Return the number of zeros that follow data of this size, up to the next block."""
     return -size % BLOCK
 
 

@@ -1,4 +1,4 @@
-"""How is a tar read that arrives bit by bit? Entry by entry, while the event loop goes on; nothing is kept.
+"""Reading of a tar that arrives bit by bit: entry by entry, while the event loop goes on; nothing is kept.
 
 For the archives of `load`, whose few entries are large. Layers are read by `husk.storage.tar.stream` in a worker.
 """

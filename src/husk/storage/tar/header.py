@@ -31,7 +31,7 @@ _PLAIN_KINDS = (REGULAR, HARD_LINK, SYMLINK, DIRECTORY, FIFO)
 
 
 class Member(msgspec.Struct):
-    """What is to be written about a file. `pax` has what a plain header has no room for."""
+    """The facts that are to be written about a file. `pax` has those that a plain header has no room for."""
 
     name: str
     kind: bytes = REGULAR
@@ -77,7 +77,7 @@ def _sum(block: bytes) -> int:
 
 
 def is_tar(head: bytes) -> bool:
-    """Does a stream with this beginning start with a tar's header? That is a file's name and may look like anything."""
+    """Tell if a stream that begins so begins with a tar's header: a file's name first, which may look like anything."""
     if len(head) < BLOCK:
         return False
     try:

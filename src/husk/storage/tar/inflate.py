@@ -1,4 +1,4 @@
-"""What is inside a compressed stream? gzip, zstd, xz and bzip2 are told by their first bytes, all else passes as it is.
+"""Decompression of a stream: gzip, zstd, xz and bzip2 are told by their first bytes, all else passes as it is.
 
 For archives that a client sends (`load`, `import`); layers are decompressed by the worker that unpacks them.
 """

@@ -1,4 +1,4 @@
-"""Which entries does an archive have? Bytes in, entries out: ustar, pax, GNU long names, the four sparse formats.
+"""The parser of archives. Bytes in, entries out: ustar, pax, GNU long names, the four sparse formats.
 
 Nothing is read or written here. Names are bytes, as the kernel takes them. Nothing is trusted: a number that does not
 fit, a damaged header or an archive that ends in the middle raises TarError.
@@ -119,7 +119,7 @@ class Parser:
         self._extended = False
 
     def _judge(self, entry: Entry, block: bytes) -> Entry | None:
-        """What kind of thing is it? An entry, unless a sparse file's map is still to come."""
+        """Find the kind of an entry, and return the entry; None while the map of a sparse file is still to come."""
         kind = entry.kind
         if kind in _PLAIN:
             # Before POSIX a directory was a file whose name ends with a slash.

@@ -1,4 +1,4 @@
-"""How does a worker read an archive? Out of one buffer after the other, each entry's data straight into its file."""
+"""Reading of an archive in a worker: out of one buffer after the other, each entry's data straight into its file."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""How do layers and overlay directories say the same thing? Whiteouts, and overlayfs' own marks.
+"""The marks by which layers and overlay directories say the same thing: whiteouts, and overlayfs' own marks.
 
 In a layer's tar the file `.wh.x` says that `x` of the layers below is gone, and `.wh..wh..opq` that a directory hides
 all that the layers below have in it. For overlayfs the first is a character device 0:0 named `x`, the second the
@@ -31,10 +31,10 @@ def whiteout_name(name: bytes) -> bytes:
 
 
 def is_whiteout(status: os.stat_result) -> bool:
-    """Is this file overlayfs' mark for a removed name?"""
+    """Tell if this file is overlayfs' mark for a removed name."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
 def is_overlay_xattr(name: str) -> bool:
-    """Does this extended attribute belong to overlayfs, so that no archive may bring or tell it?"""
+    """Tell if this extended attribute belongs to overlayfs, so that no archive may bring or tell it."""
     return name.startswith(_OVERLAY_XATTRS)

@@ -1,4 +1,4 @@
-"""Where the frames of a zstd stream begin and end, told from its bytes without decompressing any of them.
+"""The bounds of the frames of a zstd stream, told from its bytes without decompressing any of them.
 
 `zstandard` takes the end of its input for the end of the data, in the middle of a frame too.
 """

@@ -1,4 +1,4 @@
-"""Where do the caches of builds lie? Directories below one root, each with a random name; all calls block.
+"""The directories of builds' caches, below one root, each with a random name; all calls block.
 
     <name>          what steps see
     .new/<name>     a first content on its way in; whatever a crash leaves of it is removed

@@ -1,4 +1,4 @@
-"""How does a tree get from a container's file system into a volume, as it is? Owners, modes, links and attributes too.
+"""Copying of a tree from a container's file system into a volume, as it is: owners, modes, links and attributes too.
 
 The source stands still. The destination may be in use by a container that would like to lead us elsewhere: no link of
 it is followed, and nothing that exists is written to.

@@ -49,7 +49,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def mount_call(options: Mapping[str, str] | None) -> MountCall | None:
-    """What to mount for a volume with these options; None for a plain directory."""
+    """Return the mount for a volume with these options; None for a plain directory."""
     if not options or "device" not in options:
         return None
     flags, propagation, data = 0, 0, []

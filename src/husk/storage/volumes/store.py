@@ -1,4 +1,4 @@
-"""Where do volumes lie, and how are they filled and thrown away? Directories below one root; all calls block.
+"""The directories of volumes, below one root: made, filled and thrown away. All calls block.
 
     <name>/_data      what containers see; the mount point of a volume with mount options
     <name>/_filling   a first content on its way in; whatever a crash leaves of it is removed
@@ -31,7 +31,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class MountCall(msgspec.Struct, frozen=True):
-    """What mount(2) is told: the words of mount(8), taken apart. `propagation` is a call of its own."""
+    """The arguments of mount(2): the words of mount(8), taken apart. `propagation` is a call of its own."""
 
     source: str
     fstype: str
