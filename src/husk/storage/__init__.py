@@ -1,4 +1,4 @@
-"""What is kept on disk: the engine's records, content by digest, layers, volumes, and archives on their way in and out.
+"""The engine's data on disk: its records, content by digest, layers, volumes, and archives on their way in and out.
 
 - `state`: records of everything the engine knows, in one SQLite file; `lost` is where those go that make no sense
 - `blobs`: content that has a digest (manifests, configurations, layers as registries have them); `sources` reads it
@@ -14,6 +14,6 @@
 - `changes`: what a container has changed, told from its overlay
 - `volumes`: the directories of volumes, their first content and their mounts
 - `secrets`: values that are sealed in the store, and the files that tasks get of them
-- `check`: is what lies on disk what the records say? `compare` tells whether two trees are the same
+- `check`: compares what lies on disk with the records; `compare` tells whether two trees are the same
 - `busybox`: a root file system made of the host's own busybox
 """

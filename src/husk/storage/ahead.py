@@ -52,7 +52,7 @@ class AheadTar:
         self._closed = False
 
     def open(self) -> AheadPlan | None:
-        """What the worker is told that is going to pack it; None if nobody wants it any more."""
+        """Make the file of the tar, and return the plan for its worker; None if it is closed, or was opened before."""
         if self._closed or self._file is not None:
             return None
         self._file = self._make_file()

@@ -1,4 +1,4 @@
-"""Where is the content that has a digest? In one directory, each blob in a file that is named after its digest.
+"""The store of content that has a digest: one directory, each blob in a file that is named after its digest.
 
 A blob is complete or absent: it is written below `ingest/` and appears under its digest by one rename. Half-written
 files of a daemon that was killed are removed at the next start. The store does not know who uses a blob; its users
@@ -61,7 +61,7 @@ class BlobStore:
 
     @property
     def directory(self) -> Path:
-        """Where all blobs are, named by the digits of their digests."""
+        """The directory of all blobs, whose files are named by the digits of their digests."""
         return self._content
 
     def path(self, digest: str) -> Path:
@@ -81,7 +81,7 @@ class BlobStore:
         return {digest for name in os.listdir(self._content) if _DIGEST.fullmatch(digest := f"sha256:{name}")}
 
     def usage(self) -> tuple[int, int]:
-        """How many blobs there are, and how many bytes they have."""
+        """Return the number of blobs, and the sum of their bytes."""
         sizes = []
         with os.scandir(self._content) as entries:
             for entry in entries:
@@ -153,7 +153,7 @@ class BlobStore:
         await self._flusher.settle()
 
     def settle_ahead(self) -> None:
-        """Have the file system write down now what it has noted so far, so that a `settle` to come waits less.
+        """Let the file system write down now what it has noted so far, so that a `settle` to come waits less.
 
         Only the directory is synced: a fault of a blob's data must be told to nobody but those who `settle`, for the
         kernel tells it once.
@@ -183,7 +183,7 @@ class BlobStore:
             sync_directory(self._content)
 
     def _remove_strays(self) -> None:
-        """What somebody else has put between our blobs."""
+        """Remove files and directories that somebody else has put between our blobs."""
         for name in os.listdir(self._content):
             if _DIGEST.fullmatch(f"sha256:{name}") is None:
                 discard_tree(self._content / name)

@@ -1,4 +1,4 @@
-"""What is kept of builds that have ended: for each a directory with a record and blobs. All of it blocks.
+"""Records of builds that have ended: for each build a directory with a record and blobs. All calls block.
 
 A directory comes into being at once, by a rename, and so does each file of it: what a daemon that was killed has left
 half made is thrown away by the next. None of it is synced: who loses power loses the last builds' logs, and no more.

@@ -1,4 +1,4 @@
-"""What is different in a container from its image? Found in the overlay's upper directory, without walking the layers.
+"""The changes that a container has made to its image, found in the overlay's upper directory, not by walking layers.
 
 Everything that was touched is in the upper directory; a layer is asked only about names that are there, or that a
 directory with overlayfs' opaque mark hides. The functions block: callers on the event loop use a thread.
@@ -134,7 +134,7 @@ def _lower_directories(layers: list[int], below: list[int], path: str) -> Iterat
 
 
 def _before(layers: dict[int, int], name: str) -> tuple[os.stat_result | None, list[int]]:
-    """What the image has under a name: its status, and the layers whose directories are merged there."""
+    """Return a name's status in the image, None if it has none, and the layers whose directories are merged there."""
     first: os.stat_result | None = None
     merged = []
     for number, fd in layers.items():
@@ -169,7 +169,7 @@ def _names(layers: dict[int, int]) -> set[str]:
 
 
 def _differs(before: os.stat_result, after: os.stat_result) -> bool:
-    """Does it look different? A directory's time and size say only that something in it changed."""
+    """Tell if a file looks different. A directory's time and size say only that something in it changed."""
     if (before.st_mode, before.st_uid, before.st_gid, before.st_rdev) != (
         after.st_mode, after.st_uid, after.st_gid, after.st_rdev,
     ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Is what lies on disk what the records say? The facts about blobs and layers; what they mean is the engine's to say.
+"""Comparison of the disk with the records: the facts about blobs and layers. The engine says what the facts mean.
 
 Nothing here changes the store, and all of it may run beside a daemon, which goes on changing it: then whoever asks
 looks a second time and believes only what both times found. Hashing runs in threads; a layer is unpacked again by the
@@ -95,7 +95,7 @@ async def look_at_blobs(root: Path) -> BlobFacts:
 
 
 def read_layer_records(documents: Mapping[str, bytes]) -> LayerFacts:
-    """Do the records of layers make sense by themselves? Chain ids are computed anew, from the base up."""
+    """Check that the records of layers make sense by themselves. Chain ids are computed anew, from the base up."""
     facts = LayerFacts()
     for key, body in documents.items():
         try:

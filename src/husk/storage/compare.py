@@ -1,4 +1,4 @@
-"""Are two directory trees the same? Names, kinds, owners, modes, times, attributes, links and every byte.
+"""Comparison of two directory trees: names, kinds, owners, modes, times, attributes, links and every byte.
 
 The trees stand still but may have been filled by somebody hostile: as in `trees`, depth costs no descriptors and no
 path becomes too long. What a layer's archive need not tell is not compared: the top directory itself, the times of
@@ -24,7 +24,7 @@ _Inode = tuple[int, int]
 
 
 def first_difference(expected: Path, actual: Path) -> str:
-    """What is wrong with `actual`, in words; empty when it is as expected."""
+    """Describe the first fault of `actual`, in words; empty when it is as expected."""
     return next(_Comparison().differences(expected, actual), "")
 
 

@@ -1,4 +1,4 @@
-"""What layers may be compressed with, by the names that clients have for it."""
+"""The compressions of layers, by the names that clients have for them."""
 
 import msgspec
 

@@ -1,5 +1,5 @@
-"""What do files of a build look like? Digests of them, that names, kinds, modes, owners, links, attributes, device
-numbers and contents count for, and times do not. A worker process computes them.
+"""Digests of the files of a build, for which names, kinds, modes, owners, links, attributes, device numbers and
+contents count, and times do not. A worker process computes them.
 
 A selection says which files count, in BuildKit's ways: a path alone is a file or all of a directory; with wildcards or
 patterns it is what they match. A path that is not there is an error, a pattern that matches nothing is not.
@@ -118,7 +118,7 @@ class Digester:
         return [(path[len(prefix) :], look) for path, look in self._looks.items() if path.startswith(prefix)]
 
     def _chosen(self, selection: Selection, tops: list[str]) -> Iterator[tuple[str, bytes]]:
-        """What wildcards and patterns choose: paths as they were asked for, and digests."""
+        """Yield the paths that wildcards and patterns choose, as they were asked for, and their digests."""
         include = Patterns(map(clean_pattern, selection.include)) if selection.include else None
         exclude = Patterns(map(clean_pattern, selection.exclude)) if selection.exclude else None
         for top in tops:
@@ -138,7 +138,7 @@ class Digester:
     def _filtered(
         self, top: str, found: str, include: Patterns | None, exclude: Patterns | None
     ) -> Iterator[tuple[str, bytes]]:
-        """What patterns choose in a directory; those above something chosen count with it."""
+        """Yield paths that patterns choose in a directory, and digests; those above a chosen path count with it."""
         waiting: list[tuple[str, bytes]] = []
         for path, digest in self._wanted(found, include, exclude, waiting):
             while waiting:
@@ -169,7 +169,7 @@ class Digester:
             return self._entry(directory, name, status, resolved)
 
     def _entry(self, directory: int, name: str, status: os.stat_result, path: str) -> bytes:
-        """What one file looks like, without its name."""
+        """Return the digest of one file's look, without its name."""
         if self._looks and (known := self._looks.get(os.fsencode(path.lstrip("/")))) is not None:
             return known
         kind = stat.S_IFMT(status.st_mode)

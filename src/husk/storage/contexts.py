@@ -90,7 +90,7 @@ class Contexts:
             return await asyncio.to_thread(lambda: [read_file(lower[0], path, most) for path in paths])
 
     async def look(self, stack: str, path: str, *, inside: bool = False) -> list[Entry]:
-        """What a path names, or all that is in a directory. NotFound, or InvalidParameter if it is no directory."""
+        """Return the entry of a path, or all in a directory. NotFound, or InvalidParameter if it is no directory."""
         async with self._diffs.held(stack):
             directories = self._diffs.directories
             lower = Stack(self._diffs.lower(stack))

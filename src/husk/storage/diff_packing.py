@@ -90,7 +90,7 @@ class Packer:
         return packing if packing is not None and self._blobs.has(packing.digest) else None
 
     def _begin(self, diffs: Sequence[Packable], clamp: str) -> None:
-        """Have these packed by one worker."""
+        """Start the packing of these diffs by one worker."""
         task = self._tasks.spawn(self._pack(diffs, clamp), "pack diffs", awaited=True)
         keys = [(diff.id, clamp) for diff in diffs]
         self._running.update(dict.fromkeys(keys, task))

@@ -1,4 +1,4 @@
-"""What have the steps of a build changed? The diffs of builds, and the stacks that they make.
+"""The changes that steps of a build have made: the diffs of builds, and the stacks that diffs make.
 
 A file system in a build is a *stack*: diffs on top of each other, the base first, written with spaces between them.
 `layer:<chain id>` is a layer of an image, `diff:<id>` is what one step has changed: the upper directory of an overlay.
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """What one step has changed. `size` counts the bytes of regular files.
+    """The changes of one step. `size` counts the bytes of regular files.
 
     `packings` has a packing for each latest time (seconds, or "" for none) that was asked for.
     """
@@ -119,7 +119,7 @@ class DiffStore:
         self._small.close()
 
     def has(self, element: str) -> bool:
-        """Is this element of a stack (`diff:…` or `layer:…`) there?"""
+        """Tell if this element of a stack (`diff:…` or `layer:…`) is there."""
         kind, name = _parsed(element)
         return name in self._records if kind == _DIFF else self._layers.get(name) is not None
 
@@ -199,14 +199,14 @@ class DiffStore:
             self.directories.release(space.directory)
 
     def alone(self, element: str) -> bool:
-        """Is this a diff whose directory nobody else names or holds, and that is part of no image?"""
+        """Tell if this is a diff whose directory nobody else names or holds, and that is part of no image."""
         kind, name = _parsed(element)
         diff = self._records.get(name) if kind == _DIFF else None
         return diff is not None and not diff.packings and self.directories.holders(diff.directory) == 1
 
     @property
     def blob_directory(self) -> Path:
-        """Where the tars of diffs are, named by the digits of their digests."""
+        """The directory of the tars of diffs, which are named by the digits of their digests."""
         return self._blobs.directory
 
     def make_blob_file(self) -> Path:
@@ -390,7 +390,7 @@ def _parsed(element: str) -> tuple[str, str]:
 
 
 def _key(clamp: int | None) -> str:
-    """What a packing is known by among those of its diff."""
+    """Return the key of a packing among those of its diff."""
     return "" if clamp is None else str(clamp)
 
 

@@ -1,4 +1,4 @@
-"""When is what was written on the disk? After a `settle`, which all who wait at the same time share.
+"""Syncing to the disk: what was written is there after a `settle`, which all who wait at the same time share.
 
 Whatever the API acknowledges must outlive a power cut, in this order: contents (`BlobStore`, `VolumeStore`), then the
 record that names them (`StateStore`). Commits that wait at the same time share one sync of SQLite's log. What can be
@@ -49,7 +49,7 @@ class Flusher:
             self._waiting = asyncio.get_running_loop().call_later(SOON, self._settle_late)
 
     def close(self) -> None:
-        """What is not settled is left to the kernel."""
+        """Stop syncing: data that is not settled is left to the kernel."""
         self._closed = True
         if self._waiting is not None:
             self._waiting.cancel()

@@ -1,4 +1,4 @@
-"""What a build can do with files: copy, make, link and remove them; and how it says which files matter to it.
+"""The actions of a build on files: copy, make, link and remove them; and its selections of files that matter to it.
 
 The words are BuildKit's. Paths are absolute in the file system that they belong to. An input is named by its place
 among the inputs, `NONE` where there is none.
@@ -81,7 +81,7 @@ class FileAction(Struct, frozen=True, kw_only=True):
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """Which files of an input matter, and how they are found."""
+    """The files of an input that matter, and the ways to find them."""
 
     path: str = "/"
     wildcards: bool = False
@@ -92,7 +92,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 def can_be_told(actions: Sequence[FileAction]) -> bool:
-    """Can the tar of what is made be written while it is made? So it is with one copy of whatever is there."""
+    """Tell if the tar of the result can be written while that is made. So it is with one copy of whatever is there."""
     action = actions[0].action if len(actions) == 1 else None
     if not isinstance(action, Copy) or action.unpack or action.replace or action.timestamp is not None:
         return False

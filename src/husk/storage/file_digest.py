@@ -1,5 +1,5 @@
-"""What one file looks like, as a digest: its kind and mode, owner, group, device, content and attributes count for it,
-its name and times do not.
+"""The digest of one file's look: its kind and mode, owner, group, device, content and attributes count for it, its
+name and times do not.
 
 Contents are hashed with BLAKE3, which takes a tenth of the time of SHA-256 where the processor has no instructions for
 that, and with BLAKE2b on hosts that lack the package; nobody but the cache of builds of this host sees these digests.
@@ -28,7 +28,7 @@ class ContentHash(Protocol):
 
 
 def content_hash(data: bytes | memoryview = b"") -> ContentHash:
-    """What the content of a file is hashed with."""
+    """Make the hash for the content of a file; it has `data` already."""
     if blake3 is None:
         return hashlib.blake2b(data, digest_size=DIGEST_SIZE, usedforsecurity=False)
     return blake3(data)

@@ -51,7 +51,7 @@ class LayerPacker:
         await self._tasks.cancel_all()
 
     async def pack(self, blob: str, compressed: bool, wanted: Compression, hold: Hold) -> PackedLayer:
-        """A blob in another compression; is it `compressed` now? Whoever calls holds it."""
+        """Return a blob in another compression; `compressed` tells if it has one now. The caller holds the blob."""
         key = blob, wanted
         while True:
             packed = self._known.get(key) or await self._made(key, compressed)

@@ -1,4 +1,4 @@
-"""What does a path of a container name? Answered without a worker where one look at the root tells.
+"""A look at a path of a container, without a worker where one look at the root tells.
 
 `docker cp` asks this first of every copy into a container: with a worker for it, a copy of 3 bytes takes 1.12 to 1.34
 times as long (`bench.copies`, docs/performance.md). As long as no symbolic link is on the way
@@ -20,14 +20,14 @@ from husk.storage.workers.pack import file_status
 
 
 def look(root: Path, mount_points: Iterable[str], path: str) -> FileStatus | None:
-    """What `path` names below `root`; None if that cannot be told from here. FileNotFoundError if it is nothing."""
+    """Find the status of `path` below `root`; None if it takes a worker to tell. FileNotFoundError if it is nothing."""
     with opened(root, mount_points, path) as found:
         return None if found is None else file_status(path, os.fstat(found))
 
 
 @contextlib.contextmanager
 def opened(root: Path, mount_points: Iterable[str], path: str) -> Iterator[int | None]:
-    """What `path` names, open by name only (O_PATH) while this lasts, and no link; otherwise as `look`."""
+    """Open what `path` names while this lasts, by name only (O_PATH): it is no link. None and errors as for `look`."""
     top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         found = _find(top, mount_points, path)
@@ -66,7 +66,7 @@ def _find(top: int, mount_points: Iterable[str], path: str) -> int | None:
 
 
 def _may_be_elsewhere(top: int, place: list[str]) -> bool:
-    """Whether a link may lead what is mounted on `place` to somewhere else."""
+    """Tell if a link may lead what is mounted on `place` to somewhere else."""
     try:
         os.close(open_beneath(top, "/".join(place), os.O_PATH))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What in a data root can neither be used nor deleted is put aside, below `lost/`.
+"""Things in a data root that can neither be used nor deleted: they are put aside, below `lost/`.
 
 Nothing that is found at a start may keep the daemon from starting. What lies in `lost/` is nobody's any more: `husk
 doctor` tells of it, and whoever has looked at it may delete it.
@@ -44,7 +44,7 @@ def remove_leftover(path: Path) -> None:
 
 
 def lost(data_root: Path) -> list[str]:
-    """What was put aside."""
+    """List the names of things that were put aside."""
     try:
         return sorted(os.listdir(data_root / DIRECTORY))
     except OSError:
@@ -52,7 +52,7 @@ def lost(data_root: Path) -> list[str]:
 
 
 def names_in(directory: Path) -> list[str]:
-    """What lies in a directory of the data root; nothing where there is none."""
+    """List the names in a directory of the data root; none where there is no directory."""
     try:
         return os.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""What do files of a build look like to BuildKit? The digests that it computes, for caches that others read, too.
+"""Digests of the files of a build as BuildKit computes them, for caches that others read, too.
 
 A file is hashed as the fields of a tar header, without name and times, and its content; a directory as its own header
 and the names and digests of what is in it. What wildcards and patterns choose is hashed as a list of paths and digests.
@@ -230,7 +230,7 @@ def _list_digest(found: list[_Chosen], prefix: str, older: bool) -> str:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """What comes before the first wildcard, and the rest."""
+    """Split a path before its first part with a wildcard."""
     parts = path.split("/")
     first = next(number for number, part in enumerate(parts) if has_wildcards(part))
     return "/".join(parts[:first]), "/".join(parts[first:])

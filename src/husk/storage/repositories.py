@@ -32,7 +32,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[object,
 
 
 class Repository(Struct, frozen=True, kw_only=True):
-    """How one is reached. `header` (Authorization) is for addresses that begin with `scope`."""
+    """The address of a repository, and the access to it. `header` (Authorization) is for addresses below `scope`."""
 
     remote: str
     header: str = ""
@@ -42,7 +42,7 @@ class Repository(Struct, frozen=True, kw_only=True):
 
 
 class WantedCommit(Struct, frozen=True, kw_only=True):
-    """What is wanted of a repository: a commit, or a tag, of which the server said that it is the commit `said`.
+    """A commit that is wanted of a repository, or a tag, of which the server said that it is the commit `said`.
 
     `reference` is what it was found by, if it was.
     """
@@ -98,7 +98,7 @@ class Repositories:
 
     @contextlib.asynccontextmanager
     async def _reached(self, repository: Repository, work: Path) -> AsyncIterator[Access]:
-        """How a worker reaches it while the block lasts; an agent is a socket in its directory."""
+        """Give a worker's access to the repository while the block lasts; an agent is a socket in its directory."""
         access = Access(
             remote=repository.remote,
             header=repository.header,
@@ -144,7 +144,7 @@ def _listen(directory: Path) -> socket.socket:
 
 
 def proxy_environment(proxies: Proxies, around: Mapping[str, str]) -> dict[str, str]:
-    """What programs are told about proxies: what the daemon's settings say, else what the daemon was told."""
+    """Return the variables that tell programs of proxies: by the daemon's settings, else by its own environment."""
     told = {"http_proxy": proxies.http_proxy, "https_proxy": proxies.https_proxy, "no_proxy": proxies.no_proxy}
     found = {name: value or around.get(name) or around.get(name.upper(), "") for name, value in told.items()}
     return {name: value for name, value in found.items() if value}

@@ -1,4 +1,4 @@
-"""How do small files get into or out of a container, or into a build? Without a worker, where one look is enough.
+"""Copies of small files into or out of a container, or into a build: without a worker, where one look is enough.
 
 A worker takes longer to close itself in than such files to be copied. Without this shortcut `docker cp` of 3 bytes
 takes 1.13 to 1.22 times as long in and 1.11 to 1.18 times out, and that of a directory with three small files 1.11 to
@@ -105,7 +105,7 @@ def fill_small(directory: Path, archive: bytes) -> int | None:
 
 
 def _touches_mount(place: list[str], mount_points: Iterable[str]) -> bool:
-    """Is something mounted on this place, above or below it?"""
+    """Tell if something is mounted on this place, above or below it."""
     points = [parts(point) for point in mount_points]
     return any(place[: len(point)] == point[: len(place)] for point in points)
 

@@ -1,4 +1,4 @@
-"""How are blobs read out of the store, piece by piece? As they are, or compressed on the way.
+"""Reading of blobs out of the store, piece by piece: as they are, or compressed on the way.
 
 Each piece is read (and compressed, and hashed) in a thread, so that memory stays constant and the event loop free.
 """

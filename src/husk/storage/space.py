@@ -1,4 +1,4 @@
-"""How much may a stranger send? As much as fits on the disk, less what others need there to go on."""
+"""The limit of what a stranger may send: as much as fits on the disk, less what others need there to go on."""
 
 import os
 from pathlib import Path

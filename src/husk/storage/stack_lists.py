@@ -1,4 +1,4 @@
-"""Which files the results of builds have."""
+"""Lists of the files that the results of builds have."""
 
 import json
 

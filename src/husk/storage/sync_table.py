@@ -1,4 +1,4 @@
-"""What is kept of a tree between two syncs, so that a client's unchanged files are neither sent nor read again.
+"""The table of a tree, kept between two syncs, so that a client's unchanged files are neither sent nor read again.
 
 For each file, in the order in which a client tells of them: the message in which the client told of it (as it came, so
 that an unchanged one is known without being read), its path, what it looks like (`husk.storage.file_digest`), what a
@@ -46,7 +46,7 @@ class Packed(msgspec.Struct, frozen=True):
 
 
 class Listed(NamedTuple):
-    """What a copy of files has to know, three lists side by side."""
+    """The facts that a copy of files needs, three lists side by side."""
 
     paths: list[bytes]
     briefs: list[Brief]
@@ -116,7 +116,7 @@ def read_listed(file: BinaryIO) -> Listed | None:
 
 
 def read_packed(file: BinaryIO) -> Packed | None:
-    """Which tar the places are in; None if there is none."""
+    """Read the tar that the places are in; None if there is none."""
     try:
         file.seek(-_PACKED_SIZE, os.SEEK_END)
         return decode(file.read(), Packed)
@@ -141,7 +141,7 @@ def write_packed(file: BinaryIO, places: Sequence[int], packed: Packed) -> None:
 
 
 def read_looks(file: BinaryIO) -> dict[bytes, bytes]:
-    """What all files look like, by their paths and in the table's order; nothing if it is not known of all."""
+    """Read the looks of all files, by their paths and in the table's order; nothing if it is not known of all."""
     found = _read_parts(file)
     if found is None:
         return {}
@@ -183,7 +183,7 @@ class _Parts(NamedTuple):
 
 
 def _read_parts(file: BinaryIO) -> _Parts | None:
-    """What is behind the head, and that; None if it was not written whole."""
+    """Read the head, and the parts behind it; None if the table was not written whole."""
     try:
         head = decode(file.readline(4096), _Head)
     except Malformed:

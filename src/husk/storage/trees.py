@@ -120,7 +120,7 @@ class Trees:
             return await space.keep()
 
     def _table(self, stack: str) -> Path | None:
-        """What a sync has told is true of its diff alone."""
+        """Return the table of a stack that is the diff of a sync alone: of more than that it is not true."""
         return self._table_of(stack) if stack and " " not in stack else None
 
     def _readable(self, stack: str) -> Stack:
@@ -132,7 +132,7 @@ class Trees:
         return str(self._diffs.directories.view), str(self._diffs.directories.empty)
 
     async def _lead(self, action: FileAction, below: Below, time: int) -> bytes | None:
-        """What the tar of a copy begins with: that of a copy of nothing, from a directory with this time."""
+        """Return the beginning of a copy's tar: that of a copy of nothing, from a directory with this time."""
         stack = await below()
         if stack is None:
             return None
@@ -184,7 +184,7 @@ class Trees:
         return " ".join(filter(None, [below, diff]))
 
     async def _work(self, job: Job, data: bytes = b"") -> Answer | None:
-        """Have a worker do a job, in its turn; whoever has one waits for nobody else's."""
+        """Let a worker do a job, in its turn; whoever has a worker waits for nobody else's."""
         async with self._slots:
             worker = await Worker.start(self._nursery, job)
             try:
@@ -203,7 +203,7 @@ class _Run(Struct, frozen=True):
 
 
 def _runs(actions: Sequence[FileAction], count: int) -> list[_Run]:
-    """What lies between is a result of its own only if somebody else asks for it."""
+    """Group the actions into runs: a result in the middle of a run is needed by nobody but the next action."""
     asked: dict[int, int] = {}
     for action in actions:
         for number in {action.input, action.second_input, *_owner_inputs(action)}:

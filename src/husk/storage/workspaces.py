@@ -43,7 +43,7 @@ class Workspace:
 
     @property
     def has_work(self) -> bool:
-        """Was the directory beside it asked for?"""
+        """True if the directory `work` was asked for."""
         return self._work is not None
 
     async def keep(self, size: int | None = None, packed: Blob | None = None, *, layered: bool = False) -> str:
