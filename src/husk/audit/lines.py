@@ -1,4 +1,4 @@
-"""What stands in a line of the audit log: who asked for which change, and what became of it.
+"""Lines of the audit log: who asked for which change, and what became of it.
 
 A line says what the engine understood: of a parameter that comes twice the value that counts, of a body what its
 handler made of it (`powers`). No header is looked at but those that name the request and the visitor of a dashboard. Of
@@ -118,7 +118,7 @@ def in_ascii(told: dict[str, object]) -> bytes:
 
 
 def _parameters(query: Query, names: list[str], route: str) -> tuple[dict[str, object], int]:
-    """What is told of them, the known ones first, and how many are not even named."""
+    """Return the parameters to tell, the known ones first, and the number of those that are not even named."""
     known = [name for name in names if name in _TOLD]
     unknown = [name for name in names if name not in _TOLD]
     told: dict[str, object] = {}

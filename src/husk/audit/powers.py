@@ -1,4 +1,4 @@
-"""What a body asks for that reaches beyond a container: privileges, capabilities, devices, namespaces, host paths.
+"""Powers that a body asks for beyond a container: privileges, capabilities, devices, namespaces, host paths.
 
 It is told of what the engine understood, not of what was sent: of what was made by its record, of what was refused by
 the request as it was read. Never told are environment, commands, labels, annotations and options of drivers, which may

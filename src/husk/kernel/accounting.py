@@ -1,4 +1,4 @@
-"""What a control group has used: its counters, from cgroupfs v1 and v2, and those of the host and of interfaces.
+"""Usage of a control group: its counters, from cgroupfs v1 and v2, and those of the host and of interfaces.
 
 A file that does not exist (a controller that the host lacks) counts as nothing. All functions are a few reads of files
 in memory, quick but not for the event loop: callers run them in a thread.

@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(kinds: int) -> None:
-    """Have namespaces of these kinds to oneself."""
+    """Move this thread into new namespaces of these kinds, which it shares with nobody."""
     if _libc.unshare(kinds) != 0:
         _fail("make namespaces")
 

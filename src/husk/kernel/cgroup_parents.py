@@ -1,4 +1,4 @@
-"""Which control groups above a container's did we make, and what must they allow? For containers with a parent of the
+"""Control groups of ours above those of containers, and what they must allow. For containers with a parent of the
 client's choice, and for real-time limits, which every group on the way down has to grant.
 
 What we make is marked with an extended attribute, so that whoever removes the last container below it may remove it

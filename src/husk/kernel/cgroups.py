@@ -1,4 +1,4 @@
-"""Where the control groups of this host are, and how those of a container are watched, emptied and removed.
+"""Control groups of this host: their trees, and how those of a container are watched, emptied and removed.
 
 Three layouts exist. `v2`: one tree at /sys/fs/cgroup. `v1`: one tree per controller below it. `hybrid`: v1 trees plus a
 v2 tree at /sys/fs/cgroup/unified that should hold no controllers; where it still holds some, crun 1.8 refuses to work.
@@ -233,12 +233,12 @@ def lift_cpu_quota(path: str) -> None:
 
 
 def oom_killed(path: str) -> bool:
-    """Has the kernel killed a process of this cgroup for lack of memory? False when the cgroup is gone."""
+    """Tell if the kernel has killed a process of this cgroup for lack of memory. False when the cgroup is gone."""
     return oom_kills(path) > 0
 
 
 def oom_kills(path: str) -> int:
-    """How many processes of this cgroup the kernel has killed for lack of memory; 0 when the cgroup is gone."""
+    """Count the processes of this cgroup that the kernel has killed for lack of memory; 0 when the cgroup is gone."""
     for tree, name in ((ROOT / "memory", "memory.oom_control"), (ROOT, "memory.events")):
         try:
             file = os.open(f"{tree}/{_named(path)}/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -272,7 +272,7 @@ def roots() -> list[Path]:
 
 
 def _beside_each_other() -> list[str]:
-    """Where trees are, and now and then a plain directory."""
+    """List the directories of the trees, and now and then a plain directory beside them."""
     top = str(ROOT)
     if os.path.exists(f"{top}/cgroup.controllers"):
         return [top]

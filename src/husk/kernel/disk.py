@@ -1,4 +1,4 @@
-"""What is in memory only, and how does it come to the disk? syncfs(2), sync_file_range(2), fsync(2)."""
+"""Writing of what is in memory only to the disk: syncfs(2), sync_file_range(2), fsync(2)."""
 
 import ctypes
 import os
@@ -39,7 +39,7 @@ def sync_file(path: Path) -> None:
 
 
 def begin_writing(descriptor: int, offset: int, count: int) -> None:
-    """Have the kernel begin to write a part of a file to the disk, so that whoever syncs it later waits less.
+    """Tell the kernel to begin to write a part of a file to the disk, so that whoever syncs the file later waits less.
 
     Nothing is promised by it, and where a file system cannot do it nothing happens.
     """

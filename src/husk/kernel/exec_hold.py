@@ -129,7 +129,7 @@ class _Tracer:
                     ptrace(_DETACH, pid, 0 if status >> 16 else os.WSTOPSIG(status))
 
     def _wait(self) -> tuple[int, int]:
-        """Who has stopped or ended, and how; (0, 0) if nobody has. `_traced` knows who is left."""
+        """Return a process that has stopped or ended, and how; (0, 0) if none has. `_traced` knows which are left."""
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | _OF_THIS_THREAD | _ANY_CHILD)
         except ChildProcessError:
@@ -176,7 +176,7 @@ def may_trace_everybody() -> bool:
 
 
 def mounts_of(pid: int) -> str:
-    """Which mounts a process sees; nothing for one that is gone."""
+    """Return the name of the mount namespace of a process; nothing for a process that is gone."""
     try:
         return os.readlink(f"/proc/{pid}/ns/mnt")
     except OSError:
@@ -184,7 +184,7 @@ def mounts_of(pid: int) -> str:
 
 
 def has_size(pid: int) -> bool:
-    """Has the terminal a size that is a process's standard input? True where there is no terminal to wait for."""
+    """Tell if the terminal at a process's standard input has a size. True where there is no terminal to wait for."""
     try:
         terminal = os.open(f"/proc/{pid}/fd/0", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def own_processes() -> None:
-    """What this process starts next is the first one of its own kind: when it ends, all that it started end too."""
+    """Make the next process that this one starts the first of a PID namespace: when it ends, all below it end too."""
     if _libc.unshare(_CLONE_NEWPID) != 0:
         _fail("pid namespace")
 

@@ -76,7 +76,7 @@ class Keeping:
             os.kill(pid, signal.SIGKILL)
 
     def _take(self) -> bool:
-        """Do what is asked for; False when nobody asks any more."""
+        """Take one request and do it; False when nobody asks any more."""
         try:
             data, descriptors, _, _ = socket.recv_fds(self._line, _LARGEST, 3, socket.MSG_CMSG_CLOEXEC)
         except ConnectionError:
@@ -161,7 +161,7 @@ class Keeping:
 
 
 def _is_child(pid: int) -> bool:
-    """Is it ours to wait for? One that has ended while its program was there may have been waited for by that."""
+    """Tell if the process is ours to wait for. If it ended while its program was there, that may have waited for it."""
     try:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

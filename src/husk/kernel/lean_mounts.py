@@ -95,8 +95,8 @@ class LeanMounts:
         self._entered = False
 
     async def call(self, work: Callable[[], T], copies: Copies) -> T:
-        """What `work` gives, called where these parts of the host are too. OSError when the kernel lets none of this
-        happen. The caller closes the copies."""
+        """Return what `work` gives, called where these parts of the host are too. OSError when the kernel lets none of
+        this happen. The caller closes the copies."""
         if not copies.made:
             await asyncio.to_thread(copies.make)
         targets = [bring.target for bring in copies.brought]

@@ -1,10 +1,10 @@
-"""How many files this process may have open. Each container costs the daemon a few."""
+"""The number of files that this process may have open. Each container costs the daemon a few."""
 
 import resource
 
 
 def open_files() -> int:
-    """How many descriptors this process may have now."""
+    """Return the number of descriptors that this process may have now."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 

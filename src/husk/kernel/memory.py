@@ -1,4 +1,4 @@
-"""Whose is memory? The host's when it is not needed any more (`keep_little`), a fork's before it is (`own_pages`).
+"""Memory: given back to the host when it is not needed (`keep_little`), a fork's own before it writes (`own_pages`).
 
 By default glibc's malloc gives threads pools of their own, which seldom shrink: each of ours in which libnftables once
 worked kept up to 17 MB of nothing. Python needs no such pools: its threads take turns. With one pool, and large pieces

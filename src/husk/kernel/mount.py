@@ -1,4 +1,4 @@
-"""How does something get mounted and unmounted? mount(2) and umount2(2), overlayfs, bind mounts, what is mounted.
+"""Mounts and unmounts: mount(2) and umount2(2), overlayfs, bind mounts, and the list of what is mounted.
 
 Nothing here remembers anything: the kernel's mount table is the only record, and every function can be repeated.
 """
@@ -105,7 +105,7 @@ def overlay_options(lower: Sequence[str], upper: str, work: str) -> str:
 
 
 def fitted_options(lower: Sequence[str], upper: str, work: str, more: str = "") -> tuple[str, str]:
-    """Where an overlay is to be mounted from ("" for anywhere), and its options with `more` behind them.
+    """Return the directory to mount an overlay from ("" for any), and its options with `more` behind them.
 
     Where the names of all directories have no room, they are told from the directory that most of them are in. All are
     named or none: OSError (E2BIG) if even that is too long, or more than overlayfs takes.
@@ -159,7 +159,7 @@ def parse_overlaid(table: bytes) -> set[str]:
 
 
 def shared_of(path: str) -> tuple[str, frozenset[str]]:
-    """Where the mount that holds `path` is mounted, and how it propagates: `shared`, `master` (a slave), or nothing."""
+    """Return where the mount that holds `path` is, and how it propagates: `shared`, `master` (a slave), or nothing."""
     with open("/proc/self/mountinfo", "rb") as table:
         return parse_shared_of(table.read(), path)
 

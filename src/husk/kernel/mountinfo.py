@@ -1,4 +1,4 @@
-"""What is mounted in the namespace of a process: `/proc/<pid>/mountinfo`, read into entries."""
+"""Mounts in the namespace of a process: `/proc/<pid>/mountinfo`, read into entries."""
 
 import os
 import re

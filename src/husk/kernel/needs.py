@@ -1,4 +1,4 @@
-"""What the daemon needs of this host before it begins: rights, a cgroup tree, and a file system for its data root.
+"""Needs that the daemon has of this host before it begins: rights, a cgroup tree, a file system for its data root.
 
 Without them no container runs: the daemon says so at once, and what to do, instead of failing with the first container.
 The rest is told as remarks.
@@ -35,7 +35,7 @@ def require(status: str, mounts: str) -> None:
 
 
 def remarks(mounts: str) -> Iterator[str]:
-    """What will fail later."""
+    """Tell the faults of the host that do not stop the daemon, but will stop its containers later."""
     locked = [point for point, kind, options, _ in _mounts(mounts) if kind.startswith("cgroup") and "ro" in options]
     if locked:
         yield (
@@ -57,7 +57,7 @@ def require_files(mounts: str, data_root: Path) -> None:
 
 
 def overlay_fault(path: Path) -> OSError | None:
-    """What keeps an overlay from being mounted there, by doing it."""
+    """Return the error that keeps an overlay from being mounted there, found by mounting one; None if it works."""
     import tempfile
 
     try:

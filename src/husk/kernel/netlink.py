@@ -133,7 +133,7 @@ def decode(data: bytes) -> Iterator[Answer]:
 
 
 def error_of(answer: Answer, what: str) -> OSError | None:
-    """What an error message reports; None when it is an acknowledgement."""
+    """Return the error that an error message reports; None when the message is an acknowledgement."""
     (code,) = struct.unpack_from("=i", answer.payload)
     if code == 0:
         return None

@@ -1,4 +1,4 @@
-"""What an nftables table holds, as the kernel has it: no text that a library writes in its own way."""
+"""Contents of an nftables table as the kernel has them: no text that a library writes in its own way."""
 
 import errno
 import socket
@@ -25,7 +25,7 @@ _HEADER = struct.Struct("!BBH")
 
 
 class Chain(Struct, frozen=True):
-    """Where a chain is hooked, and the expressions of its rules in order; two are equal when they do the same."""
+    """A chain: where it is hooked, and the expressions of its rules in order; two are equal when they do the same."""
 
     hook: bytes
     policy: bytes

@@ -42,7 +42,7 @@ class RuleWatch:
         self._socket.close()
 
     def removed(self) -> bool:
-        """Whether somebody else has removed something of the tables since the last call. Does not block."""
+        """Tell if somebody else has removed something of the tables since the last call. Does not block."""
         found = False
         while True:
             try:
@@ -87,6 +87,6 @@ class Transactions:
 
 
 def _is_own(thread: int) -> bool:
-    """Whether it is a thread of this process. One that has ended, or that the kernel numbers otherwise because the
+    """Tell if it is a thread of this process. One that has ended, or that the kernel numbers otherwise because the
     process is in a namespace, is not known: then somebody looks in vain."""
     return os.path.exists(f"/proc/self/task/{thread}")

@@ -1,4 +1,4 @@
-"""How a path leads through a tree that is the whole world: part by part, along links, never above its root.
+"""The walk of a path through a tree that is the whole world: part by part, along links, never above its root.
 
 Whoever walks looks at each part, or makes it, and says where it leads if it is a link.
 """

@@ -30,7 +30,7 @@ _owed: "dict[Child, asyncio.Future[None]]" = {}
 
 
 class Completed(Struct, frozen=True):
-    """What a finished program left: negative `returncode` is the signal that killed it."""
+    """The status and the output of a finished program: negative `returncode` is the signal that killed it."""
 
     returncode: int
     stdout: bytes
@@ -62,14 +62,14 @@ def send_signal(pidfd: int, sig: int) -> bool:
 
 
 def has_ended(pidfd: int) -> bool:
-    """Is the process gone, or only a zombie?"""
+    """Tell if the process is gone, or only a zombie."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(0))
 
 
 def start_time(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot; None when it is gone or only a zombie.
+    """Return the time when the process started, in clock ticks since boot; None when it is gone or only a zombie.
 
     The pair of pid and start time names one process for ever, where a pid alone is used again.
     """
@@ -92,7 +92,7 @@ async def until_asleep(pid: int, patience: float) -> None:
 
 
 def _status_fields(pid: int) -> list[bytes]:
-    """What the kernel tells about a process, from its state on; nothing when it is gone."""
+    """Read the fields of a process's `stat`, from its state on; nothing when the process is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -123,7 +123,7 @@ def kill_given(arguments: Collection[str], patience: float = 5.0) -> None:
 
 
 def stop_ignoring_signals() -> None:
-    """What we start inherits what we ignore, and `nohup` or a shell's `&` may have made us ignore something.
+    """Stop ignoring signals: our children inherit it, and `nohup` or a shell's `&` may have made us ignore some.
 
     SIGPIPE and SIGXFSZ are Python's own doing, and undone for every child by `subprocess`.
     The two that glibc keeps for itself (32, 33; ignored below `make` and whatever else uses posix_spawn) no program of
@@ -139,7 +139,7 @@ def _pids() -> list[int]:
 
 
 def arguments_of(pid: int) -> list[bytes]:
-    """What a process was started with; nothing for one that is gone or only a zombie."""
+    """Return the command line that a process was started with; nothing for one that is gone or only a zombie."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().removesuffix(b"\0").split(b"\0")
     except OSError:
@@ -266,7 +266,7 @@ async def _finish(child: Child, name: str, timeout: float) -> int:
 
 
 def left_inside(pid: int) -> bool:
-    """Has the process children, and do all of them see other mounts, as those inside a container do?"""
+    """Tell if the process has children, and all of them see other mounts than it, as those inside a container do."""
     try:
         mounts = os.readlink(f"/proc/{pid}/ns/mnt")
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

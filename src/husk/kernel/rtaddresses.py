@@ -83,7 +83,7 @@ TOLD_OF_PEER = 0x68
 
 
 class Neighbour(msgspec.Struct, frozen=True):
-    """What the host takes for the MAC of an address; a `permanent` one is changed by no packet."""
+    """A neighbour: the MAC that the host takes for an address; a `permanent` one is changed by no packet."""
 
     index: int
     address: AnyAddress
@@ -178,7 +178,7 @@ def parse_route(payload: bytes) -> Route | None:
 
 
 def add_neighbour(index: int, address: AnyAddress, mac: str, told: int = TOLD_HERE) -> Message:
-    """Whatever packets say: this is the MAC of the address."""
+    """Set the MAC of the address, whatever packets say of it."""
     payload = _NDMSG.pack(_family(address.version), index, _NUD_PERMANENT, 0, 0)
     payload += attribute(_NDA_DST, address.packed) + attribute(_NDA_LLADDR, mac_bytes(mac))
     payload += attribute(_NDA_PROTOCOL, bytes([told]))

@@ -162,8 +162,8 @@ def set_master(name: str, master: int) -> Message:
 
 
 def set_port(name: str, *, hairpin: bool, isolated: bool) -> Message:
-    """How a port of a bridge behaves: `hairpin` lets packets go back to where they came from, an `isolated` one talks
-    to the bridge itself and to no other isolated port."""
+    """Set how a port of a bridge behaves: `hairpin` lets packets go back to where they came from, an `isolated` one
+    talks to the bridge itself and to no other isolated port."""
     kind = nested(
         _IFLA_LINKINFO,
         text(_IFLA_INFO_SLAVE_KIND, "bridge"),

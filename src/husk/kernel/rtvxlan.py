@@ -42,7 +42,7 @@ Address = IPv4Address | IPv6Address
 
 
 class Tunnel(msgspec.Struct, frozen=True):
-    """What makes a VXLAN interface what it is: none of it can be changed while it is there."""
+    """The properties of a VXLAN interface that cannot be changed while it is there."""
 
     vni: int
     port: int
@@ -54,7 +54,7 @@ class Tunnel(msgspec.Struct, frozen=True):
 
 
 class Forwarding(msgspec.Struct, frozen=True):
-    """Where frames for a MAC go: through a VXLAN to a host; or, without a host, from the bridge to the VXLAN."""
+    """The way of frames for a MAC: through a VXLAN to a host; or, without a host, from the bridge to the VXLAN."""
 
     mac: str
     host: Address | None
@@ -129,7 +129,7 @@ def delete_station(port: int, mac: str) -> Message:
 
 
 def list_forwarding(port: int) -> Message:
-    """What both tables have for a VXLAN interface that is a port of a bridge."""
+    """Ask for the entries of both tables for a VXLAN interface that is a port of a bridge."""
     payload = _IFINFO.pack(socket.AF_BRIDGE, 0, port, 0, 0)
     return Message(_GETNEIGH, 0, payload, "list who is reached through a VXLAN")
 

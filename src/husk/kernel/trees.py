@@ -90,7 +90,7 @@ def inside(top: AnyPath) -> Iterator[int]:
 
 
 def _names(directory: int) -> list[str]:
-    """What is in a directory, the last first: whoever takes from the end begins with the first."""
+    """List the names in a directory, the last first: whoever takes from the end begins with the first."""
     return sorted(os.listdir(directory), key=os.fsencode, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""What the kernel knows of a Unix socket, asked through netlink (sock_diag)."""
+"""Facts that the kernel knows of a Unix socket, asked through netlink (sock_diag)."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ _ATTRIBUTE = struct.Struct("=HH")
 
 
 def accepted(connection: socket.socket) -> bool | None:
-    """Has the other side accepted this connection? `connect` returns when it stands in the listener's queue.
+    """Tell if the other side has accepted this connection: `connect` returns when it stands in the listener's queue.
 
     The end that waits in the queue has no inode until `accept` makes it somebody's file, and none again once it is
     closed. None where the kernel does not tell (it was built without `unix_diag`).

@@ -1,7 +1,7 @@
-"""What is looked up when somebody asks for the metrics.
+"""Facts that are looked up when somebody asks for the metrics.
 
-`gather` runs on the event loop and only counts what is in memory; `Facts.look` reads files, in a thread. Both are kept
-short: a scrape has a second, and what does not fit into it is left out and counted.
+`gather` runs on the event loop and only counts what is in memory; `FactCollector.look` reads files, in a thread. Both
+are kept short: a scrape has a second, and what does not fit into it is left out and counted.
 """
 
 import os
@@ -29,7 +29,7 @@ STATES = ("created", "running", "paused", "restarting", "removing", "exited", "d
 
 
 class Gathered(msgspec.Struct, frozen=True):
-    """What is in memory."""
+    """The facts that are in memory."""
 
     info: DaemonInfo
     states: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""How late is the event loop? A timer tells: it is due twice a second, and comes late when something holds it."""
+"""The delay of the event loop, by a timer: it is due twice a second, and comes late when something holds the loop."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the engine does becomes counts: what `husk.watch` tells."""
+"""Counts of what the engine does, made of what `husk.watch` tells."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Where do spans go? To the receiver that `OTEL_EXPORTER_OTLP_ENDPOINT` names, over HTTP, by a thread of the SDK's.
+"""The export of spans over HTTP, by a thread of the SDK's, to the receiver that `OTEL_EXPORTER_OTLP_ENDPOINT` names.
 
 All other settings are OpenTelemetry's own variables, which the SDK reads: sampler, headers, certificates, resource.
 """
@@ -25,7 +25,7 @@ _TALKATIVE = ("opentelemetry", "urllib3", "requests")
 
 
 def tracer(parts: AsyncExitStack) -> "Tracer | None":
-    """What makes spans until `parts` end, which sends the last of them. None, and a warning, where it cannot be."""
+    """Return a maker of spans until `parts` end, which sends the last of them. None, and a warning, where it fails."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace import TracerProvider
@@ -58,7 +58,7 @@ async def end(provider: "TracerProvider", patience: float = PATIENCE) -> None:
 
 
 def _resource() -> "Resource":
-    """Who we are, unless the environment has another name for us."""
+    """Describe us as a resource: version and name, unless the environment has another name for us."""
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 
     found = Resource.create({SERVICE_VERSION: __version__})
