@@ -1,4 +1,4 @@
-"""Which Authorization header satisfies a registry?
+"""Authorization headers that satisfy a registry.
 
 A registry that wants one answers 401 with a challenge. Basic means name and password with every request; Bearer means a
 token from the token server (realm) that the challenge names, for the scope of the request, got with name and password
@@ -36,7 +36,7 @@ _LONGEST_LIFE = 3600
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """Who the client says it is at one registry; kept out of logs and tracebacks."""
+    """The name and the secrets of a client at one registry; kept out of logs and tracebacks."""
 
     username: str = ""
     password: str = ""
@@ -126,7 +126,7 @@ def credentials_from(document: object, where: str) -> Credentials:
 
 
 class _TokenAnswer(msgspec.Struct):
-    """What a token service says; to Go's clients `null` is nothing said."""
+    """The answer of a token service; a `null` in it counts as nothing said, as in Go's clients."""
 
     token: str | None = None
     access_token: str | None = None
@@ -278,7 +278,7 @@ def _life(seconds: float) -> float:
 
 
 def challenges_of(response: "ClientResponse") -> list[Challenge]:
-    """How a server wants to be asked."""
+    """Read the challenges of an answer: the ways in which the server wants requests to be authorized."""
     return parse_challenges(map(readable, response.headers.getall("WWW-Authenticate", [])))
 
 

@@ -1,4 +1,4 @@
-"""Which certificates are trusted at one registry, and which one shows who we are? dockerd's `certs.d` directories.
+"""Certificates that are trusted at one registry, and the one that shows who we are: dockerd's `certs.d` directories.
 
 certs.d/registry.example:5000/ca.crt          a CA to trust besides the host's own (any *.crt)
 certs.d/registry.example:5000/client.cert     a certificate of ours, with client.key beside it (any *.cert)

@@ -1,4 +1,4 @@
-"""What does a WWW-Authenticate header ask for?
+"""Challenges in a WWW-Authenticate header: the kinds of authorization that a server asks for.
 
 Pure. One header may hold several challenges, and quoted values may hold commas, so the header is read token by token.
 """

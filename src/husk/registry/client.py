@@ -1,4 +1,4 @@
-"""How do manifests, blobs and logins come out of a registry?
+"""The client that gets manifests and blobs out of a registry, and logs in there.
 
     async with RegistryClient(insecure=(), mirrors=(), user_agent="husk/0.1") as client:
         ref = reference.parse("localhost:5000/app").tagged()
@@ -294,7 +294,7 @@ class RegistryClient:
         return (_Endpoint(ref.domain),)
 
     async def _anywhere(self, ref: Reference, fetch: Callable[[_Endpoint], Awaitable[T]]) -> T:
-        """What `fetch` gets from the first endpoint that has it: mirrors may fail, the registry has the last word."""
+        """Return what `fetch` gets from the first endpoint that has it: mirrors may fail, the registry decides."""
         *mirrors, registry = self._endpoints(ref)
         for mirror in mirrors:
             try:
@@ -380,7 +380,7 @@ async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[b
 
 
 def _is_long(error: Exception) -> bool:
-    """Whether a registry wants a pause of which somebody should be told."""
+    """Tell if a registry wants a pause of which somebody should be told."""
     return isinstance(error, Refused) and (error.refusal.status == _TOO_MANY or error.pause > _LONGEST_SILENCE)
 
 

@@ -1,4 +1,4 @@
-"""What does a registry's refusal mean to a docker user?
+"""Refusals of a registry, in the words that a docker user knows.
 
 Pure. A registry says what is wrong in three places: the status, a Bearer challenge's `error`, and a JSON body with a
 list of `{code, message}`. Which wins, and the sentence that comes of it, are dockerd's, because scripts match on it.
@@ -53,7 +53,7 @@ class _Problems(msgspec.Struct):
 
 
 def read_refusal(status: int, challenges: Sequence[Challenge], body: bytes) -> Refusal:
-    """What the answer with this status, these challenges and this body says."""
+    """Read a refusal out of an answer with this status, these challenges and this body."""
     if not 400 <= status < 500:
         return Refusal(status, "", f"received unexpected HTTP status: {status} {phrase(status)}")
     for challenge in challenges:

@@ -1,4 +1,4 @@
-"""What is in a manifest, and which entry of an image index suits a platform?
+"""Manifests: what they hold, and which entry of an image index suits a platform.
 
 Pure. OCI and Docker (version 2, schema 2) documents have the same shape and become the same types here; nobody above
 needs to know which of the two a registry sent.
@@ -38,7 +38,7 @@ _CONFIG_TYPES = (OCI_CONFIG, DOCKER_CONFIG, "application/octet-stream", "text/pl
 
 
 class Platform(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a program needs to run: `linux/arm/v7`."""
+    """The kind of host that a program needs to run: `linux/arm/v7`."""
 
     architecture: str = ""
     os: str = ""
@@ -151,7 +151,7 @@ def _schema1() -> SystemFault:
 
 
 def referenced(body: bytes) -> list[Descriptor]:
-    """What any manifest names, also one that is no container image; empty if it cannot be read."""
+    """List the config and layers that any manifest names, also one of no container image; empty if unreadable."""
     try:
         document = decode(body, _Document, most=_MOST_VALUES)
         found = [*([document.config] if document.config else []), *(document.layers or [])]
@@ -180,7 +180,7 @@ _ARM_VARIANTS = ("v8", "v7", "v6", "v5")
 
 
 def runnable(wanted: Platform) -> list[Platform]:
-    """What a host of this (normalised) platform executes, best first."""
+    """List the platforms whose programs a host of this (normalised) platform executes, best first."""
     variants = [(wanted.architecture, wanted.variant)]
     if wanted.architecture == "arm" and wanted.variant in _ARM_VARIANTS:
         variants += [("arm", variant) for variant in _ARM_VARIANTS[_ARM_VARIANTS.index(wanted.variant) + 1 :]]
@@ -235,12 +235,12 @@ def normalize(platform: Platform) -> Platform:
 
 
 def host_platform() -> Platform:
-    """What this host runs."""
+    """Return the platform of this host, normalised."""
     return normalize(Platform(os.uname().machine, "linux"))
 
 
 def detected_platform() -> Platform:
-    """What this host runs, as dockerd tells users: with arm64's variant, which is left out everywhere else."""
+    """Return this host's platform as dockerd tells users: with arm64's variant, which is left out everywhere else."""
     here = host_platform()
     return msgspec.structs.replace(here, variant="v8") if here.architecture == "arm64" else here
 

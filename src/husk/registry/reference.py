@@ -1,4 +1,4 @@
-"""What does an image name mean: which registry, which repository, which tag or digest?
+"""References, which are what image names mean: a registry, a repository, and a tag or digest.
 
 Pure. The grammar and the normal forms are Docker's: `busybox` is `docker.io/library/busybox:latest`, a first component
 with a dot, a colon or an upper case letter (or `localhost`) is a registry, everything else lives on Docker Hub.
@@ -78,7 +78,7 @@ class Reference(msgspec.Struct, frozen=True):
         return replace(self, tag="", digest=validate_digest(digest))
 
     def with_tag_or_digest(self, text: str) -> Self:
-        """What the `tag` parameter of a pull means: it may hold a digest as well."""
+        """Return the reference with what the `tag` parameter of a pull holds: a tag, or a digest as well."""
         return self.with_digest(text) if _SHA256.fullmatch(text) else self.with_tag(text)
 
     def tagged(self) -> Self:

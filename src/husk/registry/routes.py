@@ -33,18 +33,18 @@ _HUB = "docker.io"
 
 
 class Rules(Struct, frozen=True):
-    """What may be open: names with their ports, and networks."""
+    """The hosts to which connections may be open: names with their ports, and networks."""
 
     names: frozenset[str]
     networks: tuple[Network, ...]
 
     def within(self, addresses: Sequence[Address]) -> bool:
-        """Whether there are addresses, and all of them are in insecure networks."""
+        """Tell if there are addresses, and all of them are in insecure networks."""
         return bool(addresses) and all(any(one in net for net in self.networks) for one in map(_unmapped, addresses))
 
 
 class Way(Struct, frozen=True):
-    """How one connection is made; without `addresses` it goes to whatever the name has, or where the proxy finds it."""
+    """The way of one connection; without `addresses` it goes to any that the name has, or where the proxy finds it."""
 
     open: bool
     proxy: str | None = None
@@ -104,7 +104,7 @@ def base_of(url: str) -> str:
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Whether two URLs have scheme, host and port in common: only then may credentials for one go to the other."""
+    """Tell if two URLs have scheme, host and port in common: only then may credentials for one go to the other."""
     return _origin(one) == _origin(other)
 
 
@@ -155,7 +155,7 @@ def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
 
 
 def _bypassed(netloc: str, name: str, without: str) -> bool:
-    """Whether `no-proxy` names the host: itself, a domain above it, or a network that its address is in."""
+    """Tell if `no-proxy` names the host: itself, a domain above it, or a network that its address is in."""
     import urllib.request
 
     if urllib.request.proxy_bypass_environment(netloc, {"no": without}):  # type: ignore[attr-defined]

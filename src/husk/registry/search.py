@@ -1,4 +1,4 @@
-"""What does a registry have that fits a word? The search of the old (v1) API, which Docker Hub still offers."""
+"""The search of a registry by a word, in the old (v1) API, which Docker Hub still offers."""
 
 from urllib.parse import urlencode
 

@@ -1,4 +1,4 @@
-"""How does one authorized exchange with a registry go? Ask; on 401 get a header for the scope; ask again, once."""
+"""One authorized exchange with a registry: ask; on 401 get a header for the scope; ask again, once."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -78,7 +78,7 @@ class Session:
             raise SystemFault(error.message) from error
 
     async def ping(self, base: str) -> tuple[int, list[Challenge]]:
-        """How the registry answers to nobody in particular: the status, and its own ways to authenticate."""
+        """Ask the registry without credentials; return the status, and the registry's own ways to authenticate."""
         async with self._transport.send("GET", f"{base}/v2/") as response:
             return response.status, challenges_of(response) if same_origin(str(response.url), base) else []
 

@@ -145,7 +145,7 @@ class Transport:
                 return f"http://{host}"
 
     async def is_insecure(self, host: str) -> bool:
-        """Whether `host` may be spoken to without a verified certificate right now, by either scheme."""
+        """Tell if `host` may be spoken to without a verified certificate right now, by either scheme."""
         return (await self._way(f"https://{host}/")).open and (await self._way(f"http://{host}/")).open
 
     async def _way(self, url: str) -> Way:
@@ -316,7 +316,7 @@ class Pinned:
         ]
 
     async def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Close nothing: nothing is open."""
 
 
 def _exact(url: str) -> "URL":
@@ -333,7 +333,7 @@ def _exact(url: str) -> "URL":
 
 
 def _target_of(response: "ClientResponse", url: str, *, streams: bool) -> str:
-    """Where a redirect leads; "" if the answer is none, or is none for what has a body to send."""
+    """Return the URL that a redirect leads to; "" if the answer is none, or is none for what has a body to send."""
     location = response.headers.get("Location", "")
     if not location or response.status not in ((307, 308) if streams else _REDIRECTS):
         return ""
@@ -375,21 +375,21 @@ async def read_limited(response: "ClientResponse", limit: int, cut: bool = False
 
 
 def broken_connection(*more: type[Exception]) -> tuple[type[Exception], ...]:
-    """What is raised when a connection breaks, and `more`."""
+    """Return the exceptions that a broken connection raises, and `more`."""
     import aiohttp
 
     return aiohttp.ClientError, OSError, *more
 
 
 def is_unknown_name(error: BaseException | None) -> bool:
-    """Did an exchange fail because nobody knows the host's name?"""
+    """Tell if an exchange failed because nobody knows the host's name."""
     import aiohttp
 
     return isinstance(error, aiohttp.ClientConnectorDNSError)
 
 
 def describe(error: BaseException, url: str) -> str:
-    """Why a request failed, in the words of the Go network library, which docker users and their scripts know."""
+    """Tell why a request failed, in the words of Go's network library, which docker users and their scripts know."""
     import aiohttp
 
     parts = split_url(url)

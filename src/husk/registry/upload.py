@@ -1,4 +1,4 @@
-"""How do blobs and manifests get into a registry?
+"""Uploads of blobs and manifests to a registry.
 
     target = await client.target(ref, auth)
     if not await target.has(digest):
@@ -59,7 +59,7 @@ class Target:
         self._way = "stream"
 
     async def has(self, digest: str) -> bool:
-        """Whether the repository has this blob; False too if that cannot be known: then the upload will tell why."""
+        """Tell if the repository has this blob; False too if that cannot be known: then the upload will tell why."""
         try:
             async with self._session.open(
                 "HEAD", self._url(f"blobs/{digest}"), base=self._base, scope=self._scope, who=self._who, accepted=(200,)
@@ -156,7 +156,7 @@ class Target:
             raise _Stopped(begun, error) from error
 
     def _way_around(self, status: int) -> str:
-        """How else to send a blob to a registry that refuses the way it was tried; nothing if there is no other."""
+        """Name another way to send a blob to a registry that refuses the one tried; nothing if none is left."""
         if status in _NO_PATCH and self._way != "whole":
             return "whole"
         return "chunks" if status == _TOO_LARGE and self._way == "stream" else ""
@@ -202,7 +202,7 @@ class Target:
         return await self._exchange("PATCH", location, headers, lambda: _body(source, offset, on_progress), (202, 204))
 
     async def _reached(self, location: str) -> int:
-        """How many bytes of the upload at `location` the registry has; 0 when it must begin again."""
+        """Ask how many bytes of the upload at `location` the registry has; 0 when the upload must begin again."""
         try:
             async with self._session.open(
                 "GET", location, base=self._base, scope=self._scope, who=self._who, accepted=(204, 200)

@@ -63,7 +63,7 @@ class WebFile:
 
     @property
     def name(self) -> str:
-        """What the server calls the file, if it does."""
+        """The name that the server gives the file; empty if it gives none."""
         from email.message import Message  # the daemon starts without it
 
         header = Message()

@@ -66,7 +66,7 @@ class Message(Struct):
 
     @classmethod
     def count(cls, data: bytes, most: int) -> int:
-        """How many values such a message has, those of its messages included; it is not counted far behind `most`."""
+        """Count the values of such a message, those of its messages included; it is not counted far behind `most`."""
         return _count(_plan_of(cls), data, most)
 
     def encode(self) -> bytes:
@@ -106,7 +106,7 @@ class _Field:
 
     @property
     def is_packed(self) -> bool:
-        """Whether its values may come as one, each of a byte or more."""
+        """True if the values of the field may come as one, each of a byte or more."""
         return self.repeated and (self.declared is int or self.declared is bool)
 
     @property
@@ -165,7 +165,7 @@ class _Entry:
 
 
 class _Plan:
-    """What is known of one message once its descriptor is there."""
+    """The plan for reading and writing one message, made once its descriptor is there."""
 
     __slots__ = ("_readers", "_within", "_writers", "fields", "kind", "packed", "wire")
 
@@ -180,7 +180,7 @@ class _Plan:
 
     @property
     def within(self) -> "dict[int, _Plan | _Entry]":
-        """What its fields have values in, by their numbers: messages, and entries of dicts."""
+        """The plans of the fields with values inside (messages, and entries of dicts), by the numbers of the fields."""
         if self._within is None:
             self._within = {}
             for field in self.fields:
@@ -209,7 +209,7 @@ class _Plan:
 
 
 def _count(plan: _Plan, data: bytes, most: int) -> int:
-    """How many values a message has, those of its messages included; counting ends behind `most`.
+    """Count the values of a message, those of its messages included; counting ends behind `most`.
 
     What is no message is not told here: whoever reads it finds that out.
     """

@@ -51,7 +51,7 @@ Handler = Callable[[ServerStream], Awaitable[None]]
 
 
 class Bytes(Protocol):
-    """What is below: a connection that left HTTP/1.1, or one that began with HTTP/2."""
+    """The connection below gRPC: one that left HTTP/1.1, or one that began with HTTP/2."""
 
     async def read(self) -> bytes: ...
 

@@ -29,7 +29,7 @@ class MessageReader:
 
     @property
     def waiting(self) -> int:
-        """How many bytes of an unfinished message are kept."""
+        """The number of bytes of an unfinished message that are kept."""
         return self._size
 
     def drop(self) -> None:

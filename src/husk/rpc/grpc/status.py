@@ -1,4 +1,4 @@
-"""How a call of gRPC ends: a code, a message, and details for programs, as they go in the trailers."""
+"""The end of a gRPC call: a code, a message, and details for programs, as they go in the trailers."""
 
 import base64
 import binascii
@@ -58,7 +58,7 @@ def _code(text: bytes) -> int:
 
 
 def outcome(headers: Headers) -> GrpcError | None:
-    """What the trailers of a peer say: None is OK."""
+    """Read the error of a call from the trailers of a peer: None is OK."""
     said = dict(headers)
     if b"grpc-status" not in said:
         status = said.get(b":status", b"")
@@ -93,7 +93,7 @@ _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-
 
 
 def seconds(value: bytes) -> float | None:
-    """What `grpc-timeout` says; None if it says nothing that can be understood."""
+    """Read the time of `grpc-timeout`, in seconds; None if the value cannot be understood."""
     number, unit = value[:-1], value[-1:]
     if unit not in _UNITS or not number.isdigit() or len(number) > 8:
         return None

@@ -187,7 +187,7 @@ class Stream:
         self._raw_size = 0
 
     def _begin_answer(self) -> None:
-        """What a server says before its first message."""
+        """Send the headers that a server begins its answer with; a client sends none."""
 
     def _gone(self) -> GrpcError:
         return self._error or GrpcError(UNAVAILABLE, "the call has ended")
@@ -255,7 +255,7 @@ class ServerStream(Stream):
         self._answered = False
 
     def feed(self, data: bytes, credit: int) -> None:
-        """What a caller sends and nobody reads counts as well: how many calls there are is up to it."""
+        """Take data of a caller; what nobody reads counts as well, for the number of calls is up to the caller."""
         super().feed(data, credit)
         try:
             self._link.hold(self._number, self._cut_size + self._raw_size)
@@ -270,7 +270,7 @@ class ServerStream(Stream):
             self._link.http.send_headers(self._number, answer)
 
     def close(self, trailers: Headers) -> None:
-        """How the call ended; the peer hears it behind all that was sent."""
+        """End the call with these trailers; the peer hears them behind all that was sent."""
         self._closed = True
         try:
             if not self._answered:
@@ -282,7 +282,7 @@ class ServerStream(Stream):
 
 
 def metadata_of(headers: Headers) -> dict[str, list[str]]:
-    """What a peer sent besides HTTP's own headers; a name may be there several times."""
+    """Collect a peer's headers besides those of HTTP that begin with `:`; a name may be there several times."""
     metadata: dict[str, list[str]] = {}
     for name, value in headers:
         if not name.startswith(b":"):

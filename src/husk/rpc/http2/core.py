@@ -36,7 +36,7 @@ _CONNECTION_WINDOW = 16 << 20
 
 
 class Limits(Struct, frozen=True):
-    """What a peer may ask for."""
+    """The limits of what a peer may ask for."""
 
     streams: int = 128
     window: int = 1 << 20
@@ -107,7 +107,7 @@ class Http2:
 
     @property
     def can_open(self) -> bool:
-        """May one more stream be opened now?"""
+        """True while one more stream may be opened."""
         return not self.over and not self._leaving and len(self._streams) < self.peer_streams
 
     def open(self, headers: Headers) -> int:
@@ -131,7 +131,7 @@ class Http2:
         self._out.end(self._of(number).out, trailers)
 
     def unsent(self, number: int) -> int:
-        """What of a stream still waits for the peer's window."""
+        """Count the bytes of a stream that still wait for the peer's window."""
         stream = self._streams.get(number)
         return stream.out.size if stream is not None else 0
 
@@ -165,7 +165,7 @@ class Http2:
             self._out.control(frames.go_away(self._highest, code, reason.encode()[:200]))
 
     def outgoing(self) -> list[bytes]:
-        """What is to be sent now."""
+        """Take the bytes to send now, and let go of the streams that are over with them."""
         ready, ended = self._out.take()
         for number in ended:
             stream = self._streams.get(number)
@@ -184,7 +184,7 @@ class Http2:
 
     @property
     def backlog(self) -> int:
-        """How many bytes of answers to the peer's own frames wait: who does not read them is not read from."""
+        """The bytes of answers to the peer's own frames that wait: a peer that does not read them is not read from."""
         return self._out.control_size
 
     # --- what the peer says ------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ class Http2:
         return stream
 
     def _must_be_known(self, number: int, what: str) -> None:
-        """What is said of a stream that was never opened is an error; of one that is gone, too late."""
+        """Raise an error for a frame of a stream that was never opened; for one that is gone, it comes too late."""
         highest = self._next - 1 if self.client else self._highest
         if number > highest or (number and number % 2 == 0) or (not number and what != "a window"):
             raise Http2Error(errors.PROTOCOL_ERROR, f"{what} for a stream that does not exist: {number}")

@@ -1,4 +1,4 @@
-"""What can be wrong about HTTP/2, by the numbers that it has for them (RFC 9113, 7)."""
+"""Errors of HTTP/2, by the numbers that it has for them (RFC 9113, 7)."""
 
 NO_ERROR = 0x0
 PROTOCOL_ERROR = 0x1

@@ -1,4 +1,4 @@
-"""What the peer did, as the core tells it."""
+"""Events: what the peer did, as the core tells it."""
 
 from msgspec import Struct
 

@@ -41,7 +41,7 @@ class FrameReader:
 
     @property
     def waiting(self) -> int:
-        """How many bytes of an unfinished frame are kept."""
+        """The number of bytes of an unfinished frame that are kept."""
         return len(self._rest)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
@@ -79,7 +79,7 @@ class FrameReader:
             yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
 
     def _parts(self, data: bytes) -> tuple[tuple[bytes, int], ...]:
-        """What is to be read, and from where on: the frame that had begun is put together, the rest is not copied."""
+        """List the bytes to read, and from where on: a frame that had begun is put together, the rest is not copied."""
         if not self._rest:
             return ((data, 0),)
         begun = self._rest + data[: max(0, _HEAD_SIZE - len(self._rest))]
@@ -130,7 +130,7 @@ def number(payload: bytes, what: str) -> int:
 
 
 def without_padding(flags: int, payload: bytes) -> bytes:
-    """What a frame carries besides padding and priorities."""
+    """Return the payload of a frame without its padding and its priority."""
     start, end = 0, len(payload)
     if flags & PADDED:
         if not payload:

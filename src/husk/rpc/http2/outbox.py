@@ -1,4 +1,4 @@
-"""What we send on streams: as much as the peer's windows let, in the order it was given, in large frames.
+"""Data that we send on streams: as much as the peer's windows let, in the order it was given, in large frames.
 
 Nothing is put into frames before the bytes are asked for (`take`), so what many small messages said meanwhile goes out
 in few frames.
@@ -145,7 +145,7 @@ class Outbox:
 
     @property
     def waits(self) -> bool:
-        """Is there data that the peer's windows may have room for now?"""
+        """True while there is data that the peer's windows may have room for now."""
         return bool(self._sending)
 
     def take(self) -> tuple[list[bytes], list[int]]:
