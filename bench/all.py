@@ -115,7 +115,7 @@ class Run:
                         self.engines = self.said.removeprefix(ENGINES).split(",")
 
     def alive(self) -> bool:
-        """Whether it still works, after a moment of waiting; at its limit it is ended."""
+        """Tell if the script still works, after a moment of waiting; at its limit it is ended."""
         self._reader.join(0.25)
         if self._reader.is_alive() and self.taken() > LIMIT:
             self.end()
@@ -132,7 +132,7 @@ class Run:
         return time.monotonic() - self._begun
 
     def result(self) -> Report | str:
-        """What it has found, or why it has not."""
+        """Return the figures that the script has found, or the reason why it has none."""
         status = self._process.wait()
         if status != 0 or not self.figures.exists():
             return self._last or f"ended with status {status}"
@@ -163,7 +163,7 @@ def machine() -> Machine:
 
 
 def usual_seconds(output: Path, quick: bool) -> dict[str, float]:
-    """How long each script took the last time that it was run in this way."""
+    """Return the seconds that each script took the last time that it was run in this way."""
     reports = [read_report(path) for path in output.glob("*.json") if path.stem in SCRIPTS]
     return {report.script: report.seconds for report in reports if report.quick == quick}
 
@@ -185,7 +185,7 @@ def run_all(names: list[str], output: Path, quick: bool, collection: Collection)
 
 
 def one_by_one(name: str, output: Path, quick: bool, engines: list[str], screen: Screen, number: int) -> Report | None:
-    """What a script finds of each engine alone, with those that fail told; None if all do."""
+    """Return what a script finds of each engine alone, with those that fail told; None if all do."""
     reports, lost = [], {}
     for engine in engines:
         found = watched(Run(name, output, quick, engine), screen, number, f"{name}, {engine} alone", 0)
@@ -218,7 +218,7 @@ def write(collection: Collection, output: Path) -> None:
 
 
 def missing(collection: Collection) -> list[str]:
-    """What the tables lack, and why."""
+    """List what the tables lack, and why."""
     said = [f"bench.{name} failed: {why} (all of it in {name}.log)" for name, why in collection.failed.items()]
     lacking: dict[str, list[str]] = {}
     for report in collection.reports:

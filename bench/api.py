@@ -1,4 +1,4 @@
-"""How many short questions does an engine answer in a second, and how long does the slowest hundredth of them wait?
+"""Short questions that an engine answers in a second, and the time that the slowest hundredth of them waits.
 
     sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python -m bench.api --engines husk,dockerd-new
     sudo .venv/bin/python -m bench.api --containers 50 --seconds 2 --rounds 3 --engines husk,husk-metrics

@@ -1,4 +1,4 @@
-"""How fast are builds? The same Dockerfiles by Husk, dockerd and podman, by the classic door and by BuildKit's.
+"""Speed of builds: the same Dockerfiles by Husk, dockerd and podman, by the classic door and by BuildKit's.
 
     sudo .venv/bin/python -m bench.build [--engines husk,dockerd-new] [--rounds 3] [--scale 10] [--only steps,cached]
     sudo HUSK_BENCH_PEERS=/tmp/peers/bin BUILDX=/tmp/buildx/docker-buildx .venv/bin/python -m bench.build
@@ -143,7 +143,7 @@ class Door:
 
 
 def sleeping() -> bool:
-    """Is a process of the endless step there?"""
+    """Tell if a process of the endless step is there."""
     for entry in Path("/proc").glob("[0-9]*"):
         # The runtime and the client have these words in their command lines, too, but not alone.
         with contextlib.suppress(OSError):

@@ -73,7 +73,7 @@ def chart(collection: Collection) -> str:
 
 
 def _about(collection: Collection, reports: Sequence[Report]) -> str:
-    """Where the figures come from, and how busy the machine was."""
+    """Tell where the figures come from, and how busy the machine was."""
     machine = collection.machine
     command = f"make bench{' QUICK=1' if collection.quick else ''}"
     loads = [load for report in reports for load in report.load]
@@ -83,7 +83,7 @@ def _about(collection: Collection, reports: Sequence[Report]) -> str:
 
 
 def _groups(collection: Collection) -> list[tuple[str, Figure]]:
-    """What can be drawn, with its words; where a figure was taken of several amounts, the largest: it came last."""
+    """List what can be drawn, with its words; of a figure of several amounts, that of the largest: it came last."""
     figures = {(report.script, figure.name): figure for report in collection.reports for figure in report.figures}
     found = ((words, figures.get((script, name))) for script, name, words in DRAWN)
     return [

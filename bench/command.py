@@ -1,4 +1,4 @@
-"""How long does the `husk` command take? Wall and processor time of several lines, beside docker's client.
+"""Time of the `husk` command: wall and processor time of several lines, beside docker's client.
 
     .venv/bin/python -m bench.command [--rounds 15] [--host unix:///run/husk.sock] [--beside SRC]
 

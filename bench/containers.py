@@ -1,4 +1,4 @@
-"""How long does a container take, and what does the engine cost? Husk beside dockerd and podman, in one run.
+"""Time of a container, and the cost of the engine: Husk beside dockerd and podman, in one run.
 
     .venv/bin/python -m bench.containers [--rounds 20] [--engines husk,dockerd-new,podman] [--many 50]
 

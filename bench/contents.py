@@ -1,4 +1,4 @@
-"""What is in the image that the image benchmark moves around? Three layers, the same on every run.
+"""Contents of the image that the image benchmark moves around: three layers, the same on every run.
 
 A Debian base (the files of this host's own required and important packages, so that programs run in it), many small
 files, and one large file that compresses badly. `tree` puts the small files onto a disk, for copies into a container.

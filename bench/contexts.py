@@ -1,4 +1,4 @@
-"""How long does it take to sync a build's context?
+"""Time of the sync of a build's context.
 
     sudo .venv/bin/python -m bench.contexts [--files 20000] [--megabytes 300]
 

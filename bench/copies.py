@@ -1,4 +1,4 @@
-"""How long does `docker cp` take? A small file, a directory with three, a large file, a tree of small ones; in and out.
+"""Time of `docker cp`: a small file, a directory with three, a large file, a tree of small ones; in and out.
 
     sudo .venv/bin/python -m bench.copies
     sudo .venv/bin/python -m bench.copies --rounds 15 --engines husk,dockerd,dockerd-new,podman

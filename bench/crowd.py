@@ -1,4 +1,4 @@
-"""What does one more container cost beside many on one bridge, and how long do many take to go?
+"""Cost of one more container beside many on one bridge, and the time that many take to go.
 
     .venv/bin/python -m bench.crowd [--engines husk] [--few 10] [--many 1000] [--rounds 15] [--volume] [--bind]
 

@@ -1,4 +1,4 @@
-"""How long do the dashboard's pages take beside many containers?
+"""Time of the dashboard's pages beside many containers.
 
     sudo .venv/bin/python -m bench.dashboard [--containers 300] [--running 30] [--rounds 50] [--profile]
 

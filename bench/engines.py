@@ -82,7 +82,7 @@ class Engine:
             raise SystemExit(f"{self.name}: docker {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
 
     def processes(self) -> Iterator[Path]:
-        """Where /proc tells about the processes that belong to the engine: its session, monitors, shims and workers."""
+        """Find in /proc the processes that belong to the engine: its session, monitors, shims and workers."""
         program = Path(f"/proc/{self.process.pid}/exe")
         own = os.readlink(program) if program.is_symlink() else ""
         workers = {self.process.pid}

@@ -1,4 +1,4 @@
-"""What does a client of etcd cost? Ours beside etcd's JSON gateway and a library, against one member on the loopback.
+"""Cost of a client of etcd: ours beside etcd's JSON gateway and a library, against one member on the loopback.
 
     .venv/bin/python bench/etcd.py [--puts 2000] [--library PYTHON]
 

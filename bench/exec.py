@@ -1,4 +1,4 @@
-"""How long does an exec take? Create, start (attached, to its end) and inspect of `true` in a running container.
+"""Time of an exec: create, start (attached, to its end) and inspect of `true` in a running container.
 
     sudo .venv/bin/python -m bench.exec
     sudo .venv/bin/python -m bench.exec --rounds 20 --engines husk,podman

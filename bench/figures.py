@@ -27,7 +27,7 @@ class Measured(msgspec.Struct):
 
 
 class Figure(msgspec.Struct):
-    """What was measured, by engine."""
+    """A figure that was measured, by engine."""
 
     name: str
     unit: str
@@ -81,7 +81,7 @@ def joined(reports: Sequence[Report]) -> Report:
 
 
 class Machine(msgspec.Struct):
-    """Where figures were taken."""
+    """The machine on which figures were taken."""
 
     date: str
     processors: int
@@ -101,7 +101,7 @@ class Collection(msgspec.Struct):
 
 
 def times_as_much(figure: Figure, engine: str, first: str) -> float | None:
-    """How many times as good the first engine is; None where one of them has no figure, or it is nothing."""
+    """Compute how many times as good the first engine is; None where one of them has no figure, or it is nothing."""
     own, other = figure.values.get(first), figure.values.get(engine)
     if own is None or other is None or engine == first:
         return None

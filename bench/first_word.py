@@ -1,4 +1,4 @@
-"""How long does a client take before it says the first word of a build to the engine? No engine can change that.
+"""Time before a client says the first word of a build to the engine. No engine can change that.
 
     with FirstWord(engine_socket, directory) as door:
         begin = time.perf_counter()

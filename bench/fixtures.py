@@ -1,4 +1,4 @@
-"""How long is a fixture with one container that is ready? husk's plugin beside testcontainers on dockerd.
+"""Time of a fixture with one container that is ready: husk's plugin beside testcontainers on dockerd.
 
     sudo .venv/bin/python -m bench.fixtures [--rounds 10]
 

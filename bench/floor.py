@@ -1,4 +1,4 @@
-"""What does a run of the sandbox cost without Husk? crun alone with the bundle of examples/sandbox.py, part by part.
+"""Cost of a run of the sandbox without Husk: crun alone with the bundle of examples/sandbox.py, part by part.
 
     sudo .venv/bin/python -m bench.floor [--runs 20] [--rounds 5]
 
@@ -33,7 +33,7 @@ DISABLED = ["--cgroup-manager", "disabled"]
 
 
 async def bundle_of_sandbox(directory: Path) -> Document:
-    """What crun is given for a snippet; its root is copied."""
+    """Return the configuration that crun is given for a snippet; its root is copied."""
     async with Engine.open(data_root=directory / "data", exec_root=directory / "run", bridge="none") as engine:
         spec = replace(Sandbox(engine)._spec, command=["sleep", "1000"], stop_signal="SIGKILL")
         async with engine.container(spec):

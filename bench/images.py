@@ -1,4 +1,4 @@
-"""How fast do images and files come and go? Pull, push, save, load, commit, cp and more, beside dockerd and podman.
+"""Speed of images and files: pull, push, save, load, commit, cp and more, beside dockerd and podman.
 
     sudo .venv/bin/python -m bench.images [--engines husk,dockerd,dockerd-new,podman] [--rounds 3]
     sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python -m bench.images

@@ -1,4 +1,4 @@
-"""How long does `docker logs` of a long log take? Of 200 MB in lines of 100 bytes, with the docker command and without.
+"""Time of `docker logs` of a long log: 200 MB in lines of 100 bytes, with the docker command and without.
 
     sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python -m bench.logs
     sudo .venv/bin/python -m bench.logs --engines husk,dockerd --size 50
@@ -54,7 +54,7 @@ class Target:
         connection.close()
 
     def raw(self) -> int:
-        """How many bytes come."""
+        """Count the bytes of the log that come over the API."""
         return sum(map(len, self.answer()))
 
     def docker(self) -> None:

@@ -1,4 +1,4 @@
-"""How long do writers wait while a swarm's records move from SQLite into etcd? One member on the loopback.
+"""Time that writers wait while a swarm's records move from SQLite into etcd: one member on the loopback.
 
     .venv/bin/python -m bench.move [--tasks 1000]
 

@@ -1,4 +1,4 @@
-"""Does a start cost the same with many networks and many published ports? Prints milliseconds, root needed.
+"""Time of a start beside many networks and many published ports. Prints milliseconds, root needed.
 
     .venv/bin/python -m bench.network [--networks 100] [--ports 500] [--rounds 30]
 

@@ -1,4 +1,4 @@
-"""What does one address cost a manager whose workers share one overlay network? Records in memory, without daemons.
+"""Cost of one address for a manager whose workers share one overlay network: records in memory, without daemons.
 
     .venv/bin/python -m bench.network_shares [--workers 10,100,1000] [--tasks-per-worker 20]
 

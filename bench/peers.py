@@ -1,4 +1,4 @@
-"""How is each engine started, so that nothing of it is left behind?
+"""Commands and namespaces that start each engine so that nothing of it is left behind.
 
 dockerd and podman get a mount namespace with a /run of their own, and where the network counts a network namespace:
 bridges, firewall rules and mounts go with their last process. Only cgroups have to be removed by hand.
@@ -103,7 +103,7 @@ def _search_path(name: str) -> str:
 
 
 def _podman_settings(home: Path) -> dict[str, str]:
-    """What a podman that is not installed needs to find its helpers, and to talk to a registry on loopback."""
+    """Write the settings that a podman that is not installed needs to find its helpers and a registry on loopback."""
     registries, containers = home / "registries.conf", home / "containers.conf"
     registries.write_text('[[registry]]\nlocation = "127.0.0.1"\ninsecure = true\n')
     lines = ["[engine]", 'cgroup_manager = "cgroupfs"', 'events_logger = "file"']

@@ -1,4 +1,4 @@
-"""What does it cost to plan a swarm? The planner, the scheduler and the index of tasks on nodes that are only records.
+"""Cost of planning a swarm: the planner, the scheduler and the index of tasks on nodes that are only records.
 
     .venv/bin/python -m bench.planner [--nodes 10,100,1000] [--tasks-per-node 20] [--tasks-per-service 100]
 

@@ -1,4 +1,4 @@
-"""How long does a manager take to hear all of its nodes again that come back to it at once?
+"""Time that a manager takes to hear all of its nodes again that come back to it at once.
 
     .venv/bin/python -m bench.returns [--nodes 10,100,450,1000]
 

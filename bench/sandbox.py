@@ -1,4 +1,4 @@
-"""How many snippets does the sandbox of examples/sandbox.py run in a second, and how long does one take?
+"""Snippets that the sandbox of examples/sandbox.py runs in a second, and the time of one.
 
     .venv/bin/python -m bench.sandbox [--runs 200] [--at-once 2]
 

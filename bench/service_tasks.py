@@ -1,4 +1,4 @@
-"""What does one task cost a node, beside all others that its networks lead to? Root needed.
+"""Cost of one task for a node, beside all others that its networks lead to. Root needed.
 
     .venv/bin/python -m bench.service_tasks [--tasks 200,2000,20000] [--per-service 100] [--nodes 100]
 

@@ -1,4 +1,4 @@
-"""What every script here has in common: its options, what it says on its way, and what it hands out at its end.
+"""The sheet of a script: its options, what it says on its way, and what it hands out at its end.
 
     sheet = Sheet("exec", __doc__, engines="husk,dockerd-new")
     sheet.option("rounds", 50, quick=5)
@@ -85,7 +85,7 @@ class Sheet:
             yield started
 
     def title(self, engine: str, title: str) -> None:
-        """What the column of an engine is called; columns come in the order of their titles."""
+        """Set the title of an engine's column; columns come in the order of their titles."""
         self._report.engines[engine] = title
 
     def add(
@@ -109,7 +109,7 @@ class Sheet:
         self.say(f"{engine} failed: {why}")
 
     def say(self, text: str) -> None:
-        """How far the script is."""
+        """Print how far the script is."""
         print(f"# {text}", file=sys.stderr, flush=True)
 
     def finish(self) -> Report:

@@ -1,4 +1,4 @@
-"""How long until a daemon answers? From its start to the first answers, with and without stopped containers.
+"""Time until a daemon answers: from its start to the first answers, with and without stopped containers.
 
     .venv/bin/python -m bench.startup [--rounds 10] [--engines husk,dockerd-new] [--containers 0,50] [--beside SRC]
 
@@ -64,7 +64,7 @@ def start(engine: Engine) -> tuple[float, float, float]:
 
 
 def in_turns(engine: Engine, rounds: int, beside: str) -> dict[str, list[tuple[float, float, float]]]:
-    """What `start` tells of each round, by engine; with `beside` another Husk is among them."""
+    """Return what `start` tells of each round, by engine; with `beside` another Husk is among them."""
     sources = {engine.name: engine.environment.get("PYTHONPATH", "")}
     if beside and engine.name == "husk":
         sources[f"husk of {beside}"] = beside

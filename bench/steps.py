@@ -1,4 +1,4 @@
-"""What does one small step of a build cost? `true` on busybox, again and again, with the engine's own parts.
+"""Cost of one small step of a build: `true` on busybox, again and again, with the engine's own parts.
 
     sudo .venv/bin/python -m bench.steps [--runs 50] [--runtime crun] [--profile]
 

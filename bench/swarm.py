@@ -1,4 +1,4 @@
-"""How long does a swarm take to run many tasks, and to run them again when a node is lost? What does it cost at rest?
+"""Time of a swarm to run many tasks, and to run them again when a node is lost, and its cost at rest.
 
     sudo .venv/bin/python -m bench.swarm [--managers 3] [--workers 2] [--tasks 200] [--engines husk,dockerd-new]
 

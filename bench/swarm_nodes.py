@@ -160,7 +160,7 @@ def _dockerds(engine: str, hosts: Hosts) -> Iterator[list[DockerdNode]]:
 
 
 def ask(node: Node, path: str) -> Any:
-    """What its API answers; None where it does not, or not well."""
+    """Return the answer of the node's API; None where it does not answer, or not well."""
     connection = UnixConnection(node.socket)
     connection.timeout = ANSWER
     try:

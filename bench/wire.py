@@ -1,4 +1,4 @@
-"""What goes over a host's interface, by port: counters of nftables, so no program has to keep up with the packets.
+"""Traffic over a host's interface, by port: counters of nftables, so no program has to keep up with the packets.
 
     with Wire(daemon.where.enter, {"etcd's members": 2380}) as wire:
         before = wire.read()

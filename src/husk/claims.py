@@ -1,5 +1,5 @@
-"""Who else uses these directories? Nobody: an engine claims its data root and exec root before touching them, and a
-daemon its pid file.
+"""Claims on directories: an engine claims its data root and exec root before touching them, and a daemon its pid file,
+so that nobody else uses them.
 
 The claims are file locks, which the kernel drops when the process dies however it dies: a pid file left by a crash, or
 a pid that another program has got since, stops nobody.
@@ -49,7 +49,7 @@ def claimed_roots(config: Config) -> Iterator[None]:
 
 
 def _require_no_dockerd(data_root: Path) -> None:
-    """What no record of ours names is removed at the start: the volumes and containers of dockerd would go."""
+    """Refuse a data root of dockerd: the start removes what no record of ours names, so its volumes would go."""
     if not (data_root / "state.db").exists() and (data_root / "image").is_dir() and (data_root / "volumes").is_dir():
         raise Conflict(
             f"the data root {data_root} holds the store of dockerd, which is not ours: choose another with --data-root"

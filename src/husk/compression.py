@@ -1,4 +1,4 @@
-"""How is a stream compressed? Its first bytes tell; this is the only place that knows them.
+"""The compression of a stream, told by its first bytes; this is the only place that knows them.
 
 Who decompresses is elsewhere: `storage/tar/inflate` for archives that a client sends, `storage/tar/decompress` for
 layers, in a worker.

@@ -1,4 +1,4 @@
-"""What the daemon was asked to be: settings, their defaults, and the names derived from them.
+"""The configuration of the daemon: settings, their defaults, and the names derived from them.
 
 The keys are dockerd's. Two daemons with different data roots share a host because everything a daemon creates outside
 its directories (bridge, nftables table, cgroup parent) carries a name derived here.
@@ -30,7 +30,7 @@ class AddressPool(msgspec.Struct, frozen=True):
 
 
 class TlsConfig(msgspec.Struct, frozen=True):
-    """What a listener on TCP shows and asks for; None for a file that is not there and was not named."""
+    """The certificates that a listener on TCP shows and asks for; None for a file that is absent and was not named."""
 
     verify: bool
     ca: Path
@@ -45,7 +45,7 @@ class Ulimit(msgspec.Struct, frozen=True):
 
 
 class Proxies(msgspec.Struct, frozen=True):
-    """What lies between the daemon and registries."""
+    """The proxies between the daemon and registries."""
 
     http_proxy: str = ""
     https_proxy: str = ""
@@ -56,7 +56,7 @@ NO_PROXIES = Proxies()
 
 
 class DefaultBridge(msgspec.Struct, frozen=True):
-    """How the default network differs from one that nobody said anything about."""
+    """The differences of the default network from one that nobody said anything about."""
 
     ipv6: bool = False
     bip6: str = ""
@@ -72,7 +72,7 @@ class DefaultBridge(msgspec.Struct, frozen=True):
 
 
 class ContainerDefaults(msgspec.Struct, frozen=True):
-    """What containers get that do not say otherwise; empty and 0 for what Husk and the host decide."""
+    """The settings of containers that do not say otherwise; empty and 0 for what Husk and the host decide."""
 
     default_ipc_mode: str = "private"
     default_shm_size: int = 64 << 20
@@ -89,7 +89,7 @@ class ContainerDefaults(msgspec.Struct, frozen=True):
 
 
 class CacheRule(msgspec.Struct, frozen=True):
-    """What of the cache of builds may go, and when."""
+    """A rule for the part of the cache of builds that may go, and when."""
 
     types: tuple[str, ...] = ()
     unused_for: str = ""  # a duration: `48h`
@@ -98,7 +98,7 @@ class CacheRule(msgspec.Struct, frozen=True):
 
 
 class BuilderConfig(msgspec.Struct, frozen=True):
-    """How builds are done, and what is kept of them; without rules those of dockerd are taken."""
+    """The settings of builds, and of what is kept of them; without rules those of dockerd are taken."""
 
     collects: bool = True
     keep: int = 0  # bytes of the cache that may stay; 0: a tenth of the disk

@@ -1,5 +1,5 @@
-"""Which flags and keys has dockerd 28.5, and what does Husk make of each? One table for the command line, for
-`daemon.json`, for `--help`, and for docs/configuration.md.
+"""The flags and keys of dockerd 28.5, and what Husk makes of each: one table for the command line, for `daemon.json`,
+for `--help`, and for docs/configuration.md.
 
 An option works; or it is accepted and one line of the log says what it `means` here; or it is `refused` with the
 reason, because accepting it would promise something untrue. What asks for nothing (`false`, an empty text or list) is
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class KeyKind(Enum):
-    """What a flag's text is, and what stands in the file."""
+    """The kind of a key: the text of its flag, and the value in the file."""
 
     TRUTH = "true or false"
     TEXT = "text"

@@ -42,7 +42,7 @@ _WHOLE = ("tls", "builder", "dashboard")
 
 
 class Names(msgspec.Struct, frozen=True):
-    """Where things are when nobody says otherwise."""
+    """The places of things when nobody says otherwise."""
 
     config_file: Path
     host: str = DEFAULT_HOST
@@ -57,7 +57,7 @@ DOCKERD = Names(
 
 
 class ConfigSource(msgspec.Struct, frozen=True):
-    """Where a daemon's settings come from; kept so that SIGHUP can read the file again."""
+    """The source of a daemon's settings; kept so that SIGHUP can read the file again."""
 
     flags: Settings
     config_file: Path | None = None
@@ -79,7 +79,7 @@ class ConfigSource(msgspec.Struct, frozen=True):
 
 
 def reloadable(running: Config, wanted: Config) -> tuple[Config, tuple[str, ...]]:
-    """What a running daemon becomes on SIGHUP, and the names of the settings that need a restart."""
+    """Return the settings of a running daemon after SIGHUP, and the names of those that need a restart."""
     renewed = replace(
         running,
         log_level=wanted.log_level,
@@ -231,7 +231,7 @@ def _builder(document: dict[str, Any] | None) -> BuilderConfig:
 
 
 def _dashboard(settings: Settings) -> DashboardConfig | None:
-    """Whether its address may be listened on is judged where it is read, which is loaded for this alone."""
+    """Read the dashboard's settings; if its address may be listened on is judged by code that only this loads."""
     if not settings.dashboard:
         return None
     names = tuple(settings.dashboard_names or ())
@@ -239,7 +239,7 @@ def _dashboard(settings: Settings) -> DashboardConfig | None:
 
 
 def _hosts(settings: Settings, default: str, tls: TlsConfig | None) -> tuple[str, ...]:
-    """Where to listen. An open port is root for everybody: it takes a word that this is meant."""
+    """List the addresses to listen on. An open port is root for everybody: it takes a word that this is meant."""
     port = values.TLS_PORT if tls is not None else values.DEFAULT_TCP_PORT
     if tls is not None:
         default = f"tcp://localhost:{port}"  # as dockerd: whoever asks for TLS and names no host means this one

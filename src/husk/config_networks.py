@@ -1,4 +1,4 @@
-"""What the settings of the default bridge and of names may be: dockerd's rules, with a message for each. Pure."""
+"""Rules of dockerd for the settings of the default bridge and of names, with a message for each. Pure."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _LARGEST_MTU = 65535
 
 
 def default_bridge(settings: Settings) -> DefaultBridge:
-    """How the default network is to be; InvalidParameter where its parts do not fit together."""
+    """Return the settings of the default network; InvalidParameter where its parts do not fit together."""
     for flag, given in (("--bip", settings.bip), ("--bip6", settings.bip6)):
         if settings.bridge and given:
             raise InvalidParameter(f"You specified -b & {flag}, mutually exclusive options. Please specify only one")
@@ -48,7 +48,7 @@ def default_bridge(settings: Settings) -> DefaultBridge:
 
 
 def _readable(bip: str | None) -> bool:
-    """Whether it is an address at all; what is wrong with it is said where it is used."""
+    """Tell if it is an address at all; what is wrong with it is said where the address is used."""
     try:
         return bool(bip) and IPv4Interface(bip) is not None
     except ValueError:

@@ -1,4 +1,4 @@
-"""What can stand in a `daemon.json`, and on the command line: dockerd's keys with their types, and nothing else.
+"""Settings in a `daemon.json`, and on the command line: dockerd's keys with their types, and nothing else.
 
 Both are read into the same shape, so that a value means the same wherever it was given. What the values may be is
 checked later (`husk.config_load`), when both are one.
@@ -205,7 +205,7 @@ def parse_file(text: str) -> Settings:
 
 
 def _document(text: str) -> object:
-    """What is written in JSON. Python's own reader is loaded for what is none alone: it knows where the mistake is."""
+    """Read JSON. Python's own reader is loaded only for a text that is none: it knows where the mistake is."""
     try:
         return msgspec.json.decode(text)
     except RecursionError:
@@ -251,7 +251,7 @@ def _in_our_case(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_form(settings: Settings) -> Settings:
-    """What dockerd has two keys for gets into one."""
+    """Merge into one setting what dockerd has two keys for."""
     if settings.host_gateway_ip is not None:
         if settings.host_gateway_ips is not None:
             raise InvalidParameter("host-gateway-ip and host-gateway-ips must not both be specified in the config file")

@@ -1,5 +1,5 @@
-"""Which values may a setting have, and what is its one normal form? Each function takes what the user wrote and says
-what is wrong with it, and what is accepted, in words that stand alone: they appear behind no other explanation."""
+"""Values that a setting may have, each with one normal form. Each function takes what the user wrote and says what is
+wrong with it, and what is accepted, in words that stand alone: they appear behind no other explanation."""
 
 import ipaddress
 import os
@@ -45,8 +45,8 @@ def host(text: str, default: str = DEFAULT_HOST, port: int = DEFAULT_TCP_PORT) -
 
 
 def loopback(host: str) -> bool:
-    """Whether only this machine reaches it. A Unix socket has its own guard; what systemd holds is known when it is
-    taken over."""
+    """Tell if only this machine reaches the host. A Unix socket has its own guard; what systemd holds is known when it
+    is taken over."""
     if not host.startswith("tcp://"):
         return True
     name = split_url(host).hostname or ""
@@ -57,7 +57,7 @@ def loopback(host: str) -> bool:
 
 
 def unguarded(host: str) -> InvalidParameter:
-    """Why nobody listens on an address that others reach: an open port is root for everybody."""
+    """Return the error for an address that others reach without a guard: an open port is root for everybody."""
     return InvalidParameter(
         f"{host} without --tlsverify would make everybody root on this machine who reaches that port: "
         "give --tlsverify with --tlscacert, --tlscert and --tlskey, listen on 127.0.0.1, or say --tls=false "

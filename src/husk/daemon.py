@@ -1,4 +1,4 @@
-"""How is a daemon put together? Here: claims, log, engine, HTTP edge, signals. The one place that builds the parts.
+"""The daemon, put together of claims, log, engine, HTTP edge and signals. The one place that builds the parts.
 
     claim the pid file -> open the engine (which claims its directories and reconciles with what a former daemon left)
       -> listen -> tell the user and systemd -> wait for a signal -> stop listening -> close the engine
@@ -52,7 +52,7 @@ _TRACES_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 
 
 def check(source: ConfigSource) -> None:
-    """Whether the settings are sound, without starting anything; HuskError says what is wrong with them."""
+    """Check that the settings are sound, without starting anything; HuskError says what is wrong with them."""
     config = source.load()
     _minimum_version()
     _tls_context(config)
@@ -191,7 +191,7 @@ class Daemon:
         return counts
 
     def _observers(self, engine: Engine, parts: AsyncExitStack) -> "tuple[Observer, ...]":
-        """Who looks on at requests: nobody, and nothing is loaded for it, unless the settings ask for it."""
+        """Make the observers of requests: none, and nothing is loaded for them, unless the settings ask for some."""
         found: list[Observer] = []
         if self._config.audit_log is not None:
             from husk.audit.lines import AuditLog

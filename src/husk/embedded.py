@@ -31,7 +31,7 @@ _PIECE = 1 << 18
 
 
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How an engine in the process is to be: where it keeps things, and what it gives containers by default.
+    """The settings of an engine in the process: where it keeps things, and what it gives containers by default.
 
     EngineConfig(data_root="/var/lib/app", bridge="none")
     """

@@ -1,4 +1,4 @@
-"""What can go wrong, in the words of the API.
+"""Errors, in the words of the API.
 
 Every layer raises these; one middleware of the HTTP edge turns them into a status and `{"message": ...}`. An exception
 that is not one of these is an internal fault: the client gets a 500, the log gets the traceback.
@@ -84,7 +84,7 @@ class DiskFault(SystemFault):
 
 
 def full_disk(error: BaseException) -> DiskFault | None:
-    """What to tell of an error of the system's that means there is no room; None for all others."""
+    """Return the error to tell for one of the system's that means there is no room; None for all others."""
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return None
     where = f"write {error.filename}: " if error.filename else ""

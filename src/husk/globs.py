@@ -48,7 +48,7 @@ def name_pattern(part: str) -> re.Pattern[str]:
 
 
 def has_wildcards(part: str) -> bool:
-    """Is there a `*`, `?` or `[` that is not escaped?"""
+    """Tell if there is a `*`, `?` or `[` that is not escaped."""
     return re.search(r"[*?[]", re.sub(r"\\.", "", part, flags=re.DOTALL)) is not None
 
 

@@ -96,7 +96,7 @@ class Reader(Generic[T]):
             raise InvalidParameter(f"invalid JSON: {error}") from error
 
     def mentioned(self, document: Document) -> bool:
-        """Does the document give any field of this type?"""
+        """Tell if the document gives any field of this type."""
         return any(value is not None and key.lower() in self.fields for key, value in document.items())
 
 
@@ -181,5 +181,5 @@ _ZEROS: dict[type[inspect.Type], Callable[[], object]] = {
 
 
 def _zero(info: inspect.Type) -> Callable[[], object]:
-    """What Go leaves where a map or a list holds `null`."""
+    """Return a maker of the value that Go leaves where a map or a list holds `null`."""
     return _ZEROS.get(type(info), lambda: None)

@@ -44,5 +44,5 @@ class Ignore:
         return self._patterns.matches(path)
 
     def may_skip_directory(self, path: str) -> bool:
-        """Is nothing below this directory wanted?"""
+        """Tell if nothing below this directory is wanted."""
         return self.leaves_out(path) and not self.brings_back

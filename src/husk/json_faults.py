@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no JSON, in Go's words, which clients of dockerd read and match.
+"""Faults of a text that is no JSON, in Go's words, which clients of dockerd read and match.
 
 msgspec has read the text and says where it stopped: what Go calls that is told by the byte there and those right before
 it. Nothing is read a second time.

@@ -48,14 +48,14 @@ class ThreadBound(Generic[T]):
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
-        """Do it in the thread. Unavailable when that is not there any more."""
+        """Run the work in the thread. Unavailable when that is not there any more."""
         if self._closing or self.ended.done():
             work.close()
             raise Unavailable("the engine is closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def leave(self) -> None:
-        """Have it left, as soon as it has been entered; `ended` tells when that is done. Can be asked more than once.
+        """Leave the thing as soon as it has been entered; `ended` tells when that is done. Can be asked more than once.
 
         Entering is not cut off: what a thread of a pool has just opened would belong to nobody.
         """
@@ -72,7 +72,7 @@ class ThreadBound(Generic[T]):
             self._thread.join()
 
     async def entered(self) -> T:
-        """What was entered, for a caller in another loop; who is cancelled meanwhile waits until nothing is left."""
+        """Return what was entered, for a caller in another loop; who is cancelled waits until nothing is left."""
         try:
             return await asyncio.wrap_future(self.opened)
         except BaseException:

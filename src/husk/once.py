@@ -20,7 +20,7 @@ _loaded: set[str] = set()
 
 
 async def load(*modules: str) -> None:
-    """Have these modules loaded; whoever imports from them after it gets what is there. ImportError as always."""
+    """Load these modules; whoever imports from them after it gets what is there. ImportError as always."""
     for name in modules:
         if name not in _loaded:
             await asyncio.to_thread(importlib.import_module, name)
@@ -36,7 +36,7 @@ class Once(Generic[T]):
         self._change: Callable[[T], None] | None = None
 
     async def get(self) -> T:
-        """Who comes while it is made waits for the same. What could not be made is tried again by the next."""
+        """Return what is made once; who comes meanwhile waits for it. If it fails, the next caller tries again."""
         if self._made is None:
             self._made = self._tasks.spawn(self._make_changed(), self._name, awaited=True)
         try:

@@ -41,7 +41,7 @@ class TestEngine:
         self._client = kept.opened.result()
 
     def call(self, work: Callable[["Client"], Coroutine[Any, Any, T]]) -> T:
-        """Do something with the engine and wait for it: `husk_engine.call(lambda engine: engine.images.list())`."""
+        """Run a coroutine of the engine and wait for it: `husk_engine.call(lambda engine: engine.images.list())`."""
         return self._kept.submit(work(self._client)).result()
 
     def run(self, image: str, command: "Command" = None, **spec: Any) -> "Result":
@@ -109,7 +109,7 @@ class Service:
         return self._engine.call(result)
 
     def logs(self) -> str:
-        """What it has written."""
+        """Return all that the container has written so far."""
 
         async def whole(_: object) -> bytes:
             return await self.box.logs()
@@ -125,12 +125,12 @@ class Service:
         return self.call(lambda box: box.get(path))
 
     def call(self, work: Callable[["Container"], Coroutine[Any, Any, T]]) -> T:
-        """Do something with the container and wait for it."""
+        """Run a coroutine of the container and wait for it: `service.call(lambda box: box.pause())`."""
         return self._engine.call(lambda _: work(self.box))
 
 
 class StartService(Protocol):
-    """What `husk_container` is: starts a container and waits until it is ready; at the end of the block it is gone.
+    """The type of `husk_container`: starts a container and waits until it is ready; at the end of the block it is gone.
 
     Ready is what `wait_for_port` (it accepts connections), `wait_for_log` (a line matches), `wait_for_exec` (a command
     ends with 0) and `wait_for_health` (its health test says so) ask for, within `timeout` seconds. Other keywords are

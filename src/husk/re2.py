@@ -119,7 +119,7 @@ class Finder:
         self._sets: dict[frozenset[int], frozenset[int]] = {}
 
     def finds(self, text: str) -> bool:
-        """Is any of them in the text?"""
+        """Tell if any of the expressions is in the text."""
         self._count(1 + len(self._plain))
         if any(plain in text for plain in self._plain):
             return True
@@ -317,7 +317,7 @@ class _Parser:
         return [_literal(self._character(letter), flags)]
 
     def _set(self, letter: str) -> Test | None:
-        """What `\\d`, `\\W` or `\\pL` stands for."""
+        """Read the set that `\\d`, `\\W` or `\\pL` stands for; None for another letter."""
         if (known := _ASCII.get(letter.lower())) is not None:
             return known if letter.islower() else _not(known)
         if letter not in "pP":
@@ -339,7 +339,7 @@ class _Parser:
         return _not(test) if refused else test
 
     def _character(self, letter: str) -> str:
-        """What an escape stands for that is one character."""
+        """Read the character that an escape stands for."""
         if letter in _LETTERS:
             return _LETTERS[letter]
         if letter == "x":
@@ -367,7 +367,7 @@ class _Parser:
         raise BadExpression("invalid escape sequence: `\\x`")
 
     def _class(self, flags: frozenset[str]) -> Test:
-        """What stands between square brackets."""
+        """Read a character class: all that stands between square brackets."""
         begun = self.at - 1
         refused = self._eats("^")
         singles: set[str] = set()

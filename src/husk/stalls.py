@@ -52,7 +52,7 @@ def watched(loop: asyncio.AbstractEventLoop, tell: Tell = log_stall) -> Iterator
 
 
 class Looks:
-    """What successive looks at a thread say about its callbacks. All times are of the thread's processor clock."""
+    """Successive looks at a thread, and what they say about its callbacks. All times are of its processor clock."""
 
     def __init__(self, now: float, tell: Tell) -> None:
         self._tell = tell
@@ -87,7 +87,7 @@ class Looks:
             self._end(now)
 
     def _end(self, now: float) -> None:
-        """Whatever ran is over, or has been told of; the time until `now` was its own."""
+        """End the callback that ran, or has been told of; the time until `now` was its own."""
         where, self._where, self._root = self._where, "", None
         if where:
             self._tell(now - self._since, where)
@@ -153,7 +153,7 @@ def _stack(frame: FrameType | None) -> list[FrameType]:
 
 
 def _told(stack: list[FrameType]) -> str:
-    """What runs, and the innermost of Husk's own that led there."""
+    """Name the function that runs, and the innermost of Husk's own that led there."""
     ours = [frame for frame in stack[1:] if frame.f_code.co_filename.startswith(_SOURCES)]
     return " < ".join(
         f"{frame.f_code.co_qualname} ({frame.f_code.co_filename.removeprefix(_SOURCES)}:{frame.f_lineno})"

@@ -93,7 +93,7 @@ def _opening(address: str | None, data_root: str | os.PathLike[str] | None) -> A
 
 
 def _address() -> str | None:
-    """Where a daemon is; None where there is none."""
+    """Find the address of a daemon; None where there is none."""
     for name in _VARIABLES:
         if found := os.environ.get(name):
             return found

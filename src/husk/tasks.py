@@ -29,7 +29,7 @@ class Tasks:
         return task
 
     async def to_its_end(self, work: Coroutine[object, object, T], name: str) -> T:
-        """Do work that must not be cut off half-way: a caller who is cancelled meanwhile hears of it afterwards."""
+        """Run work that must not be cut off half-way: a caller who is cancelled meanwhile hears of it afterwards."""
         task = self.spawn(work, name, awaited=True)
         try:
             return await asyncio.shield(task)

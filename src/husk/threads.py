@@ -155,7 +155,7 @@ class Lane:
             self._begin(loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a loop: does somebody wait for long?"""
+        """Look, by a timer of the loop, if somebody waits for long; if so, begin one more visit."""
         with self._lock:
             head = self._waiting[0] if self._waiting else None
             if head is None:

@@ -1,4 +1,4 @@
-"""Whom do we trust as a client of TLS: the host's authorities, or one that was named."""
+"""Trust in the other side of TLS, for clients: by the host's authorities, or by one that was named."""
 
 import ssl
 

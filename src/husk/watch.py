@@ -1,4 +1,4 @@
-"""Who looks on while the engine works? Nobody, until metrics or traces are asked for, and until then it costs nothing.
+"""Watchers of the engine's work: none until metrics or traces are asked for, and until then it costs nothing.
 
 with watch.action("pull", image="busybox"):     # it takes a while, and may fail
     ...
@@ -35,7 +35,7 @@ def request_id() -> str:
 
 
 class Watcher(Protocol):
-    """Who is told. It takes no time and never raises, but for what goes wrong inside of an action."""
+    """A watcher that is told. It takes no time and never raises, but for what goes wrong inside of an action."""
 
     def action(self, name: str, facts: dict[str, str]) -> AbstractContextManager[None]: ...
 
@@ -43,7 +43,7 @@ class Watcher(Protocol):
 
 
 class Watch:
-    """What parts of the engine tell of themselves, and who hears of it."""
+    """The place where parts of the engine tell of themselves, and the watchers who hear of it."""
 
     __slots__ = ("watchers",)
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Workers(ThreadPoolExecutor):
-    """What asyncio takes as a loop's own pool has to be of that class; of what it does only the names are left."""
+    """The pool of threads of a loop: asyncio takes only one of this base class, of which only the names are left."""
 
     def __init__(self, size: int, name: str, patience: float | None = None) -> None:
         """Those at work when the pool ends are waited for, or left alone after `patience` seconds."""
@@ -35,7 +35,7 @@ class Workers(ThreadPoolExecutor):
         self._ended = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have it done by a thread. Unavailable when there is none and none can be started: then it is not done."""
+        """Give work to a thread. Unavailable when there is none and none can be started: then the work is not done."""
         future: Future[T] = Future()
         piece = (future, lambda: fn(*args, **kwargs))
         with self._changed:
