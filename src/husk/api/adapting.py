@@ -1,4 +1,4 @@
-"""What does a client of an older API mean? A create request, read as the version of its client would have had it.
+"""A create request of an older API's client, read as that version of the API would have had it.
 
 A field that is newer than the client is no wish of its: it is taken out, or refused where ignoring it would be
 dangerous. Defaults that have changed are filled in as they were. Pure.

@@ -1,4 +1,4 @@
-"""What `POST /build` asks for: its parameters in our words."""
+"""The request of `POST /build`: its parameters in the words of the engine's builder."""
 
 from typing import TypeVar
 

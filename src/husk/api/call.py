@@ -1,4 +1,4 @@
-"""What does a handler get? One call: the engine, the request's parts as dockerd reads them, and ways to answer."""
+"""One call as a handler gets it: the engine, the request's parts as dockerd reads them, and ways to answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -34,7 +34,7 @@ _FALSE = frozenset({"", "0", "no", "false", "none"})
 
 
 class Common:
-    """What all calls of one edge share."""
+    """The state that all calls of one edge share."""
 
     __slots__ = ("_answers", "_history", "buildkit", "changes", "engine", "fields", "json_fields", "limits", "minimum")
 
@@ -145,7 +145,7 @@ class Call:
         return await asyncio.to_thread(parse_document, data) if self._wide else parse_document(data)
 
     async def read(self, document: Document, reader: Reader[T]) -> T:
-        """What a document means. One with many values is read in a thread: that takes a while."""
+        """Read a document. One with many values is read in a thread, for that takes a while."""
         return await asyncio.to_thread(reader.read, document) if self._wide else reader.read(document)
 
     async def upload(self, largest: int) -> AsyncIterator[bytes]:
@@ -204,7 +204,7 @@ def platform_parameters(call: Call, name: str) -> list[Platform]:
 
 
 def common_headers(server_version: str, experimental: bool = False) -> dict[str, str]:
-    """What dockerd sends with every response."""
+    """Return the headers that dockerd sends with every response."""
     return {
         "Api-Version": str(CURRENT),
         "Docker-Experimental": "true" if experimental else "false",

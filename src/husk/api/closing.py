@@ -1,4 +1,4 @@
-"""How is something iterated that must be let go of? With a client that leaves, its source is closed too."""
+"""Iteration over a source that must be let go of: when the client leaves, the source is closed too."""
 
 import contextlib
 from collections.abc import AsyncIterator

@@ -25,7 +25,7 @@ BUILDKIT = "/grpc"
 
 
 class Counts(Protocol):
-    """Where requests are counted. It never raises."""
+    """A counter of requests. It never raises."""
 
     in_flight: int
 
@@ -89,12 +89,12 @@ class CountedEdge(Edge):
 
 
 def result_of(task: "asyncio.Task[Answer]") -> Answer | None:
-    """What a task that has ended has answered; None where it has failed."""
+    """Return the answer of a task that has ended; None where the task has failed."""
     return None if task.cancelled() or task.exception() is not None else task.result()
 
 
 def status_of(request: Request, answer: Answer | None) -> int:
-    """What the client was told. Who takes the connection over says 101 or 200; nobody tells which later on."""
+    """Return the status the client got. Who takes the connection over says 101 or 200; nobody tells which later on."""
     if isinstance(answer, Response | StreamedResponse):
         return answer.status
     if request.begun:

@@ -1,4 +1,4 @@
-"""Did the user type the detach keys? Follows a terminal's input without holding back more than it must."""
+"""The detach keys in a terminal's input, which is followed without holding back more of it than must be."""
 
 import re
 from typing import NamedTuple

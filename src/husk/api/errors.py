@@ -1,4 +1,4 @@
-"""How does an error look on the wire? A status and `{"message": ...}`, decided here and nowhere else."""
+"""Errors on the wire: a status and `{"message": ...}`, decided here and nowhere else."""
 
 from husk.api.http.response import Response
 from husk.errors import (

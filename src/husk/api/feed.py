@@ -1,4 +1,4 @@
-"""How does a client follow work that takes a while? Records of progress as JSON lines, the failure as the last one."""
+"""Progress of work that takes a while, as its client follows it: records as JSON lines, the failure as the last one."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ Work = Callable[[Callable[[Progress], None]], Coroutine[object, object, None]]
 async def stream_progress(
     call: Call, work: Work, name: str, *, to_its_end: bool = False, errors_in_stream: bool = False
 ) -> Answer:
-    """Do `work` and tell its progress; the answer begins with the first record, so that early errors get a status,
+    """Run `work` and tell its progress; the answer begins with the first record, so that early errors get a status,
     unless dockerd tells all `errors_in_stream`.
 
     The work ends with its client, unless it is to go on `to_its_end`: a load whose client does not wait for the answer

@@ -1,4 +1,4 @@
-"""How do bytes of a container travel to a client? Takes bytes, returns bytes; knows no connection.
+"""Framing of a container's bytes on their way to a client. Takes bytes, returns bytes; knows no connection.
 
 With a TTY they travel as they are. Without, stdout and stderr share one connection in frames: a byte for the stream,
 three zero bytes, the length in four bytes (big endian), then the data. As dockerd has it, each line of a log is a
@@ -25,7 +25,7 @@ def frame(stream: int, data: bytes) -> bytes:
 
 
 class _Headers(dict[int, bytes]):
-    """What stands between two lines of a log, by the length of the second: a newline, and the header of a frame.
+    """The bytes between two lines of a log, by the length of the second: a newline, and the header of a frame.
 
     The newline ends the line before; so a line need not be copied only to get its newline back.
     """
@@ -69,7 +69,7 @@ class LogEncoder:
         return _in_turn(heads, *columns) + end
 
     def _heads(self, lines: Columns, columns: list[list[bytes]]) -> list[bytes]:
-        """What stands before each frame, which has something of each column."""
+        """Return the bytes that stand before the data of each frame, which has something of each column."""
         headers = self._headers
         lengths: Iterable[int] = map(len, columns[0])
         for column in columns[1:]:
@@ -79,7 +79,7 @@ class LogEncoder:
         return [headers[kind][length] for kind, length in zip(lines.kinds, lengths, strict=True)]
 
     def _prefixes(self, lines: Columns, partial: list[int]) -> list[bytes]:
-        """What stands before the data of each record."""
+        """Return the time and attributes that stand before the data of each record, or nothing within a long line."""
         if self.needs_times:
             between = b" " + self._attributes
             prefixes = list(map(add, lines.times or (), repeat(between)))

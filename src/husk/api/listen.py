@@ -1,4 +1,4 @@
-"""Where does the API listen? On Unix sockets with a group, on TCP addresses, and on what systemd holds for us."""
+"""Sockets that the API listens on: Unix sockets with a group, TCP addresses, and those that systemd holds for us."""
 
 import errno
 import grp
@@ -40,7 +40,7 @@ def listen(host: str, group: str, loopback_only: bool = False, flag: str = "-H")
 
 
 def held_by_systemd(host: str) -> bool:
-    """Whether systemd listens there and has passed us the socket: then its file is not ours to remove."""
+    """Tell if systemd listens there and has passed us the socket: then the socket's file is not ours to remove."""
     return host.startswith("fd://") or _held(host.removeprefix("unix://"), os.environ) is not None
 
 
@@ -57,7 +57,7 @@ def _held(path: str, environment: MutableMapping[str, str]) -> int | None:
 
 
 def _descriptors(environment: MutableMapping[str, str]) -> range:
-    """What systemd has passed to this very process."""
+    """Return the descriptors that systemd has passed to this very process."""
     count = environment.get("LISTEN_FDS", "")
     ours = environment.get("LISTEN_PID") == str(os.getpid()) and count.isdigit()
     return range(_FIRST_PASSED, _FIRST_PASSED + int(count)) if ours else range(0)
@@ -143,7 +143,7 @@ def _unfit(path: Path, error: OSError) -> SystemFault:
 
 
 def _told(error: OSError, flag: str) -> str:
-    """Why a port cannot be had, and what to do."""
+    """Say why a port cannot be had, and what to do."""
     if error.errno == errno.EADDRINUSE:
         return f"another program has this port (`ss -ltnp` tells which). Stop it, or choose another port with {flag}"
     if error.errno == errno.EADDRNOTAVAIL:

@@ -1,4 +1,4 @@
-"""What does the API describe that Husk cannot do yet? Each answers 501; `docs/compatibility.md` lists the same.
+"""Operations of the API that Husk cannot do yet. Each answers 501; `docs/compatibility.md` lists the same.
 
 An operation leaves this table in the change that adds its handler.
 """

@@ -47,7 +47,7 @@ class Seen:
 
     @property
     def error(self) -> str:
-        """What the client was told to be wrong; empty where nothing was."""
+        """The message of the error that the client was told; empty where there was none."""
         if self.request.fault:
             return self.request.fault
         if self.status < 400 or not isinstance(self.answer, Response):
@@ -65,7 +65,7 @@ class _Told(msgspec.Struct):
 
 
 class Observer(Protocol):
-    """Who looks on. It never raises."""
+    """An observer of requests. It never raises."""
 
     def begun(self, seen: Seen) -> None: ...
 

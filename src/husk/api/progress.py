@@ -1,4 +1,4 @@
-"""How does work in progress look on the wire? JSON lines with the bar that clients print as it is."""
+"""Work in progress on the wire: JSON lines with the bar that clients print as it is."""
 
 from husk.engine.model.image import Built, Progress, Traced
 from husk.gojson import encode
@@ -56,7 +56,7 @@ def progress_line(progress: Progress) -> bytes:
 
 
 def error_line(message: str, code: int = 0) -> bytes:
-    """How a stream that has begun says that it failed; with the code of a command, if one has."""
+    """Say in a stream that has begun that the work failed; with the exit code of a command, if one has."""
     detail = {"code": code, "message": message} if code else {"message": message}
     return encode({"errorDetail": detail, "error": message}) + b"\r\n"
 

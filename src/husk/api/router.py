@@ -1,4 +1,4 @@
-"""Which operation does a path mean? A table lookup: names may hold slashes, so no pattern of segments would do.
+"""The operation that a path means, by a table lookup: names may hold slashes, so no pattern of segments would do.
 
 A pattern is as in the API description: `/images/{name}/json`, with at most one argument. For `GET /images/a/b/json` the
 longest fixed ending that an operation of that method has wins, else the argument takes all that is left.
@@ -26,7 +26,7 @@ Handler = Callable[["Call"], Handled]
 
 
 class Kind(enum.Enum):
-    """What becomes of the handler when the client goes away."""
+    """The kind of an operation: what becomes of its handler when the client goes away."""
 
     READ = enum.auto()  # it may be cancelled: it changes nothing
     CHANGE = enum.auto()  # it goes on to its end: a half-done change is worse than an unheard answer

@@ -125,7 +125,7 @@ class Edge:
             return await self._answer(route, call)
 
     async def _answer(self, route: Route, call: Call) -> Answer:
-        """What the handler answers, or the error it raised as an answer, unless its answer has already begun."""
+        """Return the handler's answer, or the error it raised as an answer, unless its answer has already begun."""
         try:
             answer = route.handler(call)
             return answer if isinstance(answer, Answer) else await answer
@@ -169,7 +169,7 @@ class Edge:
         return failure(500, f"internal error: {type(error).__name__}: {error}", common)
 
     def _refusal(self, error: BadRequest) -> tuple[bytes, bytes]:
-        """What is no request is answered as everything else that is wrong."""
+        """Answer what is no request as everything else that is wrong is answered."""
         return JSON_TYPE + self._common.fields, error_body(error.reason)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How does a client talk TLS to the API? To a tunnel, which hands the rest of the edge a Unix socket.
+"""TLS between a client and the API: a tunnel speaks it, and hands the rest of the edge a Unix socket.
 
     client ──TLS── Tunnel ──socketpair── Connection, workers that read and write a socket themselves
 
@@ -84,7 +84,7 @@ def _reason(error: Exception) -> str:
 
 
 def subject(certificate: Mapping[str, Any]) -> str:
-    """Whose certificate it is, as `O=Example, CN=deploy`, from what the ssl module tells of it."""
+    """Name the holder of a certificate, as `O=Example, CN=deploy`, from what the ssl module tells of it."""
     parts = [pair for group in certificate.get("subject", ()) for pair in group]
     return ", ".join(f"{_SHORT_NAMES.get(name, name)}={value}" for name, value in parts)
 
@@ -105,8 +105,9 @@ class Tunnels:
         return Tunnel(self, self._context.wrap_bio(incoming, outgoing, server_side=True), incoming, outgoing)
 
     def begun(self, tunnel: "Tunnel", peer: str) -> bool:
-        """Whether there is room for one more. For strangers there always is: the oldest of the address that most come
-        from goes. Clients show who they are at once: who has been silent for the longest is the least of a loss."""
+        """Count one more tunnel; False if the crowd has no room. Among strangers there always is room: the oldest of
+        the address that most come from goes. Clients show who they are at once: who has been silent for the longest is
+        the least of a loss."""
         if not self._crowd.welcome(tunnel, peer):
             return False
         place = place_of(peer)
@@ -161,7 +162,7 @@ class Tunnels:
             raise
 
     async def close(self) -> None:
-        """What the edge has closed has been told; nobody waits for the rest."""
+        """Abort all tunnels: clients whose connections the edge has closed were told; nobody waits for the rest."""
         await self.tasks.cancel_all()
         for tunnel in list(self._open):
             tunnel.abort()
@@ -187,7 +188,7 @@ class Tunnel(asyncio.Protocol):
 
     @property
     def waiting(self) -> bool:
-        """Do we wait for the client, for its handshake, a request or the rest of one?"""
+        """True while we wait for the client, for its handshake, a request or the rest of one."""
         return self.served is None or self.served.waiting
 
     # what the client does
@@ -258,7 +259,7 @@ class Tunnel(asyncio.Protocol):
             self.abort()
 
     def _client(self) -> dict[str, str]:
-        """Who it is: its address, and whose certificate it has shown."""
+        """Describe the client: its address, and the subject of the certificate that it has shown, if any."""
         shown = self._tls.getpeercert()
         return {"address": self._peer, **({"certificate": subject(shown)} if shown else {})}
 

@@ -1,4 +1,4 @@
-"""Which version of the API does the client speak? Reads the path's prefix and refuses what is not served."""
+"""The version of the API that a client speaks, read from the path's prefix; a version that is not served is refused."""
 
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ def split_version(path: str, minimum: Version = MINIMUM) -> tuple[Version, str]:
 
 
 def _check(text: str, minimum: Version) -> Version:
-    """What dockerd makes of a spelling that is not exactly a served version, such as `1.40.1`."""
+    """Read a spelling that is not exactly a served version, such as `1.40.1`, as dockerd does; or refuse it."""
     parts = _numbers(text)
     if parts > CURRENT:
         raise InvalidParameter(f"client version {text} is too new. Maximum supported API version is {CURRENT}")

@@ -1,4 +1,4 @@
-"""What the services of BuildKit's protocol ask of the engine: `Backend`, a builder for its clients."""
+"""The engine as the services of BuildKit's protocol need it: `Backend`, a builder for the clients of the protocol."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -49,7 +49,7 @@ class BuildRequest(Struct, frozen=True, kw_only=True):
 
 
 class ResolvedImage(Struct, frozen=True):
-    """What a name of an image means now."""
+    """The digest and the config that an image's name stands for now."""
 
     reference: str
     digest: str
@@ -72,7 +72,7 @@ class FileStat(Struct, frozen=True, kw_only=True):
 
 
 class Worker(Struct, frozen=True, kw_only=True):
-    """Who does the work, as clients are told: labels decide what they think it can do."""
+    """The worker of builds, as clients are told of it: the labels decide what they think it can do."""
 
     id: str
     labels: Mapping[str, str] = {}
@@ -108,21 +108,21 @@ class Backend(Protocol):
     async def resolve_image(
         self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
     ) -> ResolvedImage:
-        """What an image is; `mode` is `default`, `pull` or `local`."""
+        """Find the digest and the config of an image; `mode` is `default`, `pull` or `local`."""
         ...
 
     async def resolve_layout(
         self, job: Job, source: Source, platform: Platform | None, shown_as: str, /
     ) -> ResolvedImage:
-        """What an image of a client's OCI layout is."""
+        """Find the digest and the config of an image in a client's OCI layout."""
         ...
 
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> "Resolved":
-        """What a repository's name stands for now."""
+        """Find the commit that a name in a repository stands for now."""
         ...
 
     async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> "Found":
-        """What an address of the web has now."""
+        """Find the digest of the file that an address of the web has now."""
         ...
 
     async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
@@ -130,7 +130,7 @@ class Backend(Protocol):
         ...
 
     async def read_directory(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FileStat]:
-        """What is in a directory, of names that match if a pattern is given."""
+        """List the files of a directory, only those whose names match if a pattern is given."""
         ...
 
     async def stat(self, ref: Ref, path: str, /) -> FileStat: ...
@@ -138,7 +138,7 @@ class Backend(Protocol):
     def workers(self) -> Sequence[Worker]: ...
 
     def serve_frontends(self, bridge: "Bridge", /) -> None:
-        """Who answers the calls of frontends that are images, from now on."""
+        """Let `bridge` answer the calls of frontends that are images, from now on."""
         ...
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:

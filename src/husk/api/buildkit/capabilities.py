@@ -1,4 +1,4 @@
-"""What frontends may rely on: names of the protocol, each for something that is built here."""
+"""Capabilities that frontends may rely on: names of the protocol, each for something that is built here."""
 
 from husk.api.buildkit.messages.gateway import ApiCap
 

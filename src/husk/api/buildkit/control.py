@@ -125,7 +125,7 @@ class Control:
                 yield response
 
     async def _log(self, ref: str) -> StatusLog | Iterable[control.StatusResponse]:
-        """What a build tells that is under way, or what one has told that has ended."""
+        """Return the log of a build that is under way, or the messages of one that has ended."""
         if (told := await self.history.statuses(ref)) is not None:
             return told
         try:

@@ -48,7 +48,7 @@ _DECISION = "github.com/moby/buildkit/policysession.DecisionResponse+json"
 
 
 class FailedElsewhere(BuildFailed):
-    """What went wrong at a client or in a frontend, with what was said about it there."""
+    """A failure at a client or in a frontend, with the details that were told of it there."""
 
     def __init__(self, message: str, details: list[Any]) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ def to_grpc(error: HuskError) -> GrpcError:
 
 
 def failed_build(error: HuskError, step: FailedStep | None = None) -> GrpcError:
-    """Why a build failed. Clients show the message alone only if there is no code that means something.
+    """Tell a client why its build failed. It shows the message alone only if there is no code that means something.
 
     `step` is what a client needs to know to run processes where one has failed.
     """
@@ -72,7 +72,7 @@ def failed_build(error: HuskError, step: FailedStep | None = None) -> GrpcError:
 
 
 def from_status(told: Status) -> HuskError:
-    """What a client says went wrong on its side."""
+    """Turn the status with which a client says that its side failed into an error of ours."""
     message = told.message or "the client's frontend failed"
     return FailedElsewhere(message, told.details) if told.details else _KINDS.get(told.code, HuskError)(message)
 
@@ -115,7 +115,7 @@ def _end(place: Location) -> Json:
 
 
 def _definition(data: bytes) -> Json:
-    """What a frontend said may be anything: nothing then."""
+    """Read a definition that a frontend sent, as JSON; empty where it is none, for a frontend may send anything."""
     try:
         read = ops.Definition.decode(data)
     except HuskError:

@@ -246,7 +246,7 @@ def _capabilities() -> bytes:
 
 
 def _policy(job: Job, more: Sequence[Policy]) -> SourcePolicy:
-    """What the client wants of sources, and what a frontend that asks wants besides."""
+    """Join the client's policy for sources with those that a frontend adds when it asks."""
     return job.policy.with_policies([policies.policy(one) for one in more])
 
 

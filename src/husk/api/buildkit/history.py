@@ -43,7 +43,7 @@ _LENGTH = struct.Struct("<I")
 
 
 class KeptBuilds(Protocol):
-    """Where builds are kept: `husk.engine.builder.kept_builds`."""
+    """The store that keeps builds and their records: `husk.engine.builder.kept_builds`."""
 
     async def load(self) -> list[bytes]: ...
 
@@ -111,7 +111,7 @@ class History:
         error: Status | None = None,
         predicates: Mapping[str, Sequence[Predicate]] | None = None,
     ) -> None:
-        """Whoever is cancelled meanwhile hears of it when all of it is done."""
+        """Complete a build's record. A caller that is cancelled meanwhile hears of that when all of it is done."""
         if (build := self._builds.get(ref)) is not None:
             ending = self._complete(build, told, response or {}, error, predicates or {})
             await self._tasks.to_its_end(ending, "complete a build's record")
@@ -164,7 +164,7 @@ class History:
             await self.complete(request.ref, log.told, {}, error)
 
     def told_by(self, ref: str) -> StatusLog | None:
-        """What a noted build tells that is under way."""
+        """Return the log of a noted build that is under way; None for any other build."""
         return self._noted.get(ref)
 
     def _forget_old(self) -> None:
@@ -186,7 +186,7 @@ class History:
     # --- what clients ask --------------------------------------------------------------------------------------------
 
     async def statuses(self, ref: str) -> Iterator[control.StatusResponse] | None:
-        """What a build told that has ended; None if it is not known."""
+        """Read the messages of a build that has ended; None if the build is not known, or has not ended."""
         build = self._builds.get(ref)
         if build is None or not build.done:
             return None
@@ -201,7 +201,7 @@ class History:
         return build.done or await build.ended.wait()
 
     async def blob(self, digest: str) -> bytes | None:
-        """What a record names by its digest."""
+        """Read the blob that the record of a build names by its digest; None if no record does."""
         for ref, build in self._builds.items():
             if build.done and digest in _blobs_of(build.record):
                 await self._tasks.join()  # it may be about to be kept

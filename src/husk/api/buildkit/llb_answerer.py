@@ -14,7 +14,7 @@ from husk.errors import HuskError, NotImplementedYet
 
 
 class Head(Struct, frozen=True):
-    """What comes before the operations: which of them is wanted, and the files they come from; or what is wrong."""
+    """The part before the operations: which of them is wanted, and the files they come from; or what is wrong."""
 
     edge: Edge | None = None
     files: list[SourceFile] = []

@@ -1,4 +1,4 @@
-"""What operations are called where nobody gave them a name."""
+"""Names of operations to which nobody gave a name."""
 
 from collections.abc import Sequence
 

@@ -35,7 +35,7 @@ Report = Callable[[Progress], None]
 
 
 class PostedBuild(Struct, frozen=True, kw_only=True):
-    """What a request asks for. `id` is the name by which its client may cancel it."""
+    """A build as a request asks for it. `id` is the name by which its client may cancel it."""
 
     id: str = ""
     session: str = ""

@@ -192,7 +192,7 @@ class _Process:
         return running.result()
 
     async def told(self, message: containers.ExecMessage) -> None:
-        """What the client says to the process; to one that has ended, nothing is said."""
+        """Pass the client's input, size or signal to the process; a process that has ended gets none."""
         if message.file is not None:
             await self._take(message.file)
         elif message.resize is not None:

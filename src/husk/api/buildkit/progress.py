@@ -1,4 +1,4 @@
-"""What a build tells, in messages of Control.Status. Pure."""
+"""Progress and output of a build, in messages of Control.Status. Pure."""
 
 from collections.abc import Iterable, Iterator
 

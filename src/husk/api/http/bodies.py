@@ -1,4 +1,4 @@
-"""Where does the body of a request end, and what is in it? Without I/O: bytes in, pieces out.
+"""The body of a request: where it ends, and what is in it. Without I/O: bytes in, pieces out.
 
 A body has a length or comes in chunks. A chunk's size is in hexadecimal digits and nothing else; what may stand behind
 it (extensions) and behind the last chunk (trailers) is read over, and there is an end to how much.
@@ -21,11 +21,11 @@ _MOST_AT_ONCE = 2048
 
 
 class Framing(Protocol):
-    """How a body is delimited."""
+    """The way in which a body is delimited."""
 
     @property
     def ended(self) -> bool:
-        """Was the last byte of the body fed?"""
+        """True once the last byte of the body was fed."""
         ...
 
     def feed(self, data: bytes, pieces: list[bytes]) -> bytes:

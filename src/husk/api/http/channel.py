@@ -21,7 +21,7 @@ _PIECE, _MOST_REST = 1 << 16, 8 << 20
 
 
 class Taker(Protocol):
-    """Who gets the bytes of a client when they are no requests any more."""
+    """The receiver of a client's bytes when they are no requests any more."""
 
     def feed(self, data: bytes) -> None: ...
 
@@ -56,16 +56,16 @@ class Channel(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Does the client wait for us?"""
+        """True while the client waits for us."""
         raise NotImplementedError
 
     @property
     def waiting(self) -> bool:
-        """Do we wait for the client, for a request or the rest of one?"""
+        """True while we wait for the client, for a request or the rest of one."""
         raise NotImplementedError
 
     def overdue(self, now: float) -> bool:
-        """Has the client kept us waiting for too long?"""
+        """Tell if the client has kept us waiting for too long."""
         raise NotImplementedError
 
     def give_up_on(self) -> None:
@@ -81,7 +81,7 @@ class Channel(asyncio.Protocol):
         raise NotImplementedError
 
     def will_keep_alive(self) -> bool:
-        """Can another request follow the one that is served?"""
+        """Tell if another request can follow the one that is served."""
         raise NotImplementedError
 
     def body_ended(self, behind: bytes) -> None:
@@ -125,8 +125,8 @@ class Channel(asyncio.Protocol):
 
     @property
     def left(self) -> bool:
-        """Has the client gone? A transport that has failed says so before the loop has told us: who writes without a
-        pause would not hear of it, for it is told in pauses."""
+        """True once the client has gone. A transport that has failed says so before the loop has told us: who writes
+        without a pause would not hear of the loss, for the loop tells in pauses."""
         return self.gone or self._transport.is_closing()
 
     def _require_client(self) -> None:
@@ -148,7 +148,7 @@ class Channel(asyncio.Protocol):
 
     @property
     def unread_by_client(self) -> int:
-        """How much of what was sent the client has not read; only a Unix socket tells."""
+        """The amount of sent data that the client has not read; only a Unix socket tells, 0 elsewhere."""
         return unread(self._socket.fileno()) if self._socket is not None and not self.gone else 0
 
     # input
@@ -171,8 +171,8 @@ class Channel(asyncio.Protocol):
             self._transport.resume_reading()
 
     def rest_of_input(self) -> bytes:
-        """What the client had sent before it left, and nobody has read: a word to it that fails ends the connection,
-        whatever waits behind. Over TCP that is lost anyway."""
+        """Read the input that the client had sent before it left, and that nobody has read: a write that fails ends the
+        connection, whatever input waits behind. Over TCP that input is lost anyway."""
         if not self.is_local or self._socket is None or self._input_lent:
             return b""
         found = bytearray()

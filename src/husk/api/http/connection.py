@@ -1,4 +1,4 @@
-"""What happens on one client's connection? Heads come in, handlers are called, answers go out in the same order.
+"""One client's connection: heads come in, handlers are called, answers go out in the same order.
 
     idle ──head──> busy ──answer──> idle …            a request that came meanwhile waits behind the one that is served
                      ├── hijacked: the bytes are the handler's, both ways, to the end
@@ -215,7 +215,7 @@ class Connection(Channel):
 
     @property
     def _owes_answers(self) -> bool:
-        """Has the client asked for what is not answered yet?"""
+        """True while a request of the client is not answered yet, or may be here unread."""
         if self._request is not None or self._ahead:
             return True
         # The parser may have whole requests.
@@ -327,7 +327,7 @@ class Connection(Channel):
 
     @property
     def _can_serve(self) -> bool:
-        """Is there nothing between us and the next request?"""
+        """True while nothing is between us and the next request."""
         waited_for = self._request or self._body or self._taker
         return not (waited_for is not None or self._lingering or self.write_paused or self._resting or self.gone)
 
@@ -381,7 +381,7 @@ class Connection(Channel):
         return begun + self._take_ahead()
 
     def _behind_body(self) -> bytes:
-        """What of the input has come behind a body that nobody wanted to read; the body itself is no input."""
+        """Drop a body that nobody wanted to read, and return the input behind it; the body itself is no input."""
         assert self._body is not None
         try:
             self._body.discard()

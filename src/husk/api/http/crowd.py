@@ -1,4 +1,4 @@
-"""Who is connected? How many clients there may be, how long they may keep us waiting, and how they all end."""
+"""The connected clients: how many there may be, how long they may keep us waiting, and how they all end."""
 
 import asyncio
 import ipaddress
@@ -63,7 +63,7 @@ class Crowd:
     # coming and going
 
     def admit(self, channel: Channel) -> bool:
-        """Whether there is room for one more."""
+        """Take in one more connection; False where there is no room for it."""
         peer = channel.peer
         if len(self._channels) >= self.limits.connections:
             self.complain(peer)
@@ -93,7 +93,7 @@ class Crowd:
         self._left.set()
 
     def welcome(self, guest: Guest, peer: str) -> bool:
-        """Whether one more may come from that address; it is counted then, until `farewell`.
+        """Count one more guest from that address, until `farewell`; False if it may not come.
 
         Where idle ones make room the oldest goes, of the address itself, or where nobody else finds room of the one
         that most come from: who has something to ask does so at once, and nobody keeps others out by asking nothing."""
@@ -186,7 +186,7 @@ def _date(wall: float) -> bytes:
 
 
 def place_of(address: str) -> str:
-    """What an address counts as: of IPv6 its network of 64 bits, in which its owner has as many as he likes."""
+    """Return the place that an address counts as: for IPv6 its network of 64 bits, all of which its owner may use."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""How does somebody else send the body of an answer? Into the client's own socket, between the head and the end."""
+"""Bodies of answers that somebody else sends: into the client's own socket, between the head and the end."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is wrong with what a client sent? A status and a reason; after it nothing on the connection can be trusted."""
+"""Faults in a client's request: a status and a reason; after a fault nothing on the connection can be trusted."""
 
 
 class BadRequest(Exception):

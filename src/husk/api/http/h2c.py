@@ -1,4 +1,4 @@
-"""How does a client get from HTTP/1.1 to HTTP/2 on its connection? By `Upgrade: h2c`, as the sessions of builds do.
+"""A client's way from HTTP/1.1 to HTTP/2 on its connection: `Upgrade: h2c`, as the sessions of builds ask for it.
 
 After the answer 101 the bytes are HTTP/2's, and the side that asked serves: whoever speaks it gets them as a stream.
 HTTP/2 without that question is a request of its own kind, for a server that takes it (`begin`); a client of one that
@@ -41,7 +41,7 @@ def begin(request: Request) -> HijackedStream:
 
 
 def asked_for(request: Request) -> bool:
-    """Does the client want to go on in HTTP/2? As with dockerd, `Upgrade` alone says so, without `Connection`."""
+    """Tell if the client wants to go on in HTTP/2. As with dockerd, `Upgrade` alone says so, without `Connection`."""
     return request.header("upgrade").strip().lower() == "h2c"
 
 

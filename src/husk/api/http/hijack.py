@@ -1,4 +1,4 @@
-"""How is a connection taken from HTTP? After `hijack` it carries the handler's bytes, both ways.
+"""A connection that is taken from HTTP: after `hijack` it carries the handler's bytes, both ways.
 
 The end of the client's input is not the end of the connection: `echo hi | docker run -i` half-closes and waits for the
 output. Input may follow the request at once; what came behind the head is the first of it. A body that the head

@@ -1,4 +1,4 @@
-"""How much may clients ask of the edge before they have shown what they want? One small table of numbers."""
+"""Limits on clients of the edge before they have shown what they want: one small table of numbers."""
 
 import msgspec
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Where does the head of a request end, and what does it say? Without I/O: bytes in, heads out.
+"""The head of a request: where it ends, and what it says. Without I/O: bytes in, heads out.
 
 llhttp (`httptools`) reads the head. It gets a head only when the whole of it is here and has the one form that all
 parsers read alike: lines end with CR LF, no line is folded, no space before a colon, no control characters. Whatever
@@ -89,12 +89,12 @@ class HeadParser:
 
     @property
     def begun(self) -> bool:
-        """Has a part of a head come?"""
+        """True while a part of a head is here."""
         return bool(self._data)
 
     @property
     def rest(self) -> bytes:
-        """What is here and was not taken for a head; it is the caller's now."""
+        """The bytes that are here and were not taken for a head; they are the caller's now."""
         data, self._data, self._checked = self._data, b"", 0
         return data
 
@@ -191,7 +191,7 @@ class HeadParser:
 
 
 def _frame(head: Head) -> None:
-    """How long is the body? Set it on the head."""
+    """Set the body's length on the head, or that it comes in chunks. BadRequest where the head leaves that unclear."""
     encoding, length = head.headers.get(b"transfer-encoding"), head.headers.get(b"content-length")
     if encoding is not None:
         if length is not None:

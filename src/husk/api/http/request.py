@@ -1,4 +1,4 @@
-"""What does a client ask? One request: its head's parts, read when somebody wants them, and its body."""
+"""A client's request: its head's parts, read when somebody wants them, and its body."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ _next_number = itertools.count(1).__next__
 
 
 class Query:
-    """What stands behind the `?`: names with one value or more, of which most readers take the first."""
+    """The query behind the `?`: names with one value or more, of which most readers take the first."""
 
     __slots__ = ("_values",)
 
@@ -97,7 +97,7 @@ class Request:
 
     @property
     def id(self) -> str:
-        """What logs and the answer call it: the client's own word for it, or one of ours."""
+        """The name of the request in logs and in the answer: the client's own word for it, or one of ours."""
         return self.id_field[len(_ID_NAME) : -2].decode()
 
     def enter(self) -> None:
@@ -150,10 +150,10 @@ class Request:
 
     @property
     def begun(self) -> bool:
-        """Has the answer begun?"""
+        """True once the answer has begun."""
         return self.connection.answer_begun
 
     @property
     def gone(self) -> bool:
-        """Has the client left?"""
+        """True once the client has left."""
         return self.connection.left

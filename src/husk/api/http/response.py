@@ -1,4 +1,4 @@
-"""How does an answer look on the wire? A head that is put together from ready pieces, and a body: whole or in chunks.
+"""An answer on the wire: a head that is put together from ready pieces, and a body, whole or in chunks.
 
 `fields` are headers as they travel (`fields` makes them): an answer of a few hundred bytes is one formatting and one
 write.
@@ -77,7 +77,7 @@ def status_line(request: Request, status: int) -> bytes:
 
 
 class Answer:
-    """What a handler returns."""
+    """The answer that a handler returns, of any kind."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What serves clients? A handler, the crowd of those who are connected, and the words for what is no request."""
+"""The server of clients: a handler, the crowd of those who are connected, and the refusal of what is no request."""
 
 import asyncio
 import logging

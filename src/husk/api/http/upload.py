@@ -1,4 +1,4 @@
-"""How does a request's body reach its handler? As it comes, or with the socket itself.
+"""A request's body on its way to the handler: as it comes, or with the socket itself.
 
 What comes is kept as it is until somebody reads it, and the client has to wait when much of it is here. So a handler
 can also hand the rest of the body to a worker that reads the client's socket itself (`handed_over`): a large archive
@@ -58,18 +58,18 @@ class Body:
 
     @property
     def ended(self) -> bool:
-        """Was the last byte of it read?"""
+        """True once the last byte of the body was read."""
         return self._framing.ended
 
     @property
     def expected(self) -> bool:
-        """Does the client still wait to be asked for it?"""
+        """True while the client waits to be asked for the body."""
         return self._expected
 
     # what the connection calls
 
     def feed(self, data: bytes) -> None:
-        """What has come; some of it may be behind the body."""
+        """Take data that has come; some of it may be behind the body."""
         self._raw.append(data)
         self._waiting += len(data)
         if self._waiting > _MOST_WAITING:
@@ -148,7 +148,7 @@ class Body:
             os.close(descriptor)
 
     def consumed(self) -> None:
-        """Whoever it was handed to has read all of it."""
+        """Note that the worker to which the body was handed over has read all of it."""
         self.with_worker = True
         self._connection.body_ended(b"")
 

@@ -1,4 +1,4 @@
-"""How does a WebSocket go on after its handshake? Messages both ways, on a connection that was taken from HTTP.
+"""A WebSocket after its handshake: messages both ways, on a connection that was taken from HTTP.
 
 `websockets` knows the protocol, without I/O; it is loaded when the first client asks for it.
 """
@@ -25,7 +25,7 @@ _LARGEST_MESSAGE = 4 << 20
 
 
 def asked_for(request: Request) -> bool:
-    """Does the client ask for a WebSocket in a way that can be accepted?"""
+    """Tell if the client asks for a WebSocket in a way that can be accepted."""
     return _handshake(request).status_code == 101
 
 
@@ -66,7 +66,7 @@ class WebSocket:
         self._protocol.receive_eof()
 
     async def _read(self) -> AsyncIterator[bytes]:
-        """What comes, in pieces between which others have their turn."""
+        """Yield the client's bytes in pieces, between which others have their turn."""
         while data := await self._stream.read():
             for at in range(0, len(data), _AT_ONCE):
                 if at:

@@ -57,7 +57,7 @@ class Operations:
         return [*unloaded, "husk.engine.services.parts"] if unloaded and _OF_SWARMS.issuperset(names) else unloaded
 
     def needed_for(self, path: str) -> Iterator[Route]:
-        """What was not loaded yet and may be meant by this path."""
+        """Load the routes that this path may mean and that were not loaded yet."""
         word = path[1:].partition("/")[0]
         for name in MODULES.get(word, ()):
             if name not in self._loaded:

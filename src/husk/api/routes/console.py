@@ -1,4 +1,4 @@
-"""What does a container say, and who talks to it? Logs, and attaching to its terminal or streams."""
+"""A container's output and input: logs, and attaching to its terminal or streams."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ async def logs(call: Call) -> Answer:
 
 
 def _tail(text: str) -> int | None:
-    """How many lines; what is no number means all, as dockerd has it."""
+    """Return the number of lines that are asked for; None for all, which any other text means, as dockerd has it."""
     digits = text.removeprefix("+")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
 

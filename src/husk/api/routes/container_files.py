@@ -1,4 +1,4 @@
-"""What is in a container's file system? Copy files in and out, see what changed, take it all."""
+"""The file system of a container: copy files in and out, see what changed, take it all."""
 
 import base64
 import contextlib

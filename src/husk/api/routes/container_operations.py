@@ -1,4 +1,4 @@
-"""What a container does and uses, what it may use, and which ones may go."""
+"""Operations on containers: their processes, what they use and may use, and the removal of those that may go."""
 
 from husk.api.call import Call
 from husk.api.closing import closing

@@ -1,4 +1,4 @@
-"""How much room do things take? `docker system df`."""
+"""The room that things take on the disk: `docker system df`."""
 
 from typing import TYPE_CHECKING
 

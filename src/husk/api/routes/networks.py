@@ -54,7 +54,7 @@ def _dangling(call: Call, network: Network) -> bool:
 
 
 def _needed(call: Call, network: Network) -> bool:
-    """Is it declared? Nothing of a swarm is loaded for that where there is none."""
+    """Tell if a swarm or one of its services needs the network. Where there is no swarm, nothing of it is loaded."""
     declared = call.engine.declared
     return declared is not None and declared.networks.needed(network)
 

@@ -1,4 +1,4 @@
-"""Is the daemon there? What every client asks first, in a module of its own that loads little."""
+"""The ping that every client sends first, in a module of its own that loads little."""
 
 from husk.api.call import Call
 from husk.api.http.response import Answer, Response, fields

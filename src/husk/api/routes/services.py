@@ -144,7 +144,7 @@ async def _logs(
 
 
 class _Pieces:
-    """What several logs bring, in the order in which it comes, until all those who bring it have ended."""
+    """The pieces of several logs, in the order in which they come, until all these logs have ended."""
 
     def __init__(self) -> None:
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(BACKLOG)

@@ -133,7 +133,7 @@ async def restore(call: Call) -> Answer:
 
 
 def _passphrase(call: Call) -> str:
-    """What a header carries in base64, as credentials of registries are."""
+    """Read the passphrase that a header carries in base64, as it carries a registry's credentials; InvalidParameter."""
     try:
         return base64.urlsafe_b64decode(call.request.header(PASSPHRASE.lower())).decode()
     except ValueError:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class PathStat(Struct, kw_only=True, rename="camel"):
-    """What a path names; `mode` has Go's bits."""
+    """The file that a path names; `mode` has Go's bits."""
 
     name: str
     size: int

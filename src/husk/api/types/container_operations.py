@@ -1,4 +1,4 @@
-"""What `top`, `update` and `prune` of containers answer."""
+"""Answers of `top`, `update` and `prune` of containers."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""What a container uses, on the wire."""
+"""A container's use of processor, memory, disks and networks, on the wire."""
 
 from msgspec import UNSET, Struct, UnsetType
 

@@ -11,7 +11,7 @@ class NetworkingConfig(Struct, kw_only=True, rename="pascal"):
 
 
 class CreateExtras(Struct, kw_only=True, rename="pascal"):
-    """What a create request holds beside the fields of `Config`, which stand at its top level."""
+    """The parts of a create request beside the fields of `Config`, which stand at its top level."""
 
     host_config: HostConfig = field(default_factory=HostConfig)
     networking_config: NetworkingConfig = field(default_factory=NetworkingConfig)
@@ -22,7 +22,7 @@ class RunHostConfig(Struct, kw_only=True, rename="pascal"):
 
 
 class RunExtras(Struct, kw_only=True, rename="pascal"):
-    """What a run needs to know of its request before the container is made. Ours: dockerd has no such operation."""
+    """The parts of its request that a run needs before the container is made. Ours: dockerd has no such operation."""
 
     input: bytes | None = None
     host_config: RunHostConfig = field(default_factory=RunHostConfig)

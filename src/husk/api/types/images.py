@@ -123,7 +123,7 @@ class DistributionDescriptor(Struct, kw_only=True, rename="camel"):
 
 
 class DistributionInspect(Struct, kw_only=True, rename="pascal"):
-    """What a registry has under a name."""
+    """The manifest that a registry has under a name, and its platforms."""
 
     descriptor: DistributionDescriptor
     platforms: list[dict[str, object]]

@@ -206,7 +206,7 @@ class NodeDocument(Struct, kw_only=True, rename="pascal"):
 
 
 class NodeUpdate(NodeSpec):
-    """What is not said of a node's role or availability stays."""
+    """The new spec of a node. A role or an availability that is not given stays."""
 
     role: str = ""
     availability: str = ""

@@ -1,4 +1,4 @@
-"""How does a container look from outside? `docker ps`, `docker inspect`, and the words of its status."""
+"""A container as seen from outside: `docker ps`, `docker inspect`, and the words of its status."""
 
 import time
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""How do a container's networks and ports look from outside? `docker ps`, `docker port`, `docker inspect`."""
+"""A container's networks and ports as seen from outside: `docker ps`, `docker port`, `docker inspect`."""
 
 from husk.api.types.containers import EndpointSettings, Port
 from husk.api.versioning import CURRENT, Version
@@ -40,7 +40,7 @@ def port_list(container: Container) -> list[Port]:
 
 
 def port_map(container: Container) -> dict[str, list[PortBinding] | None]:
-    """Where each port is reached; null for one that is not published."""
+    """Return the bindings where each port is reached; null for a port that is not published."""
     published = {_name(port.container_port, port.protocol) for port in container.published}
     found: dict[str, list[PortBinding] | None] = {
         str(ports): None
@@ -56,7 +56,7 @@ def port_map(container: Container) -> dict[str, list[PortBinding] | None]:
 
 
 def is_connected(container: Container) -> bool:
-    """Does it have its addresses? What they were is not shown once its process has ended, given back or not yet."""
+    """Tell if the container has its addresses. Once its process has ended none are shown, given back or not yet."""
     return container.state.status in ("running", "paused")
 
 

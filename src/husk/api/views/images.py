@@ -1,4 +1,4 @@
-"""How does an image look from outside? `docker images` and `docker inspect`."""
+"""An image as seen from outside: `docker images` and `docker inspect`."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How does a network look from outside? `docker network ls` and `docker network inspect`."""
+"""A network as seen from outside: `docker network ls` and `docker network inspect`."""
 
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""How do swarm, nodes, services and tasks look on the wire? Pure: records in, documents out."""
+"""Swarm, nodes, services and tasks on the wire. Pure: records in, documents out."""
 
 import base64
 from collections.abc import Sequence

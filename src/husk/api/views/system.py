@@ -1,4 +1,4 @@
-"""How do the daemon, its host and its events look from outside? `docker version`, `docker info`, `docker events`."""
+"""The daemon, its host and its events as seen from outside: `docker version`, `docker info`, `docker events`."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How does a volume look from outside? `docker volume ls`, `inspect`, and its lines in `docker system df`."""
+"""A volume as seen from outside: `docker volume ls`, `inspect`, and its lines in `docker system df`."""
 
 from pathlib import Path
 

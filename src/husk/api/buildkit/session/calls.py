@@ -45,7 +45,7 @@ def in_our_words(what: str) -> Iterator[None]:
 
 
 class SessionCalls:
-    """What can be called on one connection. `methods` is what the client says that it serves."""
+    """The calls that can be made on one connection. `methods` are those that the client says it serves."""
 
     def __init__(self, connection: Connection, methods: Collection[str]) -> None:
         self._connection = connection

@@ -107,7 +107,7 @@ class ClientSession:
         return Token(said.token, said.expires_in or Token("").expires_in, said.issued_at)
 
     async def _fetches_tokens(self, host: str) -> bool:
-        """Does the client want to fetch tokens itself? One that does has a key to prove later that it is the same."""
+        """Ask if the client wants to fetch tokens itself. If so it has a key to prove later that it is the same."""
         if not self._calls.serves(f"{_AUTH}/GetTokenAuthority"):
             return False
         question = GetTokenAuthorityRequest(host=host, salt=_salt)
@@ -124,7 +124,7 @@ class ClientSession:
 
     @property
     def serves_files(self) -> bool:
-        """Does the client offer directories at all?"""
+        """True if the client offers directories at all."""
         return files.are_served(self._calls)
 
     def sync(self, directory: LocalDirectory, /) -> AbstractAsyncContextManager[Channel]:

@@ -76,7 +76,7 @@ class _Writing:
         self._offset = 0
 
     async def write(self, chunks: AsyncIterator[bytes]) -> None:
-        """What an earlier writer left of it is overwritten: data for the beginning means that."""
+        """Write the blob over the part that an earlier writer left of it: data for the beginning means that."""
         await self._say(ACTION_STAT)  # a blob that is there already is known before anything is read for it
         async for chunk in chunks:
             for start in range(0, len(chunk), _LARGEST_CHUNK):
