@@ -41,7 +41,7 @@ class Assets:
         self._compressed: dict[str, bytes] = {}
 
     def path(self, name: str) -> str:
-        """Where browsers find a file; KeyError where there is none."""
+        """Return the path under which browsers find a file; KeyError where there is none."""
         if name not in self._files:
             raise KeyError(name)
         return self._root + name

@@ -38,7 +38,7 @@ async def until_ready(
 
 
 def _healthy(state: dict[str, Any]) -> str | None:
-    """Why it will not come to that; nothing where it is so, None where it may come."""
+    """Say why the container will not be healthy; empty where it is healthy, None where it may become so."""
     health = (state.get("Health") or {}).get("Status", "none")
     if not state.get("Running"):
         return "does not run"

@@ -54,7 +54,7 @@ class Step(msgspec.Struct, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What it wrote, without colours, and of lines that were written over only what stood there last."""
+        """The step's output, without colours, and of lines that were written over only the last text."""
         plain = _ESCAPES.sub("", self.output.decode(errors="replace")).replace("\r\n", "\n")
         return "\n".join(line.rpartition("\r")[2] for line in plain.split("\n")).rstrip("\n")
 

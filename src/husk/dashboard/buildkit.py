@@ -1,6 +1,7 @@
-"""What the builder of an engine tells of its builds, in BuildKit's own protocol: the Engine API has no word for them.
+"""Builds as an engine's builder tells of them, in BuildKit's own protocol: the Engine API has no word for them.
 
-It is spoken on a connection of its own for each question, which ends with it: `POST /grpc`, as `docker buildx` does it.
+The protocol is spoken on a connection of its own for each question, and both end together: `POST /grpc`, as
+`docker buildx` does it.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ class BuildKit:
         raise NotFound(f"no such build: {ref}")
 
     async def told_by(self, ref: str, *, ended: bool) -> list[control.StatusResponse]:
-        """What a build has told: all of it, or until now."""
+        """Collect the messages of a build: all of them where it has `ended`, else those until now."""
         request = control.StatusRequest(ref=ref)
         quiet = None if ended else _QUIET
         found: list[control.StatusResponse] = []

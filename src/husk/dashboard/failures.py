@@ -1,4 +1,4 @@
-"""What a page says when something is wrong: a status, a heading and a sentence. Pure."""
+"""The words of a page when something is wrong: a status, a heading and a sentence. Pure."""
 
 from typing import NamedTuple, Self
 
@@ -37,7 +37,7 @@ _TITLES = {
 
 
 class Failure(NamedTuple):
-    """What is wrong."""
+    """A failure as a page shows it: the status that browsers get, and a sentence that says what is wrong."""
 
     status: int
     message: str
@@ -60,7 +60,7 @@ class Failure(NamedTuple):
 
 
 def failure_of(error: Exception) -> Failure:
-    """What an exception means to the person who looks."""
+    """Turn an exception into the failure that is shown to the person who looks."""
     if isinstance(error, BodyTooLarge):
         return Failure(413, "what was sent is larger than may be sent here")
     if isinstance(error, BadRequest):

@@ -141,7 +141,7 @@ def ports(published: Iterable[Mapping[str, Any]], hostname: str) -> tuple[PortLi
 
 
 def _reached(address: str, hostname: str) -> str:
-    """What to call the host by whose port is bound to an address: on the loopback not as the dashboard is called,
+    """Name the host for links to a port that is bound to an address: on the loopback not as the dashboard is called,
     whose cookies and pages are then another site's."""
     if address in ("", "0.0.0.0", "::"):
         return _OTHER_NAMES.get(hostname, hostname)

@@ -1,4 +1,4 @@
-"""Is a request meant for us, and does it come from our own pages? Rules on the headers Host and Origin. Pure.
+"""Rules on the headers Host and Origin: a request must be meant for us, and come from our own pages. Pure.
 
 A browser sends the name that it looked up as `Host`, and the site that a request was made by as `Origin`. A site
 whose name was bent to our address (DNS rebinding) is known by its Host, a foreign page that posts to us by its Origin.
@@ -61,7 +61,7 @@ def guarded(text: str, tls: bool) -> Listening:
 
 
 class Guard:
-    """What a server on one address lets in; `names` are others by which browsers may know it."""
+    """The guard of a server on one address, which lets requests in; `names` are others that browsers may know it by."""
 
     def __init__(self, address: Listening, tls: bool, names: Iterable[str] = ()) -> None:
         self.scheme = "https" if tls else "http"
@@ -74,14 +74,14 @@ class Guard:
             self.url += f":{self.port}"
 
     def knows_host(self, host: str) -> bool:
-        """Is this `Host` one of ours?"""
+        """Tell if this `Host` is one of ours."""
         name, port = _split(host.lower())
         if port != self.port and not (port is None and self.port == _DEFAULT_PORTS[self.scheme]):
             return False
         return name in self._hosts or (self._any_address and _is_address(name))
 
     def is_own_origin(self, origin: str, host: str, fetch_site: str = "") -> bool:
-        """Was a request made by a page that we sent? A browser that does not tell the origin must tell the relation."""
+        """Tell if a page of ours made the request. A browser that does not tell the origin must tell the relation."""
         if not origin:
             return fetch_site == "same-origin"
         scheme, separator, place = origin.lower().partition("://")

@@ -1,4 +1,4 @@
-"""What is in a directory of a container? Told by its own `stat`, or read out of an archive of it. Pure.
+"""The files in a directory of a container, told by its own `stat`, or read out of an archive of it. Pure.
 
 The API has no list of files. A container that runs and has a shell is asked for one, which costs as much as the
 directory is large; of others the beginning of an archive is read, which has the files of the directories below, too.
@@ -106,7 +106,7 @@ def _sorted(entries: Iterable[FileEntry]) -> list[FileEntry]:
 
 
 def is_text(content: bytes) -> bool:
-    """Can it be shown? What has a NUL, or is no UTF-8, cannot."""
+    """Tell if the content can be shown. Content with a NUL, or that is no UTF-8, cannot."""
     if b"\0" in content:
         return False
     try:
@@ -118,7 +118,7 @@ def is_text(content: bytes) -> bool:
 
 
 def upload_head(name: str, size: int, modified: int) -> bytes:
-    """What stands before a file's content in an archive of it alone; InvalidParameter for what is no name."""
+    """Make the bytes before a file's content in an archive of it alone; InvalidParameter for what is no name."""
     if not name or name in (".", "..") or "/" in name or "\0" in name or len(name.encode()) > 255:
         raise InvalidParameter(f"not the name of a file: {name!r}")
     entry = tarfile.TarInfo(name)
@@ -127,7 +127,7 @@ def upload_head(name: str, size: int, modified: int) -> bytes:
 
 
 def upload_tail(size: int) -> bytes:
-    """What stands behind it."""
+    """Make the bytes behind a file's content of that size, which end the archive."""
     return b"\0" * (-size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
 
 

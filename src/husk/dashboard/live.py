@@ -1,4 +1,4 @@
-"""What happens in the engine, told to everybody who looks: one stream of events, however many pages are open."""
+"""Events of the engine, told to everybody who looks: one stream of them, however many pages are open."""
 
 import asyncio
 import logging

@@ -47,7 +47,7 @@ class LineMaker:
                 yield (time, stream, text)
 
     def rest(self) -> Iterator[Line]:
-        """What was not ended."""
+        """Yield the lines that have begun and not ended, one of a stream at most."""
         for stream, line in self._begun.items():
             time, text = self._told(stream, line)
             if line and self._wanted(text):
@@ -85,7 +85,7 @@ class _Waiting:
 
     @property
     def is_batch(self) -> bool:
-        """Are there as many as go at once?"""
+        """True if there are as many lines, or letters, as go at once."""
         return len(self._lines) >= _MOST_AT_ONCE or self._letters >= _LARGEST_BATCH
 
     def take(self) -> list[Line]:

@@ -18,8 +18,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 class Lacking(Undefined):
-    """What is not there. A value that a page was not given is a fault of ours; what an engine's document has not is
-    nothing: engines differ."""
+    """A value that is not there. One that a page was not given is a fault of ours; one that an engine's document has
+    not is nothing: engines differ."""
 
     def __new__(cls, *arguments: Any, **named: Any) -> "Lacking":
         of = arguments[1] if len(arguments) > 1 else named.get("obj", missing)
@@ -90,7 +90,7 @@ def size(count: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """How long something took: `0.3 s`, `12 s`, `5 min 3 s`."""
+    """Write a time that something took: `0.3 s`, `12 s`, `5 min 3 s`."""
     if value < 59.5:
         return f"{value:.1f} s" if value < 9.95 else f"{value:.0f} s"
     minutes, rest = divmod(round(value), 60)

@@ -1,4 +1,4 @@
-"""What takes room on the disk, as it was counted last. To count takes a while: no page waits long for it."""
+"""The use of the disk, as it was counted last. To count takes a while: no page waits long for it."""
 
 import asyncio
 import time

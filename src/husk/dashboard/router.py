@@ -1,4 +1,4 @@
-"""Which page does a path mean? The table of paths of the site. Pure.
+"""The table of the site's paths, and the page that each of them means. Pure.
 
 `/containers/{name}/logs` has one word for each name in braces; `{name...}` takes the rest of the path, slashes too.
 """
@@ -16,7 +16,7 @@ Handler = Callable[["Visit"], Awaitable["Answer"]]
 
 
 class Kind(Enum):
-    """What a path is, and so which rules hold for who asks for it."""
+    """The kind of a path, which decides the rules for who asks for it."""
 
     PAGE = "a page, or a document, that is asked for with GET and changes nothing"
     CHANGE = "a change, by POST from a form of ours; refused in read-only mode"
@@ -53,7 +53,7 @@ def socket(pattern: str, handler: Handler) -> Route:
 
 
 class Match(NamedTuple):
-    """What a path means; without a route, the methods that it can be asked with, if any."""
+    """The route that a path means; without a route, the methods that the path can be asked with, if any."""
 
     route: Route | None
     words: dict[str, str]

@@ -1,4 +1,4 @@
-"""What containers use, measured once for all who look, and kept for the charts of the last hour.
+"""The resources that containers use, measured once for all who look, and kept for the charts of the last hour.
 
 While nobody looks every running container is measured a few times a minute; while a page is open those that it shows,
 every two seconds, or less often where there are so many that measuring them takes long.
@@ -40,7 +40,7 @@ ALL = "all"
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What a container used at one moment. Network and disk are bytes per second since the moment before."""
+    """A container's use of resources at one moment. Network and disk are bytes per second since the moment before."""
 
     time: float
     cpu: float | None
@@ -54,7 +54,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct):
-    """What is known of one container."""
+    """The measurements of one container: the newest, and those that are kept for its charts."""
 
     now: Sample
     last: Stats
@@ -163,7 +163,7 @@ class Sampler:
 
 
 def sample(now: Stats, before: Stats | None) -> Sample:
-    """What is told of a container at one moment; what only grows is compared with the moment before."""
+    """Make the sample of a container at one moment; counters that only grow are compared with the moment before."""
     moment = now.time.timestamp()
     seconds = moment - before.time.timestamp() if before else 0.0
     if before is None or seconds <= 0:

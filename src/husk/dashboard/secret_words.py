@@ -1,5 +1,5 @@
-"""Which values of an environment, and of commands, are secrets, judged by names and forms? They are hidden until
-somebody asks. Pure; the work is linear in what is judged."""
+"""Secrets among the values of an environment, and of commands, judged by names and forms. They are hidden until
+somebody asks. Pure; the work is linear in the text that is judged."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def _setting(part: str) -> str:
 
 
 def _is_scheme(word: str) -> bool:
-    """What stands before the secret in a header."""
+    """Tell if a word is the scheme that stands before the secret in a header."""
     return word.strip("'\":=,").lower() in ("bearer", "basic")
 
 
@@ -99,7 +99,7 @@ def masked_words(words: Sequence[str]) -> list[str]:
 
 
 def _announces(word: str) -> bool:
-    """Is the next word a secret?"""
+    """Tell if the word after this one is a secret."""
     asked = word.endswith(":") or (word.startswith("-") and "=" not in word)
     return asked and not _BLANKS.search(word) and _NAMES.search(word) is not None
 
@@ -110,7 +110,7 @@ def masked_values(named: Mapping[str, Any]) -> dict[str, str]:
 
 
 def without_secrets(inspected: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a container, with the secrets of its environment and of its commands hidden."""
+    """Return a container's document with the secrets of its environment, its commands and its labels hidden."""
     config = dict(inspected.get("Config") or {})
     config["Env"] = [f"{each.name}={each.value}" for each in variables(config.get("Env"))]
     for key in ("Cmd", "Entrypoint"):

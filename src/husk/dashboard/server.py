@@ -90,7 +90,7 @@ class Dashboard:
         return self._answer(route, visit, PAGE_TIME)
 
     def _is_ours(self, route: Route, request: Request) -> bool:
-        """Was it asked for by a page of ours, or by the person? Links of other sites may lead to pages, no more."""
+        """Tell if a page of ours, or the person, made the request. Links of other sites may lead to pages, no more."""
         host, site = request.header("host"), request.header("sec-fetch-site")
         if route.kind in (Kind.CHANGE, Kind.SOCKET) or request.has("origin"):
             return self.site.guard.is_own_origin(request.header("origin"), host, site)
@@ -168,7 +168,7 @@ class Dashboard:
 
 
 async def _form(request: Request) -> Query:
-    """What a form says. It is one of ours, so it is small and of the plain kind."""
+    """Read a form. It is one of ours, so it is small and of the plain kind."""
     body = b"" if request.body is None else await request.body.document(LIMITS.document_size)
     kind = request.header("content-type").partition(";")[0].strip().lower()
     if body and kind != "application/x-www-form-urlencoded":

@@ -63,7 +63,7 @@ class Session(msgspec.Struct, kw_only=True):
 
     @property
     def root(self) -> str:
-        """What stands before every path of its pages."""
+        """The beginning of every path of the session's pages."""
         return f"/{self.place}" if self.place else ""
 
     def notify(self, text: str, bad: bool = False) -> None:
@@ -75,7 +75,7 @@ class Session(msgspec.Struct, kw_only=True):
         return told
 
     def proves(self, token: str) -> bool:
-        """Does a request have the token of this session's forms?"""
+        """Tell if `token`, which a request has, is that of this session's forms."""
         return secrets.compare_digest(token.encode(errors="replace"), self.csrf.encode())
 
 
@@ -144,7 +144,7 @@ class Sessions:
         return session
 
     def alive(self, session: Session) -> bool:
-        """Is it still one? What has a stream open is used."""
+        """Tell if a session still lasts; forget one that does not. A session with an open stream is in use."""
         now = self._now()
         if session.streams:
             session.used = now

@@ -1,4 +1,4 @@
-"""What all pages of one dashboard share."""
+"""The state that all pages of one dashboard share."""
 
 import ssl
 from functools import cached_property
@@ -38,7 +38,7 @@ HEADERS = {
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a dashboard is to be."""
+    """The settings of a dashboard: its address and names, its TLS, and if it only shows things."""
 
     address: str = "127.0.0.1:2380"
     # Names that browsers may know it by, besides its address.

@@ -1,4 +1,4 @@
-"""What an image is made of, and what removing images would free: plain rows out of the API's documents. Pure."""
+"""The steps that made an image, and the room that removing images would free: plain rows of API documents. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ class Step(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What a removal would take away."""
+    """The number of images that a removal would take away, and the bytes that it would free."""
 
     images: int
     size: int
@@ -57,7 +57,7 @@ def command_of(created_by: str) -> str:
 
 
 def freed(images: Iterable[Mapping[str, Any]], *, all: bool) -> Freed:
-    """What a prune would remove of the images that `df` tells: those without a name, or all that no container has."""
+    """Count what a prune would remove of the images in `df`: those without a name, or all that no container has."""
     gone = [each for each in images if not int(each.get("Containers") or 0) and (all or not names(each))]
     return Freed(len(gone), sum(int(each.get("Size") or 0) - max(0, int(each.get("SharedSize") or 0)) for each in gone))
 

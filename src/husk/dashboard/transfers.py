@@ -22,7 +22,7 @@ _ENDED = ("complete", "already exists", "pushed", "mounted from")
 
 
 class Layer(msgspec.Struct):
-    """How far one layer is, in bytes; `total` is 0 where nobody has told."""
+    """The progress of one layer, in bytes; `total` is 0 where nobody has told."""
 
     id: str
     status: str = ""

@@ -1,4 +1,4 @@
-"""What takes room on the disk, out of the document that `df` answers. Pure."""
+"""The things that take room on the disk, out of the document that `df` answers. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Thing(NamedTuple):
 
 
 def kinds(df: Mapping[str, Any]) -> list[UsageKind]:
-    """How many things of each kind there are, and what they take. Layers that images share are counted once."""
+    """Count the things of each kind, and the room that they take. Layers that images share are counted once."""
     images, containers = df.get("Images") or [], df.get("Containers") or []
     volumes, cache = df.get("Volumes") or [], df.get("BuildCache") or []
     own = [each for each in cache if not each.get("Shared")]

@@ -33,7 +33,7 @@ class StreamEnded(Exception):
 
 
 class Visit:
-    """What a page is given. `words` are those of its path, `form` what a form says, `query` what stands behind `?`."""
+    """A request as pages get it. `words` are those of its path, `form` what a form says, `query` what is behind `?`."""
 
     def __init__(
         self, site: "Site", request: Request, session: Session, words: Mapping[str, str], path: str = ""
@@ -56,7 +56,7 @@ class Visit:
 
     @property
     def origin(self) -> str:
-        """Whose browser it is: its address, and its session by a part of a digest that opens nothing."""
+        """The browser's address, and its session by a part of a digest that opens nothing."""
         address = peer_of(self.request)
         return f"{address} session {self.session.digest.hex()[:12]}" if self.session.digest else address
 
@@ -116,7 +116,7 @@ class Visit:
 
     @property
     def wants_json(self) -> bool:
-        """Does our script ask, and not a form?"""
+        """True if our script asks, and not a form."""
         return "application/json" in self.request.header("accept")
 
     def streamed(self, kind: str, **headers: str) -> StreamedResponse:

@@ -49,7 +49,7 @@ async def forget(visit: Visit) -> Answer:
 
 
 async def cache(visit: Visit) -> Answer:
-    """What the builder keeps, the largest first."""
+    """Show the records of the builder's cache, the largest first."""
     found = (await visit.engine.df("build-cache")).get("BuildCache") or []
     found.sort(key=lambda each: -int(each.get("Size") or 0))
     return visit.page("build_cache.html", records=found, total=total(found, "Size"))

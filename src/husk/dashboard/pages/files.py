@@ -74,7 +74,7 @@ async def files(visit: Visit) -> Answer:
 
 
 async def _followed(container: Container, path: str) -> tuple[str, PathStat]:
-    """What a path names, or what the link there leads to."""
+    """Find the file that a path names, or the one that the link there leads to."""
     about = await container.stat(path)
     if about.is_symlink and about.link_target:
         path = clean(posixpath.join(posixpath.dirname(path), about.link_target))
@@ -97,7 +97,7 @@ async def _listed(visit: Visit, container: Container, path: str) -> tuple[list[F
 
 
 async def _output(container: Container, command: list[str]) -> tuple[bytes, bool]:
-    """What a command writes, and whether that is all of it: the shell is the image's, and may write without end."""
+    """Read a command's output, and tell if that is all of it: the shell is the image's, and may write without end."""
     pieces: list[bytes] = []
     size = 0
     async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(container.exec(command)))) as written:

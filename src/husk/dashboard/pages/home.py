@@ -14,7 +14,7 @@ async def home(visit: Visit) -> Answer:
 
 
 async def live(visit: Visit) -> Answer:
-    """What happens in the engine, for the script that fetches regions again; with `?stats=ID` or `?stats=all` also what
+    """Stream the engine's events to the script that fetches regions again; with `?stats=ID` or `?stats=all` also what
     that container, or all, use. It is one stream, for a browser opens few connections to one server."""
     return await visit.tell(_messages(visit, visit.query.get("stats")))
 

@@ -1,4 +1,4 @@
-"""What a container has written, and writes on: a page, the stream behind it, and the log as a file."""
+"""The log of a container, which may still grow: a page, the stream behind it, and the log as a file."""
 
 from collections.abc import AsyncIterator
 

@@ -30,7 +30,7 @@ def _of(project: str) -> dict[str, list[str]]:
 
 
 async def _each(containers: Iterable[Container], act: Callable[[Container], Awaitable[object]], *, ends: bool) -> None:
-    """Do it to all, those that others depend on first, or last where it ends them. What belongs to no order goes
+    """Run `act` on all, those that others depend on first, or last where it ends them. Containers in no order go
     together. The first failure is raised when all of its row have been tried."""
     rows = in_order([each.attrs for each in containers])
     by_id = {each.id: each for each in containers}
@@ -49,7 +49,7 @@ def _told(visit: Visit, containers: list[Container], done: str) -> Answer:
 
 
 async def start(visit: Visit) -> Answer:
-    """What others need to be healthy, or to have ended well, is waited for before those are started."""
+    """Start a project. A container that others need healthy, or ended well, is waited for before these start."""
     found = await _containers(visit)
     idle = [each for each in found if each.attrs.get("State") not in _ALIVE]
 

@@ -10,7 +10,7 @@ _MOST_REPLICAS = 10_000
 
 
 async def _is_manager(visit: Visit) -> bool:
-    """Does this engine manage a swarm? Without one there are no services."""
+    """Tell if this engine manages a swarm. Without one there are no services."""
     return bool(((await visit.engine.info()).get("Swarm") or {}).get("ControlAvailable"))
 
 

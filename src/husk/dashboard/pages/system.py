@@ -23,7 +23,7 @@ _TYPES = (
 
 
 async def disk(visit: Visit) -> Answer:
-    """What was counted last; where that is nothing yet, that it is being counted, or why it cannot be."""
+    """Show the disk's use as last counted; where there is no count yet, that one is made, or why it cannot be."""
     found, counting, trouble = None, False, ""
     try:
         found, counting = await visit.site.room.look()
@@ -69,7 +69,7 @@ def _key(event: Event) -> tuple[int, str, str, str]:
 
 
 def _tone(event: Event) -> str:
-    """How an event is coloured: good, bad, or neither."""
+    """Return the tone in which an event is coloured: `good`, `bad`, or empty for neither."""
     action = event.action
     if action in ("oom", "health_status: unhealthy") or (action == "die" and event.attributes.get("exitCode") != "0"):
         return "bad"

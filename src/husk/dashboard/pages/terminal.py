@@ -27,7 +27,7 @@ _LARGEST_SIZE = 1000
 
 
 class _Said(msgspec.Struct):
-    """What a browser says besides what is typed."""
+    """A browser's message besides typed input: the new size of its terminal."""
 
     resize: tuple[int, int]
 
@@ -113,7 +113,7 @@ async def _inward(line: WebSocket, console: Console) -> None:
 
 
 async def _resize(console: Console, message: str) -> None:
-    """What is no size changes nothing."""
+    """Resize the console. A message that is no size changes nothing."""
     try:
         columns, rows = decode(message, _Said).resize
     except Malformed:
