@@ -1,4 +1,4 @@
-"""Where others find this node, as clients write it: an address or an interface that has one, with or without a port."""
+"""Addresses of this node for others, as clients write them: an address or an interface, with or without a port."""
 
 import asyncio
 import ipaddress
@@ -17,13 +17,13 @@ _ADVERTISE = "advertise address " + _RIGHT.format("a non-zero")
 
 
 async def listening(text: str) -> Endpoint:
-    """Where the cluster port is to be."""
+    """Read the address that the cluster port is to have."""
     found = _parted(text.removeprefix("tcp://"), _LISTEN)
     return Endpoint(str(await _resolved(found.host, _LISTEN)), found.port or MANAGER_PORT)
 
 
 async def advertised(text: str) -> Endpoint:
-    """What the node tells others; without a wish the address that leads out. The port is 0 if none is named."""
+    """Read the address to tell other nodes; without a wish the one that leads out. The port is 0 if none is named."""
     if not text:
         return Endpoint(await asyncio.to_thread(own_addresses.outgoing), 0)
     found = _parted(text, _ADVERTISE)
@@ -34,7 +34,7 @@ async def advertised(text: str) -> Endpoint:
 
 
 async def data_path(text: str) -> str:
-    """Where other hosts send packets of networks to; empty without a wish."""
+    """Read the address that other hosts send packets of networks to; empty without a wish."""
     address = await _resolved(text, _DATA_PATH) if text else None
     if address is not None and address.is_unspecified:
         raise InvalidParameter(_DATA_PATH)

@@ -1,4 +1,4 @@
-"""What a manager tells a node to run, and what the node says of it. Pure: messages in JSON.
+"""Messages by which a manager tells a node its tasks, and the node reports on them. Pure: messages in JSON.
 
 A node is told first of all its tasks (`Told.all` begins that, `Told.complete` ends it), then of each change. Values of
 secrets and configs come in messages of their own, for they may be large, and before the tasks that need them.
@@ -74,7 +74,7 @@ class Told(Struct, kw_only=True, omit_defaults=True):
 
 
 class Report(Struct, kw_only=True, omit_defaults=True):
-    """What has become of a task; without a status nothing is left of it on the node."""
+    """The present state of a task on its node; without a status nothing is left of the task there."""
 
     task_id: str
     status: TaskStatus | None = None

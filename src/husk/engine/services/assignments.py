@@ -1,4 +1,4 @@
-"""What a node is told to run, and whom it tells how that goes: all that an agent knows of the rest of the swarm.
+"""The tasks that a node is given, and its reports on them: all that an agent knows of the rest of the swarm.
 
 A manager's own agent has both from the records themselves (`LocalAssignments`). That of a worker has them over the
 cluster port: see `dispatcher` for the manager's end and `remote_assignments` for the worker's.
@@ -33,11 +33,11 @@ class Assignments(Protocol):
     def task(self, task_id: str) -> Task | None: ...
 
     def service(self, task: Task) -> Service | None:
-        """What the task belongs to; None for a service that is gone."""
+        """Return the service that the task belongs to; None for one that is gone."""
         ...
 
     def obstacle(self, task: Task) -> str:
-        """Why a task cannot have its secrets and configs now; empty if it can."""
+        """Return the reason why a task cannot have its secrets and configs now; empty if it can."""
         ...
 
     async def credentials(self, task: Task) -> Credentials | None:
@@ -101,5 +101,5 @@ class LocalAssignments:
 
 
 def is_assigned(task: Task) -> bool:
-    """Has a node been told to run it? What is pending waits for that, whatever node it may name."""
+    """Tell if a node has been told to run the task. A pending task waits for that, whatever node it may name."""
     return task.status.state != "pending" and bool(task.node_id)

@@ -1,5 +1,5 @@
-"""What a manager does beside its tasks when the swarm's records change: its lock, its certificate, its store's members,
-its own place.
+"""The work of a manager beside its tasks when the swarm's records change: on its lock, its certificate, its store's
+members, its own place.
 
 Each look is cheap, and does something only where what it goes by has changed since the last.
 """

@@ -65,7 +65,7 @@ class Autolock:
         self._sealer.follow(self._key_of(swarm) if swarm.autolock else b"")
 
     def shared_keys(self, swarm: Swarm) -> tuple[bytes, bytes]:
-        """What a new manager is to have: the key of secrets, and what opens it after a start, if anything. Blocks."""
+        """Return the keys for a new manager: that of secrets, and that which opens it after a start, if any. Blocks."""
         return self._sealer.key(), self._key_of(swarm) if swarm.autolock else b""
 
     async def told(self) -> str:

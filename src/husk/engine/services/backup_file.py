@@ -31,7 +31,7 @@ OpenedBy = Literal["passphrase", "unlock key"]
 
 
 class Head(Struct, kw_only=True, rename="pascal"):
-    """What everybody may read. `checksum` is that of the rest of the line and of what follows it."""
+    """The first line of a backup, which anybody may read. `checksum` is that of the rest of it and of what follows."""
 
     husk: str
     version: int
@@ -43,7 +43,7 @@ class Head(Struct, kw_only=True, rename="pascal"):
 
 
 class _AnyHead(Struct, rename="pascal"):
-    """What the first line of every version has."""
+    """The fields that the first line of every version has."""
 
     husk: str
     version: int
@@ -95,7 +95,7 @@ def _check_size(size: int, most: int) -> None:
 
 
 def read_head(data: bytes) -> tuple[Head, bytes]:
-    """What the file says of itself, and what is sealed in it; InvalidParameter for one that is not as it was made."""
+    """Split a file into its head and its sealed content; InvalidParameter for one that is not as it was made."""
     line, found, sealed = data[:_LONGEST_HEAD].partition(b"\n")
     sealed = data[len(line) + 1 :]
     try:
@@ -120,7 +120,7 @@ def read_head(data: bytes) -> tuple[Head, bytes]:
 
 
 def read(data: bytes, secret: bytes) -> Content:
-    """What is in the file; Unauthorized for a wrong passphrase. Blocks for as long as it takes to open it."""
+    """Read the content of a file; Unauthorized for a wrong passphrase. Blocks for as long as it takes to open it."""
     head, sealed = read_head(data)
     bound = msgspec.structs.replace(head, size=0, checksum="")
     packed = passphrases.unseal(sealed, secret, msgspec.json.encode(bound))

@@ -46,7 +46,7 @@ _ANY = ("0.0.0.0", "::")
 
 
 class Where(NamedTuple):
-    """Where the restored manager is to be; what is empty is as it was."""
+    """The addresses of the restored manager; an empty one stays as it was."""
 
     advertise: Endpoint | None = None
     listen: Endpoint | None = None
@@ -270,7 +270,7 @@ def _can_listen(text: str) -> bool:
 
 
 def _lock(swarm: Swarm) -> tuple[bool, bytes]:
-    """What opens the swarm after a start, as its record has it."""
+    """Return the fields of a swarm's record that tell how the swarm is opened after a start."""
     return swarm.autolock, swarm.unlock_key
 
 

@@ -65,7 +65,7 @@ class Certificates:
     # --- our own
 
     async def identity(self) -> "Identity":
-        """Who this node is: as it is on the disk, or anew where that will not do."""
+        """Return this node's identity: the one on the disk, or a new one where that will not do."""
         async with self._changing:
             kept = await asyncio.to_thread(self._load)
             if kept is not None and await asyncio.to_thread(self._wait, kept, 1.0) > 0:
@@ -94,8 +94,8 @@ class Certificates:
             await self._to_its_end(asyncio.to_thread(self._prepare, role, identity, keys))
 
     async def succeed(self, role: Role) -> None:
-        """Have what was prepared for this role in place of our own, and of the key that it is sealed with. Where a
-        crash comes between, call it again; nothing is done where nothing is prepared."""
+        """Put what was prepared for this role in place of our own certificate, and of the key that it is sealed with.
+        Where a crash comes between, call it again; nothing is done where nothing is prepared."""
         async with self._changing:
             try:
                 await self._to_its_end(asyncio.to_thread(self._succeed, role))
@@ -308,12 +308,12 @@ class Certificates:
         return (trust := self._cluster.record.trust) is not None and trust.root == coming
 
     def _have(self, root: SwarmRoot) -> bool:
-        """Have all nodes that have certificates shown one of this root?"""
+        """Tell if all nodes that have certificates have shown one of this root."""
         return all(node.issuer in (b"", root.key_id) for node in self._store.nodes.values())
 
     @property
     def replacing(self) -> bool:
-        """Is a root being replaced?"""
+        """True while a root is being replaced."""
         swarm = self._store.swarm
         return swarm is not None and swarm.trust is not None and swarm.trust.next is not None
 

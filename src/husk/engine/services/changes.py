@@ -1,4 +1,4 @@
-"""What a plan makes of the records of tasks, and the way of all of it into the store."""
+"""The changes to records of tasks that a plan asks for, and the way of all of them into the store."""
 
 from collections.abc import Callable, Mapping
 
@@ -45,7 +45,7 @@ class Changes:
         return list(self._created.values())
 
     def carry_out(self, plan: Plan, service: Service, log_driver: DriverSpec | None) -> bool:
-        """Do what is planned; whether there was anything to do. `log_driver` is for tasks that name none."""
+        """Carry out a plan; tell if there was anything to do. `log_driver` is for tasks that name none."""
         before = len(self._created), len(self._changed), len(self._gone)
         for action in plan.actions:
             if isinstance(action, Create):
@@ -142,7 +142,7 @@ class Changes:
             self._changed[task.id] = task
 
     def _unreached(self, task: Task) -> bool:
-        """Is there no node that has anything of it?"""
+        """Tell if there is no node that has anything of the task."""
         return _unplaced(task) or (self._nodes is not None and task.node_id not in self._nodes)
 
     def _new_task(self, service: Service, action: Create, log_driver: DriverSpec | None) -> Task:
@@ -180,7 +180,7 @@ def _unplaced(task: Task) -> bool:
 
 
 def _with_driver(template: TaskSpec, driver: DriverSpec | None) -> TaskSpec:
-    """What the swarm declares for tasks that say nothing themselves."""
+    """Give a template that names no log driver the one that the swarm declares."""
     if template.log_driver is not None or driver is None:
         return template
     return msgspec.structs.replace(template, log_driver=driver)

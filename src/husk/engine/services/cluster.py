@@ -32,7 +32,7 @@ PATIENCE, LOOK = 12.0, 0.1
 
 
 def store_of(state: StateStore) -> ClusterStoreConfig | None:
-    """Where the records of this host's swarm were moved; None where they are in SQLite, or there is no swarm."""
+    """Return the store that the records of this host's swarm were moved to; None for SQLite, or without a swarm."""
     membership = state.records(MEMBERSHIP, Membership).get(SELF)
     return membership.cluster_store if membership is not None else None
 
@@ -136,7 +136,7 @@ class Cluster:
 
     @property
     def _unheard(self) -> bool:
-        """Is it in a swarm whose records are not known yet?"""
+        """True while the host is in a swarm whose records are not known yet."""
         there = self._store.shared and self._membership is not None and self.worker is None
         return there and not self.active and bool(self._store.away())
 
@@ -148,12 +148,12 @@ class Cluster:
 
     @property
     def away(self) -> str:
-        """Why the swarm's records cannot be asked for or changed now; empty while they can."""
+        """The reason why the swarm's records cannot be asked for or changed now; empty while they can."""
         return self._store.away()
 
     @property
     def others(self) -> bool:
-        """Has the swarm other managers?"""
+        """True if the swarm has other managers."""
         return any(node.id != self.node_id and node.is_manager for node in self.nodes)
 
     @property
@@ -201,7 +201,7 @@ class Cluster:
         return join_tokens.shown(self.swarm, self._sealer)
 
     def description(self, *, overlays: bool = True) -> NodeDescription:
-        """What this host is, for the swarm."""
+        """Describe this host as it is now, for the swarm."""
         return describe(self._machine, self._engine_labels, overlays=overlays, subnets=self._subnets)
 
     async def look_around(self) -> None:
@@ -211,13 +211,13 @@ class Cluster:
 
     @property
     def pools(self) -> tuple[AddressPool, ...]:
-        """Where the subnets of the swarm's networks come from."""
+        """The address ranges that the subnets of the swarm's networks are taken from."""
         record = self.record
         return tuple(AddressPool(base, record.subnet_size) for base in record.default_address_pool)
 
     @property
     def node_id(self) -> str:
-        """Which node this host is; empty where it is in no swarm."""
+        """The id of this host's node; empty where the host is in no swarm."""
         return self._membership.node_id if self._membership is not None else ""
 
     @property
@@ -296,11 +296,11 @@ class Cluster:
             raise InvalidParameter(WRONG_TOKEN)
 
     async def enrol(self, membership: Membership, *, happened: bool = False) -> None:
-        """Have this place in a swarm, from now on and after the next start. What has `happened` no disk refuses."""
+        """Take this place in a swarm, from now on and after the next start. No disk refuses what has `happened`."""
         await self._join(membership, happened)
 
     def assume(self, membership: Membership) -> None:
-        """Have this place from now on; the next daemon has the one that was `noted`, until another one is."""
+        """Take this place from now on; the next daemon has the one that was `noted`, until another one is."""
         self._membership = membership
 
     async def note(self, membership: Membership, *, happened: bool = False) -> None:
@@ -316,7 +316,7 @@ class Cluster:
             await self._join(alone, happened=True)
 
     async def part(self) -> None:
-        """Have none any more: neither a place in a swarm, nor what its keys open."""
+        """Give up this host's place in a swarm, and what its keys open."""
         await self._autolock.forget()
         await self._part()
 
@@ -345,7 +345,7 @@ class Cluster:
                 await self._autolock.follow(swarm)
 
     def shared_keys(self) -> tuple[bytes, bytes]:
-        """What a new manager is to have: the key of secrets, and what opens it after a start, if anything. Blocks."""
+        """Return the keys for a new manager: that of secrets, and that which opens it after a start, if any. Blocks."""
         return self._autolock.shared_keys(self.swarm)
 
     async def update(
@@ -377,7 +377,7 @@ class Cluster:
             raise Unavailable(reason)
 
     async def unlock_key(self) -> str:
-        """What opens the swarm after a start of the daemon; empty where nothing is needed."""
+        """Return the key that opens the swarm after a start of the daemon; empty where none is needed."""
         async with self._changing:
             return await self._autolock.told() if self.swarm.autolock else ""
 

@@ -1,4 +1,4 @@
-"""What the swarm asks of a store: records with versions, transactions on them, news of changes, leases.
+"""The store that the swarm needs: records with versions, transactions on them, news of changes, leases.
 
 Two stores do this and pass the same tests (`tests/support/store_contract.py`): `embedded` in the engine's own SQLite
 file, for one host, and `husk.cluster.etcd.store`, which several hosts share.
@@ -25,7 +25,7 @@ class Lease(Protocol):
 
     @property
     def lost(self) -> bool:
-        """Has it ended, or may it have? Whoever acts because of it must not act any more."""
+        """True when the lease has ended or may have. Whoever acts because of the lease must not act any more."""
         ...
 
     async def wait_lost(self) -> None: ...
@@ -61,7 +61,7 @@ class ClusterStore(Protocol):
     async def commit(
         self, *steps: Step, applied: Callable[[int], None] | None = None, happened: bool = False, lazy: bool = False
     ) -> int:
-        """Do all steps or none; Stale if a record has not the version that its step wants. The revision it made.
+        """Take all steps or none; Stale if a record has not the version that its step wants. Return the revision made.
 
         It is durable when this returns. `applied` hears of the revision as soon as nobody can refuse it for another
         writer's sake, which may be earlier. `happened`: it tells what has happened already, so that a disk without

@@ -111,7 +111,7 @@ def attachments(service: Service) -> list[NetworkAttachment]:
 
 
 def is_on(service: Service, network: Network) -> bool:
-    """Is it declared to be on a network?"""
+    """Tell if a service is declared to be on a network."""
     if network.ingress and any_ingress(service.ports):
         return True
     return any(attachment.target == network.id for attachment in attachments(service))

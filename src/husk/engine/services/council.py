@@ -107,29 +107,29 @@ class Council:
 
     @property
     def here(self) -> bool:
-        """Has this host a member?"""
+        """True if this host has a member."""
         membership = self._cluster.membership
         return membership is not None and membership.others is not None
 
     @property
     def runs(self) -> bool:
-        """Has it one that is not on its way out?"""
+        """True if this host has a member that is not on its way out."""
         return self.here and self._member is not None
 
     @property
     def trouble(self) -> str:
-        """Why this host's member does not run; empty while it does, and where there is none."""
+        """The reason why this host's member does not run; empty while it does, and where there is none."""
         told = self._member.trouble if self._member is not None else ""
         return f"this manager's member of etcd does not run, and is started again: {told}" if told else ""
 
     @property
     def removed(self) -> bool:
-        """Have the others removed this host's member?"""
+        """True if the others have removed this host's member."""
         return self._member is not None and self._member.removed
 
     @property
     def own(self) -> Endpoint:
-        """Where clients reach the member of this host."""
+        """The address where clients reach the member of this host."""
         return Endpoint(self._place.advertise_address, self._ports[0])
 
     def where(self, members: Iterable[Endpoint]) -> ClusterStoreConfig:
@@ -223,7 +223,7 @@ class Council:
         return self.where([self.own])
 
     async def check(self, host: str) -> None:
-        """Can a member begin at this address? Unavailable where another program has a port that it needs."""
+        """Drop what a former try left; Unavailable where another program has a port that a member here needs."""
         from husk.cluster.etcd.ports import check_free
 
         # Whatever a former try has left is in nobody's way.
@@ -231,7 +231,7 @@ class Council:
         await asyncio.to_thread(check_free, [Endpoint(host, port) for port in self._new_ports])
 
     def note_port(self, node: Node) -> Node:
-        """Where managers find the member, in the record of this host's node."""
+        """Return the record of this host's node with the port where managers find the member."""
         return msgspec.structs.replace(node, store_port=self._port_told)
 
     @property
@@ -243,7 +243,7 @@ class Council:
             await self._store.amend(node, self.note_port)
 
     async def enter(self, node: str, request: bytes) -> "Entered":
-        """What another manager needs (`husk.cluster.port.enter.EnterDesk`)."""
+        """Give another manager the keys, certificate and members it needs (`husk.cluster.port.enter.EnterDesk`)."""
         from husk.cluster.port.enter import Entered
         from husk.cluster.trust import authority
 
@@ -308,7 +308,7 @@ class Council:
             )
 
     async def _answers(self, endpoint: Endpoint | None) -> bool:
-        """Does the member there take part now?"""
+        """Tell if the member at an address takes part now."""
         if endpoint is None:
             return False
         from husk.cluster.etcd.address import Certificates
@@ -317,8 +317,8 @@ class Council:
         return await answers(endpoint, Certificates(*self._files), ANSWER)
 
     async def withdraw(self, members: Iterable[str], noted: Callable[[], Awaitable[None]]) -> None:
-        """What `join` has done is undone, at those members too. `noted` writes down that this host has no member: at
-        first, for without the files that go then the next daemon could not open that store."""
+        """Undo what `join` has done, at those members too. `noted` writes down that this host has no member: at first,
+        for without the files that go then the next daemon could not open that store."""
         membership = self._cluster.membership
         own = membership.advertise_address if membership is not None else ""
         with contextlib.suppress(HuskError):
@@ -409,7 +409,7 @@ class Council:
             self._store.store.full = self._relieve_soon
 
     def endpoints(self, but: str = "") -> list[Endpoint]:
-        """Where members of managers are, our own first."""
+        """Return the addresses of managers' members, our own first."""
         nodes = sorted(self._managers(), key=lambda node: (node.id != self._cluster.node_id, node.id))
         return [Endpoint(node.status.addr, node.store_port or CLIENT_PORT) for node in nodes if node.id != but]
 
@@ -445,7 +445,7 @@ class Council:
             await members.close()
 
     async def _hosts(self) -> set[str]:
-        """Where members of the swarm's etcd are, be they managers' or not."""
+        """Return the hosts of all members of the swarm's etcd, be they managers' or not."""
         members = await self._members(self.endpoints())
         try:
             return {member.peer.host for member in await members.listing()}

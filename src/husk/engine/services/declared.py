@@ -1,4 +1,4 @@
-"""What a service becomes when it is declared anew: its versions, its published ports. Pure but for the clock."""
+"""The changes to a service that is declared anew: its versions, its published ports. Pure but for the clock."""
 
 from collections.abc import Iterable
 
@@ -88,7 +88,7 @@ def mode_of(mode: Mode) -> str:
 
 
 def _runs(spec: ServiceSpec, ports: list[PortConfig]) -> bytes:
-    """What makes tasks outdated when it changes."""
+    """Encode the parts of a service that make its tasks outdated when they change."""
     host_ports = [port for port in ports if port.publish_mode == "host"]
     template = msgspec.structs.replace(spec.task_template, restart_policy=None, placement=None)
     job = spec.mode if spec.mode.is_job else None

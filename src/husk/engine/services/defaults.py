@@ -1,4 +1,4 @@
-"""What a service means where it says nothing: what is kept of it, and the values in force for who asks. Pure."""
+"""The defaults of a service: those that are kept with it, and those in force that are shown to who asks. Pure."""
 
 import msgspec
 

@@ -54,14 +54,14 @@ def files_of(spec: ContainerSpec | None) -> list[File]:
 
 
 class Value(Struct, frozen=True):
-    """What a secret or a config is, and whether it has templates in it."""
+    """The content of a secret or a config; `templated` if it has templates in it."""
 
     data: bytes
     templated: bool = False
 
 
 class Values(Protocol):
-    """Where a node has the secrets and configs of its tasks from."""
+    """The source from which a node has the secrets and configs of its tasks."""
 
     def value(self, kind: str, record_id: str) -> Value:
         """Blocks; raises where there is none."""

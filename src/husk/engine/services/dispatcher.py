@@ -62,7 +62,7 @@ class Dispatcher:
         store.index.observe(self._noticed)
 
     async def assignments(self, node_id: str) -> AsyncGenerator[Told]:
-        """What a node is to run: first all of it, then each change, until the caller closes this."""
+        """Yield what a node is to run: first all of it, then each change, until the caller closes this."""
         with self._session(node_id) as session:
             session.managers = self._managers()
             yield Told(all=True, node=self._facts(node_id), managers=session.managers)
@@ -82,7 +82,7 @@ class Dispatcher:
                     yield told
 
     async def report(self, node_id: str, reports: Sequence[Report]) -> Heard:
-        """What has become of a node's tasks."""
+        """Write down a node's reports on its tasks, and answer with those that are refused."""
         if len(reports) > MOST_REPORTS:
             raise InvalidParameter(f"more than {MOST_REPORTS} reports at once")
         refused, reason = [], ""
@@ -181,7 +181,7 @@ class Dispatcher:
                     session.mark(task_id)
 
     async def _told(self, session: "_Session", task_ids: Sequence[str]) -> AsyncIterator[Told]:
-        """What is new of these tasks for a node."""
+        """Yield the messages that tell a node what is new of these tasks."""
         tasks = [task for id in task_ids if (task := self._store.tasks.get(id)) is not None]
         mine = share.share_of(session.node_id, tasks, self._store.services)
         fresh = [task for task in mine.tasks.values() if session.told.get(task.id) != _form(task)]
@@ -259,7 +259,7 @@ class _Session:
 
 
 def _form(task: Task) -> object:
-    """What managers decide of a task that a node has; the rest of it is what the node itself reported."""
+    """Return what managers decide of a task that a node has; the rest of it is what the node itself reported."""
     return task.desired_state, task.status.state == "orphaned"
 
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Roll(Protocol):
-    """Who is there, and what they are (`workers.Workers`)."""
+    """The register of nodes: which are there, and how they describe themselves (`workers.Workers`)."""
 
     def beat(self, node: str) -> int:
         """A node lives; in which time it should be heard again."""
@@ -41,7 +41,7 @@ class Roll(Protocol):
 
 
 class DispatcherDesk:
-    """Whom the nodes talk to (`husk.cluster.port.dispatch.Desk`)."""
+    """The desk that the nodes talk to (`husk.cluster.port.dispatch.Desk`)."""
 
     def __init__(self, dispatcher: Dispatcher, roll: Roll, away: Callable[[], str] = lambda: "") -> None:
         """`away` says why this manager cannot write anything down now: then nodes are sent to others, which may."""
