@@ -1,4 +1,4 @@
-"""What stands in place of logs on another node that cannot be read now: a line that says so."""
+"""The line in place of logs on another node that cannot be read now: it says so."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Where a service is reached: virtual addresses on its networks, names, published ports; kept as the tasks change."""
+"""The ways to reach a service: virtual addresses on its networks, names, published ports; kept as the tasks change."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class _Led(NamedTuple):
-    """Where a service leads: by its virtual addresses, and by ports of the host."""
+    """A service with the ways that lead to its tasks: its virtual addresses, and ports of the host."""
 
     service: Service
     virtual: tuple[VirtualService, ...]
@@ -83,7 +83,7 @@ class Endpoints:
 
     @property
     def unsaved(self) -> bool:
-        """Is a service about to get addresses?"""
+        """True while a service is about to get addresses."""
         return self._unsaved > 0
 
     async def _take(self, network: Network) -> list[str]:
@@ -112,7 +112,7 @@ class Endpoints:
         return reached and settled
 
     def _lead(self) -> "list[_Led]":
-        """Where each service leads now. What was made of the same last time is not made again."""
+        """Return the ways to each service now. What was made of the same last time is not made again."""
         names = self._look()
         former = self._led if names == self._names else {}
         self._led, self._names = {}, names
@@ -135,7 +135,7 @@ class Endpoints:
         return names
 
     def _is_reached(self, task_id: str) -> bool:
-        """Do names lead to a task? To one that is not known they do: a worker may have been told of nothing yet."""
+        """Tell if names lead to a task. They do to an unknown one: a worker may have been told of nothing yet."""
         task = self._store.tasks.get(task_id)
         return task is None or is_reached(task)
 

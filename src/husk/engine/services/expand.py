@@ -1,4 +1,4 @@
-"""What a service's templates say for one of its tasks, in its container's settings, secrets and configs. Pure."""
+"""Templates of a service, expanded for one of its tasks in its container's settings, secrets and configs. Pure."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,7 +14,7 @@ _SAMPLE = "sample"
 
 
 def words_of(task: Task, service: Service, node: NodeFacts) -> Structure:
-    """What a template can say of a task."""
+    """Return the words that a template can use of a task."""
     return _words(
         service=(service.id, service.spec.name, service.spec.labels),
         node=(node.id, node.hostname, node.architecture, node.os),
@@ -61,7 +61,7 @@ Getters = Mapping[str, Callable[[str], str]]
 
 
 def payload(value: bytes, words: Structure, spec: ContainerSpec, files: Getters) -> bytes:
-    """What a secret or a config with templates in it is for one task. `files` are the others that it has."""
+    """Expand a secret or a config with templates in it for one task. `files` are the others that it has."""
 
     def variable(name: object) -> str:
         pairs = (entry.partition("=") for entry in spec.env)

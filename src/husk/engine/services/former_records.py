@@ -21,7 +21,7 @@ from husk.storage.secrets.sealing import Sealer
 
 
 class _FormerSwarm(Struct, kw_only=True):
-    """What the record of a swarm held of its one node, up to release 0.1."""
+    """The part of a swarm's record that described its one node, up to release 0.1."""
 
     node_id: str = ""
     node_updated_at: str = ""

@@ -14,7 +14,7 @@ _SUBNET_SIZE = 24
 
 
 class Home(NamedTuple):
-    """Where others reach the first node."""
+    """The addresses where others reach the first node."""
 
     address: str
     port: int = MANAGER_PORT

@@ -62,7 +62,7 @@ class Gateway:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the port is to be."""
+        """The address that the port is to have."""
         told = self._cluster.listen_address
         return read_endpoint(told, MANAGER_PORT) if told else USUAL
 
@@ -127,7 +127,7 @@ class Gateway:
 
     @property
     def _behind(self) -> bool:
-        """Does the port believe other roots than the swarm?"""
+        """True if the port believes other roots than the swarm."""
         trust = self._cluster.record.trust if self._used is not None and self._cluster.active else None
         return self._used is not None and trust is not None and self._used.roots != trust.roots.encode()
 

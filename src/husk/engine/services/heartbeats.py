@@ -1,4 +1,4 @@
-"""Who of the nodes lives: a node says so every few seconds, and is down when it has missed three times. Pure.
+"""The heartbeats of nodes: one lives that says so every few seconds, and is down when it has missed three times. Pure.
 
 A manager knows what its own connections tell it (`Heartbeats`). What all managers know is in the store: a record
 `alive` for each node, under a lease of the manager that hears it, so that it goes when either does (`verdicts`).
@@ -19,18 +19,18 @@ FAILURE = "heartbeat failure"
 
 
 def period_of(wanted: int) -> int:
-    """How often nodes are to be heard where a swarm is set to this (`Dispatcher.HeartbeatPeriod`); 0 says nothing."""
+    """Return the time between heartbeats in a swarm set to this (`Dispatcher.HeartbeatPeriod`); 0: the usual time."""
     return max(wanted, SHORTEST) if wanted else PERIOD
 
 
 def spared_for(period: int) -> int:
-    """How long a node is not taken for lost after the manager has gone that heard it: it finds another with the second
-    heartbeat that nobody answers."""
+    """Return how long a node is not taken for lost after the manager has gone that heard it: it finds another with the
+    second heartbeat that nobody answers."""
     return period + 2 * SECOND
 
 
 class Heartbeats:
-    """When this manager last heard of which node, and in which time it was told to be heard again; times are those of a
+    """The nodes that this manager hears, each with the time when it will have missed too often; times are those of a
     clock that only goes on."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Heartbeats:
         return found
 
     def next_alarm(self) -> int | None:
-        """When the next one would have missed too often."""
+        """Return the time when the next node would have missed too often; None if no node is heard."""
         return min(self._lost.values(), default=None)
 
     def forget(self, node_id: str) -> None:

@@ -12,17 +12,17 @@ class Here(Protocol):
 
     @property
     def active(self) -> bool:
-        """Is it in a swarm whose records it knows?"""
+        """True while this host is in a swarm whose records it knows."""
         ...
 
     @property
     def several(self) -> bool:
-        """Has the swarm other nodes?"""
+        """True if the swarm has other nodes."""
         ...
 
     @property
     def data_address(self) -> str:
-        """Where other nodes send packets of networks to."""
+        """The address that other nodes send packets of networks to."""
         ...
 
     @property

@@ -28,7 +28,7 @@ def shown(swarm: Swarm, sealer: Sealer) -> Swarm:
 
 
 def fit(swarm: Swarm) -> bool:
-    """Are they as they are to be? Records of former releases have them as people type them."""
+    """Tell if a swarm's tokens are sealed just where it has autolock. Records of former releases have them as typed."""
     tokens = filter(None, (swarm.worker_token, swarm.manager_token))
     return all(token.startswith(_SEALED) == swarm.autolock for token in tokens)
 

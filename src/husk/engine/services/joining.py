@@ -1,4 +1,4 @@
-"""How does this engine become a node of another one's swarm? Checked here, done by `husk.cluster.port.join`."""
+"""The way of this engine into another one's swarm, as a node of it. Checked here, done by `husk.cluster.port.join`."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ FAREWELL = 2.0
 
 
 class Wish(NamedTuple):
-    """What a client asks for, in its words."""
+    """A client's request to join, in its words."""
 
     remotes: Sequence[str]
     token: str
@@ -106,7 +106,7 @@ async def renewed(endpoints: list[Endpoint], identity: "Identity") -> "Identity"
 
 
 def is_managers(identity: "Identity") -> bool:
-    """Is it the certificate of a manager?"""
+    """Tell if an identity's certificate is that of a manager."""
     from husk.cluster.trust.authority import look
 
     holder = look(identity.certificate).holder

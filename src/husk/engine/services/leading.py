@@ -1,4 +1,4 @@
-"""Which manager plans: one at a time, by a lease on the record `leader`.
+"""The choice of the manager that plans: one at a time, by a lease on the record `leader`.
 
 Each manager holds a lease of a few seconds. Who finds no record `leader` writes one under its lease, and leads until
 the lease is lost or given up. Each write of the planner carries `checks`: that record with the version which made it
@@ -37,7 +37,7 @@ _NEVER = 1 << 62
 class Leadership(Protocol):
     @property
     def leading(self) -> bool:
-        """Does this manager plan?"""
+        """True while this manager plans."""
         ...
 
     @property
@@ -47,7 +47,7 @@ class Leadership(Protocol):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """What each write of the planner must carry."""
+        """The conditions that each write of the planner must carry."""
         ...
 
 
@@ -83,8 +83,8 @@ class Election:
 
     @property
     def trouble(self) -> str:
-        """Why the store could not be asked last; empty while the lease holds. Its end is told at once, also while a
-        call to a silent store is under way: nodes that are heard here have to find another manager in time."""
+        """The reason why the store could not be asked last; empty while the lease holds. A lost lease is told at once,
+        even in a call to a silent store: nodes that are heard here have to find another manager in time."""
         lease = self._lease  # once: it may be asked in any thread
         return LOST if lease is not None and lease.lost else self._trouble
 
@@ -104,7 +104,7 @@ class Election:
         await self._tasks.cancel_all()
 
     def notice(self, news: News) -> None:
-        """What the store tells: who leads now, or that nobody does."""
+        """Hear from the store's news which manager leads now, or that nobody does."""
         told = [record for record in news.records if record.name == (LEADER, PLANNER)]
         if told:
             self.leader = _node_in(told[-1].body)

@@ -1,4 +1,4 @@
-"""Which nodes live: each manager writes down whom it hears, and the leader marks the nodes by that.
+"""The nodes that live: each manager writes down whom it hears, and the leader marks the nodes by that.
 
 `Hearing` is every manager's: a record `alive` for itself and for each node whose heartbeats come to it, under its one
 lease. When a node is silent its record is removed, when the manager dies all of them go with its lease. `Marking` is
@@ -109,8 +109,8 @@ class Hearing:
         self._changed.set()
 
     def _is_replaced(self, node_id: str) -> bool:
-        """Is what we wrote of it gone, or another manager's? What that one wrote late would go when it hears no more of
-        the node, though the node is here. What we have just written the watch may not tell yet."""
+        """Tell if our record of a node is gone, or another manager's. What that manager wrote late would go when it
+        hears no more of the node, though the node is here. What we have just written the watch may not tell yet."""
         if node_id not in self._written or node_id in self._again:
             return False
         written = self._fresh.get(node_id)
@@ -185,8 +185,8 @@ class Hearing:
         return self._lease
 
     async def _is_ours(self, node_id: str) -> bool:
-        """Of one that we have heard: has no other manager heard it since? If one has, it is not ours to write down, and
-        to remove when its time here is over, until it says here that it lives."""
+        """Tell if no other manager has heard a node since we did. If one has, it is not ours to write down, and to
+        remove when its time here is over, until it says here that it lives."""
         self._moving.discard(node_id)
         if node_id in self._again:
             return True
@@ -222,7 +222,7 @@ class Hearing:
 
 
 class Marker(Protocol):
-    """Whoever can write how a node is (`Nodes`)."""
+    """The writer of the state of nodes (`Nodes`)."""
 
     async def mark(self, id: str, state: NodeState, message: str = "") -> None: ...
 

@@ -1,4 +1,4 @@
-"""What is said between nodes about logs: which are asked for, and pieces of them. Pure.
+"""Messages between nodes about logs: which are asked for, and pieces of them. Pure.
 
 A piece has the records of one task in columns, as they were read (`engine/logs/records.py`): what a client wants of
 them is made by the manager that it talks to.

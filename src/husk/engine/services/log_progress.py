@@ -1,5 +1,5 @@
-"""How far the log of a task on another node has come to a client who follows it: what to ask for when the way there
-breaks off, and what of the answer has come before. Pure.
+"""The progress of a client that follows the log of a task on another node: from where to ask again when the way there
+breaks off, and which records of the answer have come before. Pure.
 
 A log is asked for from a time on: that of the last record, or where a line has not ended yet, that of the line's first
 piece, for the whole line has that time when its pieces are put together. What has come since then comes once more, in
@@ -40,14 +40,14 @@ class Progress:
 
     @property
     def query(self) -> LogQuery:
-        """What is to be asked for now; InvalidParameter where the node told a time that is none."""
+        """The query that asks for the rest of the log; InvalidParameter where the node told a time that is none."""
         if not self._since:
             return self._query
         since = parse_rfc3339(self._since.decode(errors="replace"))
         return msgspec.structs.replace(self._query, tail=None, since_ns=since)
 
     def break_off(self) -> None:
-        """What comes from now on is asked for anew."""
+        """Prepare for asking anew: of what comes from now on, some may have come before."""
         self._within, self._left = 0, None
         if self._since:
             self._left = Counter()
@@ -56,8 +56,8 @@ class Progress:
                     self._left[at.stream] += size
 
     def take(self, lines: Columns) -> Columns:
-        """What has not come before of records with their times. A time without a record says when the reading began:
-        what was before is not wanted."""
+        """Return the records that have not come before, of some with their times. A time without a record says when the
+        reading began: what was before is not wanted."""
         assert lines.times is not None
         if not lines.data:
             if not self._since and lines.times:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Machine(Struct, frozen=True):
-    """What the swarm's node is: the host that the daemon runs on."""
+    """The facts of the host that the daemon runs on, which is a node of the swarm."""
 
     hostname: str = ""
     architecture: str = ""

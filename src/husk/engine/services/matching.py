@@ -1,4 +1,4 @@
-"""Which services and tasks do filters of a client let through? Pure."""
+"""Filters of a client on services and tasks. Pure."""
 
 from collections.abc import Callable
 

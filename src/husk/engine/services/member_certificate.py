@@ -34,7 +34,7 @@ PAUSE, SOON, LONGEST = 300.0, 60.0, 24 * 3600.0
 
 
 class Owner(NamedTuple):
-    """Whose certificate it is: the node, and the address that others reach its member at."""
+    """The owner of the certificate: the node, and the address that others reach its member at."""
 
     node: str
     host: str

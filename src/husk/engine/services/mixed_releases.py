@@ -26,7 +26,7 @@ class _Id(Struct):
 
 
 class _OfTask(Struct):
-    """What is read of a `Given`, or of a `Report`, that is not understood."""
+    """The ids that are read of a `Given`, or of a `Report`, that is not understood."""
 
     task: _Id | None = None
     task_id: str = ""

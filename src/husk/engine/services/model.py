@@ -244,7 +244,7 @@ class PortConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
 
 
 def any_ingress(ports: Iterable[PortConfig]) -> bool:
-    """Is one of them to answer on every node?"""
+    """Tell if one of the ports is to answer on every node."""
     return any(port.publish_mode == "ingress" for port in ports)
 
 
@@ -345,12 +345,12 @@ class Task(Struct, kw_only=True, frozen=True):
 
     @property
     def order(self) -> tuple[int, int]:
-        """What is greater was made later, whatever clocks say."""
+        """The task's place in the order in which tasks were made: greater is later, whatever clocks say."""
         return self.number, self.created_ns
 
     @property
     def alive(self) -> bool:
-        """Does it run, or is it on its way to?"""
+        """True while the task runs, or is on its way to that."""
         return self.status.state in ALIVE
 
     @property
@@ -394,5 +394,5 @@ class ClusterObject(Struct, kw_only=True, frozen=True):
 
 
 def is_reached(task: Task) -> bool:
-    """Are others led to it? It runs, and is healthy where that is looked at; and it is to go on."""
+    """Tell if others are led to a task: it runs, is healthy where that is looked at, and is to go on."""
     return task.wanted and task.status.state == "running"

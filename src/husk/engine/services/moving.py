@@ -129,7 +129,7 @@ def in_batches(records: Iterable[R]) -> Iterator[list[R]]:
 
 
 def _readable(record: Record) -> bool:
-    """What is no record at all stays where it is."""
+    """Tell if a record can be read; one that cannot stays where it is."""
     try:
         version_in(record.body)
         if record.kind in READERS:

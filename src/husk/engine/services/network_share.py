@@ -1,4 +1,4 @@
-"""What a node may know of the swarm's networks: those that its own tasks are on, and the ingress network. Pure.
+"""The share of a node in the swarm's networks: those that its own tasks are on, and the ingress network. Pure.
 
 Of each it is told the definition, all addresses, the services there and which of their tasks run, and where the hosts
 are: what its names, virtual addresses and tables of the kernel are made of. Of hosts with which it shares an encrypted
@@ -90,7 +90,7 @@ def named_by(node_id: str, world: World, sought: Collection[str] = ()) -> frozen
 
 
 def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[Name, Struct]:
-    """What all nodes are told alike that are told all of the `named` networks; of `ingress` without names."""
+    """Return what all nodes are told alike that are told all of the `named` networks; of `ingress` without names."""
     # Every node shows the ingress network, as with Docker; what is on it is told where ports are published.
     known: dict[Name, Struct] = {(NETWORK, id): one for id, one in world.networks.items() if one.ingress}
     nodes, known_by_key = set(), set()
@@ -115,7 +115,7 @@ def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[N
 
 
 def own(node_id: str, common: Mapping[Name, Struct], world: World) -> dict[Name, Struct]:
-    """What a node alone is told, besides a view or in place of what is there: of itself, and of its own tasks."""
+    """Return what a node alone is told, besides a view or in place of a part of it: of itself, and of its own tasks."""
     known: dict[Name, Struct] = {}
     for task in world.tasks_on(node_id):
         reduced = common.get((SERVICE, task.service_id))
@@ -184,7 +184,7 @@ def _node(node: Node, with_key: bool) -> Node:
 
 
 class TunnelKey(Struct, kw_only=True):
-    """What a node says of its end of the tunnel that encrypted networks run over."""
+    """The public key and the port of a node's end of the tunnel that encrypted networks run over."""
 
     key: str
     port: int

@@ -1,4 +1,4 @@
-"""What nodes are told of networks, made once for all that are on the same ones; and what is new since the last time.
+"""Views of networks for nodes, made once for all nodes that are on the same ones; and the news since the last view.
 
 A `View` is what all nodes on the same networks are told alike; what only one of them is told (`own`) is laid over it. A
 view never changes: when something of it does, the next one is made, once, with what differs noted. So a change costs
@@ -78,7 +78,7 @@ class Views:
 
 
 class NetworkShare(NamedTuple):
-    """What a node may know of networks, by kind and key."""
+    """The records of networks that a node may know, by kind and key."""
 
     view: View
     own: Mapping[Name, Struct]
@@ -101,7 +101,7 @@ def _in_order(name: Name) -> tuple[int, Name]:
 
 
 def news(before: NetworkShare | None, after: NetworkShare) -> tuple[Records, list[Name]]:
-    """What a node that was told `before` has to be told, and what is gone."""
+    """Return the records that a node which was told `before` has to be told, and the names of those that are gone."""
     if before is None:
         return after.records, []
     names = after.view.differs(before.view)

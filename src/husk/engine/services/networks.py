@@ -132,11 +132,11 @@ class SwarmNetworks:
         return shared.usage(network) if shared is not None else {}
 
     def needed(self, network: Network) -> bool:
-        """Does it belong to the swarm's own, or to a service, whether that has tasks now or not?"""
+        """Tell if a network is the ingress network, a service's (with tasks or without), or one of a locked swarm."""
         return network.ingress or (network.scope == "swarm" and self._cluster.locked) or bool(self.users(network))
 
     def declared_on(self, network: Network) -> bool:
-        """Is a service on it? A container of the swarm's own does not count."""
+        """Tell if a service is declared on a network. A container of the swarm's own does not count."""
         return bool(self.users(network))
 
     def users(self, network: Network) -> list[Service]:
@@ -175,7 +175,7 @@ class SwarmNetworks:
             await shared.clear()
 
     def _leaving(self, network: Network) -> bool:
-        """Has a task still a container on a network though no service wants it there, or an address on any host?"""
+        """Tell if a task still has a container on a network that no service wants it on, or an address on any host."""
         members = {container.id for container in self._networks.members(network)}
         if any(task.status.container_id in members for task in self._store.tasks.values()):
             return True

@@ -87,7 +87,7 @@ class Node(Struct, kw_only=True, frozen=True):
 
     @property
     def data_address(self) -> str:
-        """Where packets of networks go."""
+        """The address that packets of networks go to."""
         return self.data_path or self.status.addr
 
     @property

@@ -57,7 +57,7 @@ class Nodes:
         return [node for node in self._store.nodes.values() if _matches(node, filters, words)]
 
     async def update(self, reference: str, spec: NodeSpec, version: int) -> Changed:
-        """What is wanted of a node, on the version that the client has seen."""
+        """Change the specification of a node, on the version that the client has seen."""
         role, availability = settings.role(spec.role), settings.availability(spec.availability)
 
         async def attempt() -> Changed:
@@ -123,7 +123,7 @@ class Nodes:
         await self._store.delete(node, alone=MANAGERS)
 
     async def describe(self, id: str, description: NodeDescription) -> None:
-        """What a node says of itself."""
+        """Save what a node says of itself, where that is news."""
 
         def change(node: Node) -> Node:
             return msgspec.structs.replace(node, description=description)
@@ -132,7 +132,7 @@ class Nodes:
             await self._amend(id, change)
 
     async def mark(self, id: str, state: NodeState, message: str = "") -> None:
-        """How a node is; nothing is written where that is known."""
+        """Save the state of a node; nothing is written where that is known."""
 
         def change(node: Node) -> Node:
             status = NodeStatus(state=state, addr=node.status.addr, message=message, since_ns=self._clock.now())
@@ -148,7 +148,7 @@ class Nodes:
 
 
 async def _nobody_asks(node: Node) -> None:
-    """Where managers have no etcd of their own, none of them counts for the others."""
+    """Spare any manager: where managers have no etcd of their own, none of them counts for the others."""
 
 
 def _known(filters: Filters, key: str) -> list[str]:
