@@ -1,4 +1,4 @@
-"""What can be done with secrets and configs: values that tasks get as files, sealed wherever they are kept."""
+"""Operations on secrets and configs: values that tasks get as files, sealed wherever they are kept."""
 
 import asyncio
 import base64
@@ -90,7 +90,7 @@ class Objects:
         self._events.publish(self.kind, "update", record.id, {"name": record.name})
 
     async def remove(self, reference: str) -> None:
-        """Who makes a service or changes one writes the same guard: one that is in use stays, whoever asks at once."""
+        """Remove a record. Writers of services take the same guard: one in use stays, whoever asks at once."""
         record = await self._store.retried(lambda: self._remove(reference))
         self._events.publish(self.kind, "remove", record.id, {"name": record.name})
 

@@ -31,7 +31,7 @@ _LOOK = 5.0
 
 
 class SwarmOffice:
-    """What `husk.cluster.port` asks of an engine: `Members` and `Office`."""
+    """The engine's side of `husk.cluster.port`: its `Members` and its `Office`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class SwarmOffice:
         return None if found is None else cast("Role", found.spec.role)
 
     def is_home(self, address: str) -> bool:
-        """Is it the address of a node?"""
+        """Tell if the address is that of a node."""
         place = place_of(address)
         return any(place_of(node.status.addr) == place for node in self._store.nodes.values())
 

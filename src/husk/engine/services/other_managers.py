@@ -1,4 +1,4 @@
-"""How this manager reads logs that it cannot reach itself: managers that may, in the order in which they are asked."""
+"""Reading of logs that this manager cannot reach itself: through managers that may, in the order of asking them."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing

@@ -233,7 +233,7 @@ class OverlayFeed:
         return not waiting
 
     def _candidates(self) -> Iterator[Place]:
-        """What others may have left: that of nodes and tasks that are gone, and what hosts and services have."""
+        """Yield addresses that others may have left: of nodes and tasks that are gone, and of hosts and services."""
         for id in self._shared.nodes - self._store.nodes.keys():
             yield from self._shared.on(id)
         for id in self._shared.tasks - self._store.tasks.keys():
@@ -241,7 +241,7 @@ class OverlayFeed:
         yield from self._shared.all_fixed()
 
     def _is_left(self, place: Place, used: Collection[str], spare: Collection[str]) -> bool:
-        """Does nobody give it back who has taken it? A node that is gone, or one that is not told of it any more."""
+        """Tell if nobody who took an address gives it back: its node is gone, or is not told of it any more."""
         node = self._store.nodes.get(place.node)
         if node is not None and node.is_manager:
             return False
@@ -254,7 +254,7 @@ class OverlayFeed:
         return bool(place.task) and place.task not in self._store.tasks
 
     def _is_known(self, network: str, node: str) -> bool:
-        """Is a worker told of a network? Most often one of its tasks says so."""
+        """Tell if a worker is told of a network. Most often one of its tasks says so."""
         for place in self._shared.on(node):
             task = self._store.tasks.get(place.task) if place.network == network and place.kind == "endpoint" else None
             if task is not None and task.node_id == node and is_assigned(task):
@@ -273,7 +273,7 @@ class OverlayFeed:
         return (place.node for place in known if place.kind != "service" and place.node != mine)
 
     def _is_told(self, place: Place) -> bool:
-        """Do names lead there: is it on a host that lives, and if it is a task's, is that one healthy?"""
+        """Tell if names lead to an address: it is on a host that lives, and if it is a task's, the task is healthy."""
         task = self._store.tasks.get(place.task)
         return self._lives(place.node) and (not place.task or (task is not None and is_reached(task)))
 
@@ -291,7 +291,7 @@ class OverlayFeed:
         )
 
     def _mesh(self) -> Mesh:
-        """Who shares an encrypted network with this host, as far as their keys are known."""
+        """Return the hosts that share an encrypted network with this one, as far as their keys are known."""
         secret = [live for live in self._networks.presence.here if encrypted(live.record)]
         nodes = sorted({node for live in secret for node in self._others(live)})
         parties = tuple(party for id in nodes if (party := self._party(id)) is not None)
@@ -337,8 +337,8 @@ class OverlayFeed:
 
 
 async def _tried(work: Coroutine[object, object, T], troubles: list[str]) -> T | None:
-    """What it gives. A fault is noted, and keeps nobody else waiting: most often the store is away, and what is known
-    goes on."""
+    """Await some work and return its result; None after a fault. A fault is noted, and keeps nobody else waiting: most
+    often the store is away, and what is known goes on."""
     try:
         return await work
     except (HuskError, OSError) as error:

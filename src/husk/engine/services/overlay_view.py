@@ -1,4 +1,4 @@
-"""What a host is told of one overlay network's endpoints on other hosts, kept address by address. Pure.
+"""A host's view of one overlay network's endpoints on other hosts, kept address by address. Pure.
 
 Whoever keeps one says which addresses may have changed (`note`, `forget`): what came of one is made anew, and nothing
 else is looked at. What stays the same stays the same object, so that to compare two looks costs little.

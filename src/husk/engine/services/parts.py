@@ -102,7 +102,7 @@ def build_services(
     networks: Networks,
     events: Events,
 ) -> Services:
-    """Where nothing is left of a swarm. Blocks for as long as it takes to read all records."""
+    """Build the services where nothing is left of a swarm. Blocks for as long as it takes to read all records."""
     parts = _build(stack, config, state, machine, containers, images, networks, events)
     parts.start()
     return parts.services
@@ -360,7 +360,7 @@ def _build(
 
 
 def _why_shut(key: MemberKey, sealer: Sealer) -> str:
-    """Why the swarm's own etcd cannot be asked before the swarm is unlocked; empty where it can."""
+    """Return the reason why the swarm's own etcd cannot be asked before the swarm is unlocked; empty where it can."""
     sealer.look()
     try:
         return "" if key.open() else LOCKED

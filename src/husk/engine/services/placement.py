@@ -44,7 +44,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> bool:
-        """Is nothing known of its tasks any more? Others take their places."""
+        """True while nothing is known of the node's tasks any more. Other tasks take their places."""
         return self.state == "down"
 
     @property
@@ -81,7 +81,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
 
 def _within(address: str, wanted: str) -> bool | None:
-    """Is it this address, or in this subnet? None for what is neither."""
+    """Tell if an address is the wanted one, or in the wanted subnet; None if `wanted` is neither."""
     try:
         subnet = ip_network(wanted, strict=False)
     except ValueError:

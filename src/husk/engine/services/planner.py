@@ -1,4 +1,4 @@
-"""What must be done next so that a service is as declared. Pure: service, tasks and time in; actions and an alarm out.
+"""The next steps to make a service as it is declared. Pure: service, tasks and time in; actions and an alarm out.
 
 The planner looks at the whole picture of a service each time and never at what it said before. Slots are places: a
 replicated service has 1..n (and others after fewer were wanted, for those that run stay), a job has 0..total-1, a
@@ -79,8 +79,8 @@ class Plan(msgspec.Struct):
 def planning(
     service: Service, tasks: Iterable[Task], now: int, nodes: Mapping[str, NodeFacts], *, retention: int = RETENTION
 ) -> Generator[None, None, Plan]:
-    """What to do now, in pieces: it stops after each, so that a service of very many tasks delays nobody. `nodes` are
-    all that the swarm has, by their ids."""
+    """Plan what to do now, in pieces: the generator stops after each, so that a service of very many tasks delays
+    nobody. `nodes` are all that the swarm has, by their ids."""
     result = Plan()
     everywhere = service.spec.mode.is_global
     homes = Homes(service, nodes)
@@ -148,25 +148,25 @@ class Homes:
         self._fit: dict[str, bool] = {}
 
     def lost(self, task: Task) -> bool:
-        """Is its node lost or gone? What waits for a node has none to lose."""
+        """Tell if the node of a task is lost or gone. A task that waits for a node has none to lose."""
         if task.status.state == "pending" or not task.node_id:
             return False
         node = self._nodes.get(task.node_id)
         return node is None or node.lost
 
     def lost_at(self, task: Task) -> int | None:
-        """When its node was lost; None if that is gone for good."""
+        """Return the time when the node of a task was lost; None if the node is gone for good."""
         node = self._nodes.get(task.node_id)
         return None if node is None else node.lost_ns
 
     def left(self, task: Task) -> bool:
-        """Does a task have to leave its node, which is there?"""
+        """Tell if a task has to leave its node, which is there."""
         if task.status.state == "pending" or not task.node_id:
             return False
         return not self.fit(self._nodes[task.node_id])
 
     def fit(self, node: NodeFacts) -> bool:
-        """May tasks of the service be on a node?"""
+        """Tell if tasks of the service may be on a node."""
         found = self._fit.get(node.id)
         if found is None:
             found = node.availability != "drain" and all(one.holds(node) for one in self._constraints)
@@ -174,7 +174,7 @@ class Homes:
         return found
 
     def paused(self, slot: Slot) -> bool:
-        """Is it a place of a global service where nothing is to begin? What is there stays as it is, an update too."""
+        """Tell if nothing is to begin in a slot of a global service. What is there stays as it is, in an update too."""
         return isinstance(slot, str) and self._nodes[slot].availability == "pause"
 
     def everywhere(self, slots: Mapping[Slot, list[Task]]) -> list[str]:
@@ -315,7 +315,7 @@ def _surplus(live: Sequence[Task], service: Service) -> list[Task]:
 
 
 def restart_time(last: Task, policy: TaskRestartPolicy) -> int | None:
-    """When a task that ended by itself is replaced; None for never."""
+    """Return the time to replace a task that ended by itself; None for never."""
     failed = last.status.state != "complete"
     if policy.condition == "none" or (policy.condition == "on-failure" and not failed):
         return None

@@ -222,7 +222,7 @@ class Reconciler:
         return self._clock.now() + RETRY_NS
 
     def _current(self, service: Service) -> bool:
-        """Is it as it was? Records never change: another state is another record."""
+        """Tell if a service is as it was. Records never change: another state is another record."""
         return self._store.services.get(service.id) is service
 
     def _place(self, service: Service, nodes: Mapping[str, NodeFacts], changes: Changes) -> None:

@@ -1,4 +1,4 @@
-"""Which kinds of records has a swarm, by what are they found in the store, and how are they read? Pure."""
+"""The kinds of records that a swarm has, with the keys that find them in the store, and their readers. Pure."""
 
 from collections.abc import Callable
 

@@ -40,7 +40,7 @@ _LATEST = 1 << 62
 
 
 class SwarmRecords:
-    """What the reconciler and the edge work with. A write is durable when it returns, that of a task soon after."""
+    """The swarm's records, for reconciler and edge. A write is durable when it returns, that of a task soon after."""
 
     def __init__(self, store: ClusterStore, clock: Clock = CLOCK) -> None:
         self._clock = clock
@@ -82,7 +82,7 @@ class SwarmRecords:
 
     @classmethod
     def load(cls, store: EmbeddedStore, clock: Clock = CLOCK) -> Self:
-        """What one host has, as the last daemon left it. Blocks."""
+        """Load the records of a swarm of one host, as the last daemon left them. Blocks."""
         made = cls(store, clock)
         unreadable = []
         for kind, read in READERS.items():
@@ -130,7 +130,7 @@ class SwarmRecords:
         self._guards[kind] = max(self._guards.get(kind, NEW), revision)
 
     async def retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Do what saves something `alone`, and once more when what others have saved meanwhile is known."""
+        """Try to save something `alone`, and try again whenever what others have saved meanwhile is known."""
         for _ in range(ATTEMPTS):
             seen = dict(self._guards)
             try:
@@ -142,7 +142,7 @@ class SwarmRecords:
         raise InvalidParameter(OUT_OF_SEQUENCE)
 
     async def has_swarm(self) -> bool:
-        """Does the store itself hold a swarm? Where it does not, what was known of a former one is gone from memory."""
+        """Tell if the store itself holds a swarm. If not, memory forgets a former one first; True if it does not."""
         if await self.store.get("swarm", KEY) is not None:
             return True
         await self._hear_until(lambda: self.swarm is None)
@@ -270,12 +270,12 @@ class SwarmRecords:
         self.take_in(News(_LATEST, True, ()))
 
     def learn(self, record: SwarmRecord) -> None:
-        """Have a record in memory as nobody but this host knows it yet: the next news of it counts all the same."""
+        """Put a record into memory as nobody but this host knows it yet: the next news of it counts all the same."""
         if self._tables[kind_of(record)].get(key_of(record)) != record:
             self._put(kind_of(record), key_of(record), record)
 
     async def refresh(self, kind: str, key: str) -> None:
-        """Have a record in memory as it is in the store now, before there is news of it."""
+        """Bring a record in memory up to the store, before there is news of it."""
         self._take(kind, key, await self.store.get(kind, key))
 
     async def _turn(self) -> None:

@@ -1,4 +1,4 @@
-"""Why this node does not do what a client asks of a swarm, in dockerd's words where it has them."""
+"""The reasons why this node does not do what a client asks of a swarm, in dockerd's words where it has them."""
 
 NOT_A_MANAGER = (
     'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
@@ -22,7 +22,7 @@ LOCKED = (
 
 
 def leaving(managers: int) -> str:
-    """Why a manager, of this many, does not leave just so."""
+    """Say why a manager, of this many, does not leave unless it is forced."""
     if managers > 1:
         return (
             "You are attempting to leave the swarm on a node that is participating as a manager. Removing this node "

@@ -34,14 +34,14 @@ class Channel(Protocol):
     """The way to a manager. Both raise HuskError where none can be reached, or it does not hear."""
 
     def assignments(self) -> AsyncGenerator[Told]:
-        """What the node is told, for as long as that manager is there."""
+        """Yield what the node is told, for as long as that manager is there."""
         ...
 
     async def report(self, reports: Sequence[Report]) -> Heard: ...
 
 
 class RemoteAssignments:
-    """What the agent and the runner of a worker work with (`Assignments`, `Values`)."""
+    """The assignments and values that the agent and the runner of a worker work with (`Assignments`, `Values`)."""
 
     def __init__(
         self,

@@ -123,7 +123,7 @@ class RemoteNetworks(SharedNetworks):
             self._records.learn(msgspec.structs.replace(own, tunnel_key=told.key, tunnel_port=told.port))
 
     async def note(self, network: Network, who: Occupant, address: str, mac: str = "") -> bool:
-        """What a worker has, a manager has given it."""
+        """Return True at once: each address that a worker has was given, and noted, by a manager."""
         return True
 
     async def removing(self, network: Network) -> None:

@@ -39,7 +39,7 @@ def own_node(content: Content) -> Node:
 
 
 def restored(content: Content, address: str, port: int, data_path: str, now: int) -> list[Put]:
-    """What is to be written, the record of the swarm last, of a content in the form of today. InvalidParameter for
+    """Return the records to write for a content in the form of today, that of the swarm last. InvalidParameter for
     records that cannot be read."""
     _ = own_node(content)
     found: list[Put] = []

@@ -1,4 +1,4 @@
-"""What the tasks of a node take of it: counts, reservations, ports, and how often services failed there. Pure."""
+"""The room that tasks take of their node: counts, reservations, ports, and how often services failed there. Pure."""
 
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ FAILURE_WINDOW = 300 * SECOND
 
 
 class NodeRoom:
-    """What is taken of one node. `tasks` counts those that are to run, `services` them by service."""
+    """The room that is taken of one node. `tasks` counts those that are to run, `services` them by service."""
 
     __slots__ = ("failures", "generic", "memory", "nano_cpus", "ports", "services", "tasks")
 
@@ -46,14 +46,14 @@ class NodeRoom:
         self.failures.setdefault((service_id, spec_version), deque(maxlen=MANY_FAILURES)).append(moment)
 
     def fails(self, service_id: str, spec_version: int, now: int) -> int:
-        """How often the service failed here lately, where that is often; else 0."""
+        """Count the failures of the service here lately; 0 where they are few (`MANY_FAILURES`)."""
         moments = self.failures.get((service_id, spec_version), ())
         recent = sum(1 for moment in moments if now - moment < FAILURE_WINDOW)
         return recent if recent >= MANY_FAILURES else 0
 
 
 class Use:
-    """What one task takes of its node."""
+    """The room that one task takes of its node."""
 
     __slots__ = ("counts", "generic", "memory", "nano_cpus", "ports", "service_id")
 
@@ -78,7 +78,7 @@ def discrete(amount: Amount) -> tuple[tuple[str, int], ...]:
 
 
 def takes_room(task: Task) -> bool:
-    """Is it on its node, or on its way there or from there?"""
+    """Tell if a task is on its node, or on its way there or from there."""
     return task.alive and task.status.state != "pending" and bool(task.node_id)
 
 

@@ -240,7 +240,7 @@ class Runner:
         return self._assignments.task(task.id) or task
 
     def _cut_off(self, task: Task) -> Collection[asyncio.Task[None]]:
-        """What is to be waited for before something else is done for it."""
+        """Cut off what is done for a task; return the work that must end before something else is done for the task."""
         if (former := self._busy.get(task.id)) is not None:
             former.cancel()
         return frozenset(self._begun.get(task.id, ()))
@@ -304,7 +304,7 @@ async def _patiently(work: Coroutine[object, object, None]) -> None:
 
 
 async def _ended(former: Collection[asyncio.Task[None]]) -> None:
-    """What was cut off may still be making a container: nothing is decided before it is over."""
+    """Wait for work that was cut off: it may still be making a container, and nothing is decided before it is over."""
     if former:
         await asyncio.wait(former)
 
@@ -324,7 +324,7 @@ def _reason(error: Exception) -> str:
 
 
 def is_healthy(container: Container) -> bool:
-    """Does it run as it should? A container without a health check does as soon as it runs."""
+    """Tell if a container runs as it should. One without a health check does as soon as it runs."""
     return container.state.health is None or container.state.health.status == "healthy"
 
 

@@ -1,4 +1,4 @@
-"""What the edge can do with services and tasks."""
+"""The operations of the edge on services and tasks."""
 
 import asyncio
 import contextlib

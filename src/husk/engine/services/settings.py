@@ -22,7 +22,7 @@ class Orchestration(Struct, kw_only=True, rename="pascal"):
 
 
 class Raft(Struct, kw_only=True, rename="pascal", omit_defaults=True):
-    """How several managers agree: nothing on one host."""
+    """The settings of the managers' agreement: kept and shown, but without any effect."""
 
     snapshot_interval: int = 0
     keep_old_snapshots: int = shown(0)
@@ -70,7 +70,7 @@ class SwarmSpec(Struct, kw_only=True, rename="pascal"):
 
     @property
     def history(self) -> int:
-        """How many ended tasks are kept of each slot."""
+        """The number of ended tasks that are kept of each slot."""
         limit = self.orchestration.task_history_retention_limit
         return HISTORY if limit is None else limit
 
@@ -88,7 +88,7 @@ _INITIAL_CA = CAConfig(node_cert_expiry=90 * 24 * 3600 * SECOND)
 
 
 def initial(spec: SwarmSpec) -> SwarmSpec:
-    """What a new swarm is set to: the client's words, and for the rest what is usual."""
+    """Return the settings of a new swarm: the client's words, and for the rest what is usual."""
     return msgspec.structs.replace(
         spec,
         name="default",
@@ -100,7 +100,7 @@ def initial(spec: SwarmSpec) -> SwarmSpec:
 
 
 def changed(spec: SwarmSpec) -> SwarmSpec:
-    """What a swarm is set to by an update: the client's words alone, as dockerd has it."""
+    """Return the settings of a swarm after an update: the client's words alone, as dockerd has it."""
     limit = spec.orchestration.task_history_retention_limit or 0
     return msgspec.structs.replace(
         spec,
@@ -111,7 +111,7 @@ def changed(spec: SwarmSpec) -> SwarmSpec:
 
 
 def _without_key(config: CAConfig) -> CAConfig:
-    """What a client brings to sign with is not shown again, nor is it to be sent again with the next update."""
+    """Drop what a client brings to sign with: it is not shown again, nor has the next update to send it again."""
     return msgspec.structs.replace(config, signing_ca_cert="", signing_ca_key="")
 
 
@@ -157,7 +157,7 @@ def role(text: str) -> str:
 
 
 def data_path_port(wanted: int) -> int:
-    """Where the traffic between hosts would go: one host has none, and says again what it was told."""
+    """Return the port for traffic between hosts: the wanted one or the usual; InvalidParameter outside the range."""
     if wanted and wanted not in DATA_PATH_PORTS:
         raise InvalidParameter(f"Datapath port number is not in valid range (1024-49151) : {wanted}")
     return wanted or DATA_PATH_PORT

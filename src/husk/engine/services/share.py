@@ -1,4 +1,4 @@
-"""What a node may know and say: its own tasks, with the secrets, configs and credentials of those that it is to run.
+"""The share of a node in the swarm: its own tasks, with secrets, configs and credentials of those that it is to run.
 
 This is the rule that a manager keeps towards each node, whatever the node asks for. Pure.
 """
@@ -67,7 +67,7 @@ def values_of(task: Task) -> set[tuple[str, str]]:
 
 
 def needed_of(service: Service) -> Service:
-    """What a task's container has of its service; the rest is in the task itself, or none of a node's business."""
+    """Reduce a service to what a task's container has of it; the rest is in the task, or none of a node's business."""
     spec = service.spec
     return Service(
         id=service.id,
@@ -121,7 +121,7 @@ def check_gone(node_id: str, task: Task | None) -> Task:
 
 
 def _own(node_id: str, task: Task | None) -> Task:
-    """What is another's is to a node as what does not exist."""
+    """Return a node's own task; Forbidden for another node's task, just as for one that does not exist."""
     if task is None or not node_id or task.node_id != node_id or not is_assigned(task):
         raise Forbidden(NOT_YOURS)
     return task

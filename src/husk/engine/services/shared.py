@@ -41,7 +41,7 @@ class Shared:
 
     @property
     def away(self) -> str:
-        """Why the store cannot be asked; empty while it can."""
+        """The reason why the store cannot be asked; empty while it can."""
         if self._election is not None and self._election.trouble:
             return self._election.trouble
         return "" if self._known.is_set() else self._trouble

@@ -71,7 +71,7 @@ class SharedNetworks:
         records.followers.append(self._hear)
 
     def load(self, store: EmbeddedStore) -> None:
-        """What the last daemon left where this host alone has the records. Blocks."""
+        """Load the records that the last daemon left where this host alone has them. Blocks."""
         for kind in (NETWORK, ADDRESS):
             for key, body in store.load(kind, bytes).items():
                 self._take(kind, key, Record(kind, key, body, version_in(body)))
@@ -86,16 +86,16 @@ class SharedNetworks:
         return self.places.get(network.id, {}).values()
 
     def size(self, network: Network) -> int:
-        """How many IPv4 addresses a network has to give."""
+        """Count the IPv4 addresses that a network has to give."""
         first, last = _range(network, network.subnet)
         return last - first + 1
 
     def on(self, node: str) -> Iterable[Place]:
-        """What a node has taken."""
+        """Return the addresses that a node has taken."""
         return self._of_nodes.get(node, {}).values()
 
     def fixed(self, network: Network) -> Collection[Place]:
-        """What hosts and services have on a network."""
+        """Return the addresses that hosts and services have on a network."""
         return self._fixed.get(network.id, {}).values()
 
     def all_fixed(self) -> Iterator[Place]:
@@ -136,7 +136,7 @@ class SharedNetworks:
         return found
 
     def is_underway(self, place: Place) -> bool:
-        """Is somebody here about to have it?"""
+        """Tell if somebody here is about to have the address."""
         return place.key in self.underway
 
     async def announce(self, told: TunnelKey, node: str = "") -> None:

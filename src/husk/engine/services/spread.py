@@ -98,7 +98,7 @@ def _branch(leaves: list[Leaf], labels: Sequence[str]) -> Branch:
 
 
 def preferred_labels(placement: Placement | None) -> list[str]:
-    """What tasks are to be spread over, each label once; what is no label of a node or an engine means nothing.
+    """Return the labels to spread tasks over, each once; what is no label of a node or an engine means nothing.
 
     The first hundred labels count. A specification has room for thousands, and each would be a level of the tree.
     """

@@ -126,7 +126,7 @@ class StoreCertificates:
             await self._cut_off()
 
     def _is_useless(self, serial: int, given: Given, latest: dict[str, int]) -> bool:
-        """Is it one of a node that is no manager any more, and knows that; or has the node another since?"""
+        """Tell if a certificate's node is gone, is no manager any more and knows that, or has another one since."""
         node = self._store.nodes.get(given.node)
         if latest.get(given.node) != serial:
             return True

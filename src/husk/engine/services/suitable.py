@@ -1,4 +1,4 @@
-"""Which nodes can take a task of a service, and in dockerd's words why the others cannot. Pure.
+"""The filters for nodes that can take a task of a service, and in dockerd's words why the others cannot. Pure.
 
 Each filter says no for its own reason, in this order; a node counts for the first that refuses it.
 """
@@ -35,7 +35,7 @@ _ALWAYS_THERE = {("Volume", "local"), ("Log", "none"), ("Log", "")}
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """What a task of a service asks of its node: read once for all nodes."""
+    """The needs of a service's tasks on their node: read once for all nodes."""
 
     service_id: str
     nano_cpus: int = 0
@@ -74,7 +74,7 @@ def host_ports(service: Service) -> tuple[Port, ...]:
 
 
 def obstacle(needs: Needs, node: NodeFacts, room: NodeRoom) -> Obstacle | None:
-    """What keeps a node from taking a task, None if nothing does."""
+    """Return what keeps a node from taking a task, None if nothing does."""
     if not node.takes_tasks:
         return "ready"
     if not _enough(needs, node, room):
@@ -104,7 +104,7 @@ def still_fits(needs: Needs, node: NodeFacts, room: NodeRoom) -> Obstacle | None
 
 
 def explained(obstacles: Mapping[Obstacle, int]) -> str:
-    """How many nodes refuse for which reason, the most frequent first."""
+    """Say how many nodes refuse for which reason, the most frequent first."""
     counted = Counter({kind: obstacles[kind] for kind in _REASONS if obstacles.get(kind)})
     told = []
     for kind, number in counted.most_common():
@@ -144,7 +144,7 @@ def _plugins(service: Service, task: Task) -> tuple[tuple[str, str], ...]:
 
 
 def needs_overlay(service: Service) -> bool:
-    """Is it on a network of the swarm? Those of each host's own are known by name."""
+    """Tell if a service is on a network of the swarm. Networks of each host's own are known by name."""
     template = service.spec.task_template
     attached = template.networks or service.spec.networks
     ingress = any(port.publish_mode == "ingress" for port in service.ports)
@@ -152,7 +152,7 @@ def needs_overlay(service: Service) -> bool:
 
 
 def _is_platform(wanted: Platform, node: NodeFacts) -> bool:
-    """What a platform leaves open, any node has."""
+    """Tell if a node is of a wanted platform. Any node has what the platform leaves open."""
     return wanted.os.lower() in ("", node.os) and _architecture(wanted.architecture) in ("", node.architecture)
 
 

@@ -32,7 +32,7 @@ class SwarmRoot(Struct, kw_only=True, frozen=True):
 
 
 class Trust(Struct, kw_only=True, frozen=True):
-    """Whom the nodes of the swarm believe: `root`; while it is replaced, `next` signs and `bridge` answers for it."""
+    """The roots that the swarm's nodes believe: `root`; during a change `next` signs and `bridge` answers for it."""
 
     root: SwarmRoot
     next: SwarmRoot | None = None
@@ -44,7 +44,7 @@ class Trust(Struct, kw_only=True, frozen=True):
 
     @property
     def roots(self) -> str:
-        """What a node is to believe now."""
+        """The certificates of the roots that a node is to believe now."""
         return self.root.certificate + (self.next.certificate if self.next else "")
 
 
@@ -74,8 +74,8 @@ class Swarm(Struct, kw_only=True, frozen=True):
 
 
 class Membership(Struct, kw_only=True, frozen=True):
-    """Which node of a swarm this host is. It is the host's own record, in its SQLite file, wherever those of the swarm
-    are."""
+    """The place of this host in a swarm: its node there. It is the host's own record, in its SQLite file, wherever
+    those of the swarm are."""
 
     node_id: str
     # Of a worker: the managers that it knew last, HOST:PORT.
@@ -103,7 +103,7 @@ class Membership(Struct, kw_only=True, frozen=True):
 
     @property
     def cluster_store(self) -> ClusterStoreConfig | None:
-        """Where the swarm's records were moved; None where they are in the host's own store."""
+        """The store to which the swarm's records were moved; None where they are in the host's own store."""
         if not self.store:
             return None
         ca, cert, key = (Path(name) for name in self.store_files or ("", "", ""))
@@ -111,7 +111,7 @@ class Membership(Struct, kw_only=True, frozen=True):
 
 
 class Standing(NamedTuple):
-    """How a worker stands in its swarm: by which address it is known, whom it asks, and why nobody answers."""
+    """The standing of a worker in its swarm: the address it is known by, whom it asks, and why nobody answers."""
 
     address: str
     # (node, HOST:PORT); the first is empty where it is not known yet.

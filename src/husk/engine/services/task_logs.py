@@ -39,7 +39,7 @@ class TaskLogs:
         self._broker = broker
 
     def has_started(self, task: Task) -> bool:
-        """Has its container been started? Whoever follows the log of one that has not hears of nothing."""
+        """Tell if a task's container has been started. Whoever follows the log of one that has not hears of nothing."""
         if self._is_elsewhere(task):
             return task.status.state == "running"
         try:
@@ -68,8 +68,8 @@ class TaskLogs:
     async def _there(
         self, node: str, tasks: list[Task], query: LogQuery, form: Callable[[Task], Form[T]]
     ) -> AsyncGenerator[T]:
-        """What one node has of these. Who follows goes on where the way there broke off, for as long as the node is in
-        the swarm."""
+        """Yield what one node has of these tasks' logs. Who follows goes on where the way there broke off, for as long
+        as the node is in the swarm."""
         from husk.engine.services.log_progress import Progress
 
         forms = [form(task) for task in tasks]
@@ -115,8 +115,8 @@ class _Reading(Generic[T]):
         self._times = follow or forms[0].needs_times
 
     async def read(self, broker: "LogBroker", node: str) -> AsyncGenerator[T]:
-        """What has not come before, until the logs end; InvalidParameter for what is none, and any other error where
-        the way there breaks off."""
+        """Yield what has not come before, until the logs end; InvalidParameter for an answer that is none, and any
+        other error where the way there breaks off."""
         async with aclosing(broker.pieces(self._asked(node))) as pieces:
             async for piece in pieces:
                 yield await asyncio.to_thread(self._made, piece)

@@ -107,7 +107,7 @@ class Tenure:
     # --- its place among others
 
     async def enter(self, managers: "Managers", identity: "Identity") -> tuple["Entered", bytes]:
-        """What managers share, and the key of the certificate for etcd that is among it."""
+        """Get from the managers what they share, and the key of the certificate for etcd that is among it."""
         from husk.cluster.port.enter import enter
         from husk.cluster.trust import authority
 
@@ -233,7 +233,7 @@ class Tenure:
 
     @property
     def may_stay(self) -> bool:
-        """Has a manager that lays down its office still all that it needs of it?"""
+        """True if a manager that lays down its office still has all that it needs to keep it."""
         return self.shared is not None and self._cluster.worker is None and self.council.runs
 
     async def stay(self) -> None:

@@ -1,4 +1,4 @@
-"""What opens a swarm with autolock, as Docker writes it: SWMKEY-1-<base64>. Pure."""
+"""The unlock key, which opens a swarm with autolock, as Docker writes it: SWMKEY-1-<base64>. Pure."""
 
 import base64
 import secrets

@@ -17,7 +17,7 @@ Name = tuple[str, str]
 
 
 class _OfService(Struct):
-    """What is read of a task that is not understood."""
+    """The service that is read of a task that is not understood."""
 
     service_id: str = ""
 
@@ -49,7 +49,7 @@ class Unreadable:
         return frozenset(key for kind, key in self._names if kind == "service")
 
     def concerns(self, service_id: str) -> bool:
-        """Cannot one of its tasks be read?"""
+        """Tell if one of the service's tasks cannot be read."""
         return service_id in self._names.values()
 
 

@@ -24,7 +24,7 @@ K = TypeVar("K", bound=Slot)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What the update has come to: completed, paused, or to be rolled back."""
+    """The outcome of an update: completed, paused, or to be rolled back."""
 
     state: str
     message: str
@@ -60,7 +60,7 @@ def conclude(service: Service, verdict: Verdict, now: int, stamp: str) -> Servic
 
 
 def began(service: Service) -> int:
-    """When its update began; 0 where there is none."""
+    """Return the time when the service's update began; 0 where there is none."""
     status = service.update_status
     if status is None:
         return 0
@@ -111,7 +111,7 @@ def judge(
 
 
 def _done_at(service: Service, tasks: list[Task], begun: int) -> int | None:
-    """When the slot's first task of the new template came to something, to run or to fail; None while none has."""
+    """Return the time when the slot's first task of the new template ran or failed; None while none has."""
     if any(task.alive and (not task.wanted or task.spec_version != service.spec_version) for task in tasks):
         return None
     return min(

@@ -1,4 +1,4 @@
-"""Does a start of the daemon need services? Only where something is left of a swarm, be it in the middle of leaving.
+"""The need for services at a start of the daemon: only if something is left of a swarm, be it in the middle of leaving.
 
 Most daemons never see a swarm: for them the rest of this package is not even loaded.
 """

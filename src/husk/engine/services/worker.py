@@ -110,7 +110,7 @@ class Worker:
 
     @property
     def trouble(self) -> str:
-        """Why no manager hears us; empty while one does."""
+        """The reason why no manager hears us; empty while one does."""
         return REMOVED if self._pulse.removed else self._pulse.trouble
 
     @property
@@ -166,7 +166,7 @@ class Worker:
         await self._managers.close()
 
     def _know(self, managers: list[tuple[str, str]]) -> None:
-        """Who the managers are now: the next daemon asks these."""
+        """Note who the managers are now: the next daemon asks these."""
         ids, addresses = [id for id, _ in managers], [address for _, address in managers]
         self._managers.know([read_endpoint(address, MANAGER_PORT) for address in addresses])
         if (self._membership.manager_ids, self._membership.managers) != (ids, addresses):

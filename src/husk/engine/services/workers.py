@@ -67,7 +67,7 @@ class Workers:
 
     @property
     def logs(self) -> "LogBroker":
-        """Who reads logs of other nodes."""
+        """The broker that reads logs of other nodes; made at its first use."""
         if self._logs is None:
             self._logs = self._make_logs()
         return self._logs
@@ -106,7 +106,7 @@ class Workers:
         self._liveness.arrive(node)
 
     async def describe(self, node: str, description: NodeDescription) -> None:
-        """What a node is. Conflict, once it is written down, for one of a release that is too far away."""
+        """Save a node's description. Conflict, once it is written down, for one of a release that is too far away."""
         from husk.cluster.port import protocol
 
         check(description)
