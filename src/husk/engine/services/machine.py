@@ -1,4 +1,4 @@
-"""The host, as the one node of a swarm sees it."""
+"""The host, as its swarm sees it: as a node."""
 
 from msgspec import Struct
 
