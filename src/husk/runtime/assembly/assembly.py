@@ -52,7 +52,7 @@ class Assembly:
         staging.unstage(self.paths.staging(container_id))
 
     def make_shm(self, container_id: str, size: int) -> Path:
-        """Where its /dev/shm is mounted for itself and for others."""
+        """Mount a container's /dev/shm for itself and for others, if it is not mounted yet; return its directory."""
         from husk.runtime.assembly import shm
 
         directory = self.paths.shm(container_id)
@@ -94,7 +94,7 @@ class Assembly:
         procfs.secure(pid, masked, readonly)
 
     def oom_killed(self, path: str) -> bool:
-        """Has the kernel killed a process of this control group for lack of memory?"""
+        """Return True if the kernel has killed a process of this control group for lack of memory."""
         return cgroup.oom_killed(path)
 
     def thaw(self, path: str) -> None:
@@ -106,8 +106,8 @@ class Assembly:
     # --- what is left
 
     def holds_little(self, container_id: str) -> bool:
-        """Has it written nothing into its root, and next to nothing into its log, so that nobody waits for the room?
-        False where that cannot be seen."""
+        """Return True if a container has written nothing into its root, and next to nothing into its log: then nobody
+        waits for the room. False where that cannot be seen."""
         try:
             return os.stat(self.paths.log(container_id)).st_size <= _LITTLE and self.root(container_id).unchanged()
         except OSError:

@@ -42,8 +42,8 @@ class ForeignPaths:
         self._busy = 0
 
     async def touch(self, path: str, work: Callable[[], T]) -> T:
-        """What `work` gives, which asks for something at the path, in a thread. Unavailable when nothing answers in
-        time; the thread goes on, or never begins."""
+        """Run `work`, which asks for something at the path, in a thread; return its result. Unavailable when nothing
+        answers in time; the thread goes on, or never begins."""
         entered: list[tuple[str, float]] = []
         try:
             async with asyncio.timeout(self._deadline):

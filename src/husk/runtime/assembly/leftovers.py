@@ -1,4 +1,4 @@
-"""What lies on the host and belongs to no container any more: the rest of a start or a removal that was cut off."""
+"""Leftovers on the host that belong to no container any more: the rest of a start or a removal that was cut off."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ class _Config(msgspec.Struct):
 
 
 class Leftovers:
-    """Who has something on the host, by ids; the caller knows which of them have a record."""
+    """The ids of containers and execs that have something on the host; the caller knows which of them have a record."""
 
     def __init__(self, paths: Paths, put_aside: PutAside) -> None:
         """`put_aside` moves out of the way what cannot be deleted, or every start would find it again."""
@@ -104,6 +104,6 @@ def _names(directory: Path) -> set[str]:
 
 
 def _plain_file(path: Path) -> bytes:
-    """What a file has; nothing of what else has its name. A runtime may have waited there, at a pipe."""
+    """Read a file; empty if something else has its name: a pipe, at which a runtime may have waited."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
         return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""

@@ -28,7 +28,7 @@ _REMEMBERED = 100
 
 
 class Look(Struct, frozen=True):
-    """What a directory says of itself, times apart."""
+    """The owner, mode and extended attributes of a directory; its times are no part of this."""
 
     uid: int = 0
     gid: int = 0
@@ -106,7 +106,7 @@ def make_mount_points(top: Path) -> None:
 
 
 def look_of(directory: int | str | Path) -> Look:
-    """What a directory says of itself, an open one or one of our own names."""
+    """Read the look of a directory: an open one, or one that has a path of our own."""
     status = os.stat(directory)
     names = sorted(name for name in os.listxattr(directory) if not name.startswith(_OF_OVERLAY))
     attributes = tuple((name, os.getxattr(directory, name)) for name in names)
@@ -114,7 +114,7 @@ def look_of(directory: int | str | Path) -> Look:
 
 
 def dress(directory: Path, look: Look) -> None:
-    """Have a directory of ours say this of itself."""
+    """Give a directory of ours this look, without the attributes that its file system does not support."""
     os.chown(directory, look.uid, look.gid)
     os.chmod(directory, look.mode)  # behind the owner: a change of that takes bits away
     for name, value in look.attributes:
@@ -154,7 +154,7 @@ def open_directory(lower: Sequence[str], path: str) -> int | None:
 
 
 def _looks(lower: Sequence[str]) -> dict[str, Look]:
-    """What is unusual about an image's directories."""
+    """Find the directories of an image that look unusual; return their looks by name."""
     found: dict[str, Look] = {}
     for name in _DIRECTORIES:
         fd = open_directory(lower, name)

@@ -1,8 +1,8 @@
-"""How are /etc/hosts, /etc/hostname and /etc/resolv.conf written? The container has them mounted, and they are its own.
+"""Writing of /etc/hosts, /etc/hostname and /etc/resolv.conf, which a container has mounted and which are its own.
 
-A start makes it anew (`replace`), whatever has become of the old one. While the container runs a new file would not be
-seen: what is mounted there is this one, so it is changed in place (`overwrite`). The container may hold a lease on it,
-or have made it a gigabyte long: nothing here waits for that, and nothing reads more than it asks for.
+A start makes them anew (`replace`), whatever has become of the old ones. While the container runs a new file would
+not be seen: what is mounted there is the old one, so that is changed in place (`overwrite`). The container may hold a
+lease on it, or have made it a gigabyte long: nothing here waits for that, and nothing reads more than it asks for.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Where do a container's things lie on the host? Every path of a container comes from here. Pure."""
+"""The paths of a container's things on the host; every path of a container comes from here. Pure."""
 
 import functools
 import posixpath
@@ -13,7 +13,7 @@ _REMEMBERED = 100
 
 
 class ContainerPaths(msgspec.Struct, frozen=True):
-    """Where the things of one container lie."""
+    """The paths of one container: of its files and directories on the host, and of its control group."""
 
     rootfs: Path
     hosts: Path
@@ -65,11 +65,11 @@ class Paths:
         return cgroup_below(parent, container_id) if parent else f"{self._cgroup_parent}/{container_id}"
 
     def shm(self, container_id: str) -> Path:
-        """Where the /dev/shm that a container shares with others is mounted."""
+        """Return the directory where the /dev/shm that a container shares with others is mounted."""
         return self.shms / container_id
 
     def staging(self, container_id: str) -> Path:
-        """Where `staging` mounts things for the container."""
+        """Return the directory below which `staging` mounts things for the container."""
         return self.stagings / container_id
 
     def log(self, container_id: str) -> Path:

@@ -1,4 +1,4 @@
-"""What may be mounted on /proc? What is there counts as the kernel's word for programs and security modules.
+"""Checks of mounts on /proc, whose contents count as the kernel's word for programs and security modules.
 
 A client may put a file over a few that only inform, and the host's own /proc on it; runc takes no more, crun takes
 anything. A path is judged twice. By its name, when the container is made. And by where the mount came to be, before the

@@ -1,4 +1,4 @@
-"""What is a container's root file system? Its own writable directory over the layers of its image, by overlayfs.
+"""A container's root file system: its own writable directory over the layers of its image, by overlayfs.
 
 On disk, below the container's directory: `diff` is what the container changed (and what `commit` turns into a layer),
 `work` belongs to the kernel, `rootfs` is where both are seen together while mounted, `empty` stands for an image
@@ -19,8 +19,8 @@ from husk.runtime.assembly.mount_points import dress, look_of, open_directory
 
 
 def has_directory(lower: Sequence[str], path: str) -> bool:
-    """Do these layers (topmost first) have a directory there, by names alone? False also where it takes a mounted root
-    to tell: a link is on the way."""
+    """Return True if these layers (topmost first) have a directory there, by names alone. False also where it takes a
+    mounted root to tell: a link is on the way."""
     fd = open_directory(lower, path)
     if fd is not None:
         os.close(fd)
@@ -86,7 +86,7 @@ class ContainerRoot:
         remove_tree(self.directory)
 
     def unchanged(self) -> bool:
-        """Has the container written nothing at all?"""
+        """Return True if the container has written nothing at all."""
         return not os.listdir(self.upper)
 
     def usage(self) -> int:

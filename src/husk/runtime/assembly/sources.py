@@ -1,4 +1,4 @@
-"""What of the host is bound into a container: is it there, may it be bound so, and how has the host mounted it?"""
+"""Paths of the host that are bound into a container: their presence, propagation, and the flags of their mounts."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ _FLAGS = {"ro": os.ST_RDONLY, "nosuid": os.ST_NOSUID, "nodev": os.ST_NODEV, "noe
 
 
 def exists(path: str) -> bool:
-    """Is something there, when links are followed?"""
+    """Return True if something is there when links are followed."""
     return os.path.exists(path)
 
 
@@ -28,12 +28,12 @@ def missing(path: str) -> InvalidParameter:
 
 
 def is_shared(path: str) -> bool:
-    """Do mounts below it show up elsewhere, or come from elsewhere?"""
+    """Return True if mounts below the path show up elsewhere, or come from elsewhere."""
     return bool(shared_of(path)[1])
 
 
 def flags(path: str) -> tuple[str, ...]:
-    """What it is mounted with on the host (`ro`, `noexec`), with the word `file` first if it is one. Or OSError."""
+    """List the flags that the path is mounted with (`ro`, `noexec`), after `file` if it is no directory. Or OSError."""
     present = os.statvfs(path).f_flag
     words = [] if os.path.isdir(path) else ["file"]
     return (*words, *(word for word, flag in _FLAGS.items() if present & flag))

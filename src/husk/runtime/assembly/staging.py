@@ -1,4 +1,4 @@
-"""What has to be mounted beside a container's root before the runtime can bind it? Images, and parts of volumes.
+"""Mounts beside a container's root, made so that the runtime can bind them: images, and parts of volumes.
 
 Both are mounted below exec-root/mounts/<container>/<number of the mount point> while the container runs, because the
 runtime takes nothing but paths, and a path into a volume could be made to lead out of it by whoever writes to it.
@@ -18,7 +18,7 @@ from husk.kernel.rooted import open_within
 
 
 class StagedPart(msgspec.Struct, frozen=True):
-    """What is mounted in one place: layers of an image, or a tree of the host; all of it, or what is at `subpath`."""
+    """The content of one mount: layers of an image, or a tree of the host; all of it, or what is at `subpath`."""
 
     layers: tuple[str, ...] = ()
     tree: str = ""

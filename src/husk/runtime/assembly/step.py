@@ -160,7 +160,7 @@ class StepFiles:
         self.remove()
 
     def unmount(self) -> None:
-        """Have nothing of it mounted any more, so that what the step has written can be kept. SystemFault if not."""
+        """Unmount all of the step, so that what it has written can be kept. SystemFault if something stays mounted."""
         failures: list[str] = []
         for each in self.sockets:
             each.close()
@@ -190,7 +190,7 @@ class StepFiles:
     # --- sources -----------------------------------------------------------------------------------------------------
 
     def _stage(self, number: int, one: StepMount) -> Path | None:
-        """Have the source of a mount at a place of its own; None for those that have none."""
+        """Put the source of a mount at a place of its own and return that; None for a source that has none."""
         place = self._staging / str(number)
         match one.source:
             case Memory():
@@ -370,7 +370,7 @@ def check_target(target: str) -> str:
 
 
 def _make_target(points: Path, one: StepMount) -> None:
-    """Where files and directories want the same place, the first has it."""
+    """Make the file or directory that a mount lies on. Where the two want the same place, the first has it."""
     path = points / one.target.lstrip("/")
     with contextlib.suppress(FileExistsError, NotADirectoryError):
         if isinstance(one.source, Secret | Socket):
@@ -392,7 +392,7 @@ def _for_runtime(one: StepMount, source: Path | None) -> Mount:
 
 
 def _room_for(secrets: Sequence[bytes]) -> int:
-    """What a tmpfs needs for files with these contents, with a little for names and sockets."""
+    """Compute the bytes that a tmpfs needs for files with these contents, with a little for names and sockets."""
     page = os.sysconf("SC_PAGE_SIZE")
     return sum(-(-len(data) // page) * page for data in secrets) + 16 * page
 

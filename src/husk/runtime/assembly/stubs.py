@@ -1,4 +1,4 @@
-"""What was made in a step's writable directory for mounts alone, and is taken out of it when the step has ended.
+"""Files and directories made in a step's writable directory for mounts alone, and taken out when the step has ended.
 
 The directory is the step's own by then, and may have links anywhere: none is followed.
 """

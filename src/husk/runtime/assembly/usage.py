@@ -1,4 +1,4 @@
-"""What a container uses, by its control group and a process of it. Loaded with the first question."""
+"""The resources that a container uses, by its control group and a process of it. Loaded with the first question."""
 
 from husk.kernel import accounting, brief_usage
 from husk.kernel.accounting import CPU, BlockOperation, Interface, Memory, Usage
