@@ -40,7 +40,7 @@ Output = Callable[[bytes, bool], None]
 
 
 class Ended(NamedTuple):
-    """How a container ended: its exit status (128 + signal when killed), and why it did not even begin, if so."""
+    """The end of a container: its exit status (128 + signal when killed), and why it did not even begin, if so."""
 
     status: int
     complaint: str = ""
@@ -64,12 +64,12 @@ class Begun:
         await self.end()
 
     async def start(self) -> None:
-        """Have the program loaded; only for a runtime that `reads_pipes`."""
+        """Start the runtime, which loads and then waits at the pipe; only for one that `reads_pipes`."""
         await self._tasks.to_its_end(asyncio.to_thread(self._start), "start a runtime")
 
     @property
     def waits(self) -> bool:
-        """Was it started, and is it at the pipe now?"""
+        """True while the runtime, once started, has the pipe open."""
         return self._child is not None and self._config >= 0 and _has_open(self._child.pid, self._config)
 
     async def run(self, config: bytes, output: Output, command: str = "") -> Ended:
@@ -202,7 +202,7 @@ def _nobody(data: bytes) -> None:
 
 
 def _has_open(pid: int, file: int) -> bool:
-    """Has a process this file of ours open? One that has ended has none."""
+    """Return True if a process has this file of ours open. One that has ended has none."""
     wanted, directory = os.fstat(file), f"/proc/{pid}/fd"
     try:
         return any(os.path.samestat(os.stat(f"{directory}/{name}"), wanted) for name in os.listdir(directory))
@@ -211,7 +211,7 @@ def _has_open(pid: int, file: int) -> bool:
 
 
 def complaint_of(log: Path, pid_file: Path, command: str) -> str:
-    """Why the runtime could not start the program; empty if it has: then the status is the program's own."""
+    """Tell why the runtime could not start the program; empty if it has: then the status is the program's own."""
     try:
         with log.open(errors="replace") as file:
             text = complaints.complaint(file.read(_LONGEST_LOG), command)

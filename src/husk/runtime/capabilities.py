@@ -1,4 +1,4 @@
-"""Which capabilities does a container get? Docker's fourteen, plus and minus what the client asks for."""
+"""The capabilities that a container gets: Docker's fourteen, plus and minus what the client asks for."""
 
 from collections.abc import Collection, Iterable, Sequence
 

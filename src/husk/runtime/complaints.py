@@ -1,4 +1,4 @@
-"""What does a runtime say when it fails, and what is its client told? Docker's frame, runc's words. Pure."""
+"""The message of a runtime that fails, as its client is told: in Docker's frame and runc's words. Pure."""
 
 import re
 
@@ -15,7 +15,7 @@ class _LogLine(msgspec.Struct):
 
 
 def fault(runtime: str, verb: str, stderr: str, command: str = "") -> str:
-    """What the client is told when a runtime fails: Docker's frame around the runtime's own message."""
+    """Make the message that the client gets when a runtime fails: Docker's frame around the runtime's own message."""
     text = complaint(stderr, command) or "no message"
     frame = "failed to create task for container: failed to create shim task: " if verb == "create" else ""
     # runc names itself in front of every verb but this one.
@@ -26,7 +26,7 @@ def fault(runtime: str, verb: str, stderr: str, command: str = "") -> str:
 
 
 def complaint(written: str, command: str = "") -> str:
-    """What a runtime has written about its failure, in runc's words; empty where it has none to tell of."""
+    """Tell what a runtime has written about its failure, in runc's words; empty where it has none to tell of."""
     messages = []
     for line in written.splitlines():
         try:

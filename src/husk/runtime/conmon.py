@@ -1,4 +1,4 @@
-"""Who keeps a container's output, exit status and terminal while no daemon runs? conmon, one small process for each.
+"""Monitors of containers: one small conmon for each keeps output, exit status and terminal while no daemon runs.
 
 The life of a monitor: `create` starts conmon, which starts the runtime's `create` and stays behind as the parent of the
 container's process. It copies the output to the log file and to whoever is connected to its `attach` socket, and when
@@ -73,7 +73,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
     @property
     def closes_stdin(self) -> bool:
-        """Does the container see the end of input when the client ends it?"""
+        """True if the container sees the end of input when the client ends it."""
         return self.stdin_open and self.stdin_once and not self.terminal
 
 
@@ -85,7 +85,7 @@ class Created(msgspec.Struct, frozen=True):
 
 
 class Apart(msgspec.Struct, frozen=True):
-    """How a container is made apart from all that is mounted on the host."""
+    """The way to make a container apart from all that is mounted on the host."""
 
     copies: Copies
     """What it needs of the host: the mount points of the daemon's that it is made of, and what its bundle names by
@@ -95,7 +95,7 @@ class Apart(msgspec.Struct, frozen=True):
 
 
 class SyncReport(msgspec.Struct):
-    """What conmon writes to the sync pipe: the pid, or -1 and the runtime's message."""
+    """The report that conmon writes to the sync pipe: the pid, or -1 and the runtime's message."""
 
     data: int
     message: str = ""
@@ -121,7 +121,7 @@ class Monitor:
 
     @property
     def makes_apart(self) -> bool:
-        """Whether containers can be made apart from what is mounted on the host: `create` takes `apart` then."""
+        """True while containers can be made apart from what is mounted on the host: `create` takes `apart` then."""
         return self._lean is not None
 
     def expect(self) -> None:
@@ -212,7 +212,7 @@ class Monitor:
             raise SystemFault(f"{runtime.name} create {DIED if lost else late}") from None
 
     async def started_apart(self, start: Callable[[], None], apart: Apart) -> Sequence[Bring]:
-        """What was brought to where it was started; nothing when it was not, and must be started as usual."""
+        """Call `start` apart from the host's mounts; return what was brought there. Nothing if it was not started."""
         if self._lean is None:
             return ()
         try:
@@ -259,14 +259,14 @@ class Monitor:
             os.close(exit_file)
 
     def exit_time(self, bundle: Bundle) -> int | None:
-        """When the container ended, in nanoseconds since the epoch, if its monitor could tell."""
+        """Return when the container ended, in nanoseconds since the epoch; None if its monitor could not tell."""
         try:
             return (bundle.directory / "exit").stat().st_mtime_ns
         except FileNotFoundError:
             return None
 
     def oom(self, bundle: Bundle) -> bool:
-        """Did the container run out of memory?"""
+        """Return True if the monitor has noted that the container ran out of memory."""
         return os.path.exists(f"{bundle.directory}/oom")
 
     async def attach(self, bundle: Bundle, *, accepts: bool = True) -> Console:
@@ -307,7 +307,7 @@ class Monitor:
             raise SystemFault(f"cannot resize container {bundle.container_id}: {error.strerror}") from error
 
     def reopen_log(self, bundle: Bundle) -> None:
-        """Have the log begin anew at its path; conmon does so a moment later, by renaming a new file to it.
+        """Let the log begin anew at its path; conmon does so a moment later, by renaming a new file to it.
 
         Raises SystemFault when the monitor is gone."""
         try:
@@ -379,7 +379,7 @@ async def read_report(fd: int) -> SyncReport | None:
 
 
 def socket_directory(bundle: Bundle) -> str:
-    """Where conmon binds the socket on which the runtime hands the terminal over; it cannot shorten a long path."""
+    """Choose where conmon binds the socket that gets the terminal: /tmp if the path in the bundle would be too long."""
     directory = str(bundle.directory)
     return directory if len(directory) + len("/conmon-term.XXXXXX") <= _SOCKET_PATH_MAX else "/tmp"
 

@@ -83,7 +83,7 @@ async def until_accepted(connection: socket.socket) -> None:
 
 
 def _has_news(connection: socket.socket) -> bool:
-    """Is there output, or the end of it?"""
+    """Return True if there is output, or the end of it."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(0))

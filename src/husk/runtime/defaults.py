@@ -1,4 +1,4 @@
-"""What does a container get that nobody asked for? The defaults that programs in Docker containers rely on."""
+"""Defaults that a container gets though nobody asked for them: programs in Docker containers rely on them."""
 
 from types import MappingProxyType
 

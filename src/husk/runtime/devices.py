@@ -1,4 +1,4 @@
-"""Which device nodes of the host does a container see? Those it names, or all of them when it is privileged."""
+"""Device nodes of the host that a container sees: those it names, or all of them when it is privileged."""
 
 import os
 import stat

@@ -48,8 +48,8 @@ class _Section(msgspec.Struct, frozen=True):
 
 
 class _Need(msgspec.Struct, frozen=True):
-    """What is wanted of one library: where that stands, how far it is to the next (0 behind the last), and the numbers
-    that its versions have in this program."""
+    """A program's entry of what it wants of one library: its place, how far it is to the next (0 behind the last), and
+    the numbers that the library's versions have in this program."""
 
     offset: int
     library: bytes
@@ -118,7 +118,7 @@ class _Tables:
             self._write("H", version_at, _NO_VERSION)
 
     def _dynamic(self) -> Iterator[tuple[int, int, int]]:
-        """Where each entry is, its tag and its value."""
+        """Yield the place, the tag and the value of each entry of the dynamic section, up to its end."""
         section = self._sections[_IS_DYNAMIC]
         for at in range(section.offset, section.offset + section.size, self._size(_DYNAMIC)):
             tag, value = self._read(_DYNAMIC, at)

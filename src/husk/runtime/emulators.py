@@ -1,4 +1,4 @@
-"""Which emulators of other processors has the kernel been told of? (binfmt_misc)"""
+"""Emulators of other processors that the kernel has been told of (binfmt_misc)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How is another process started in a running container? With a monitor of its own, for its terminal and its output.
+"""The start of another process in a running container, with a monitor of its own for its terminal and its output.
 
 An exec's bundle is a directory of its own: `process.json` (what to run), and what conmon makes there: `attach`, `ctl`
 while it runs, `exit` when it has ended. As with containers, the end of the monitor means that the exit status is there
@@ -180,7 +180,7 @@ class _Talk:
 
 
 def _written(bundle: Bundle) -> str:
-    """What the runtime has written into its own log."""
+    """Read what the runtime has written into its own log; empty where it has none."""
     try:
         with (bundle.directory / _LOG).open(errors="replace") as file:
             return file.read(_LONGEST_LOG)

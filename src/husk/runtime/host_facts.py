@@ -1,4 +1,4 @@
-"""What can containers get on this host: rights, limits, control groups? Asked once, when the daemon starts."""
+"""The rights, limits and control groups that containers can get on this host: asked once, when the daemon starts."""
 
 import resource
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from husk.runtime import capabilities
 
 
 class HostFacts(msgspec.Struct, frozen=True):
-    """What containers can get here. `hard_limits` maps RLIMIT_x to the daemon's own hard limit (-1: none)."""
+    """The rights and limits of containers on this host. `hard_limits` maps RLIMIT_x to the daemon's own (-1: none)."""
 
     capabilities: frozenset[str] = frozenset(capabilities.ALL)
     hard_limits: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -25,7 +25,7 @@ class HostFacts(msgspec.Struct, frozen=True):
 
     @property
     def may_raise(self) -> bool:
-        """May limits be raised and the OOM score lowered?"""
+        """True if limits may be raised and the OOM score lowered."""
         return "CAP_SYS_RESOURCE" in self.capabilities
 
     @property

@@ -6,7 +6,7 @@ PROCESSORS = Path("/sys/devices/system/cpu")
 
 
 def text(path: str) -> str:
-    """What a file says; nothing where it cannot be read."""
+    """Read the text of a file; empty where it cannot be read."""
     try:
         return Path(path).read_text(errors="replace")
     except OSError:
@@ -19,6 +19,6 @@ def profile(path: str) -> str:
 
 
 def throttles(processors: Path = PROCESSORS) -> list[str]:
-    """How often each processor was slowed down for its heat: it tells what the neighbours do."""
+    """List the paths that tell how often each processor was slowed down for its heat, and so what the neighbours do."""
     found = [path for path in processors.glob("cpu[0-9]*/thermal_throttle") if path.parent.name[3:].isdecimal()]
     return [str(path) for path in sorted(found, key=lambda path: int(path.parent.name[3:]))]

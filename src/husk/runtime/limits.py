@@ -1,4 +1,4 @@
-"""What becomes of a container that asks for more than this host allows? It gets what there is, and a warning.
+"""Limits for a container that asks for more than this host allows: it gets what there is, and a warning.
 
 A daemon in a virtual machine or another container often lacks rights (CAP_SYS_RESOURCE, a cgroup controller). The
 runtimes would refuse such a container; for the user a container with a smaller limit is worth more.

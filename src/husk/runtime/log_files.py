@@ -1,4 +1,4 @@
-"""Which files make up a container's log, and in which order?
+"""The files that make up a container's log, and their order.
 
 `container.log` is the one that conmon writes; full ones are put aside as `container.log.<n>`, the higher the later,
 packed ones with `.gz` behind that. Numbers only grow, and the last file put aside always stays, so a reader that knows
@@ -75,7 +75,7 @@ class LogFiles:
 
     @property
     def present(self) -> bool:
-        """Is there a place for them? It goes with its container."""
+        """True while there is a directory for the files, which goes with its container."""
         return self.path.parent.exists()
 
     def aside(self) -> list[Aside]:
@@ -96,11 +96,11 @@ class LogFiles:
         return aside[-1].number + 1 if aside else 1
 
     def size(self) -> int:
-        """How much has been written to the file being written. FileNotFoundError where it was put aside."""
+        """Return the size in bytes of the file being written. FileNotFoundError where it was put aside."""
         return self.path.stat().st_size
 
     def is_begun(self) -> bool:
-        """Is there a file being written?"""
+        """Return True if there is a file being written."""
         return self.path.exists()
 
     def put_aside(self) -> None:
@@ -207,7 +207,7 @@ def read_at(fd: int, size: int, position: int) -> bytes:
 
 
 def noted(path: Path) -> str:
-    """What `note` has written; OSError where nothing was."""
+    """Read what `note` has written; OSError where nothing was."""
     return path.read_text()
 
 

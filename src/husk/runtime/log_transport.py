@@ -1,4 +1,4 @@
-"""How packets reach a receiver of logs: datagrams or a stream, over the network or a socket of this host."""
+"""The way of packets to a receiver of logs: datagrams or a stream, over the network or a socket of this host."""
 
 import asyncio
 import contextlib
@@ -118,7 +118,7 @@ async def _udp(address: Address) -> socket.socket:
 
 
 def is_there(path: str) -> bool:
-    """Is there a socket, or anything else, in this place of the host?"""
+    """Return True if a socket, or anything else, is in this place of the host."""
     return os.path.exists(path)
 
 

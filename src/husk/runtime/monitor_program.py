@@ -1,4 +1,4 @@
-"""Which program do monitors run? The host's conmon, without a library that they have no use for.
+"""The program that monitors run: the host's conmon, without a library that they have no use for.
 
 conmon is linked with libsystemd for the log driver journald, which Husk does not leave to it. Loading that library, and
 the compression and cryptography that Debian 12's brings along, took half of the memory of each monitor (135 of 310 KB),
@@ -29,12 +29,12 @@ _SELINUX = "/sys/fs/selinux/enforce"
 
 
 async def monitor_program(path: str, root: Path) -> str:
-    """What to run instead of `path`, the host's conmon: a copy in `root`, or itself."""
+    """Choose the program to run instead of `path`, the host's conmon: a copy in `root`, or itself."""
     return await asyncio.to_thread(_settled, path, root) or await _made(path, root)
 
 
 def _settled(path: str, root: Path) -> str:
-    """What is known from before; nothing if there is something to find out."""
+    """Return the program that is known from before; empty if there is something to find out."""
     file = notes.identity(path)
     if not file or os.path.exists(_SELINUX):
         return path

@@ -1,4 +1,4 @@
-"""What lies in a runtime's root beside the directories of its containers: which program it is, and what it told.
+"""The note in a runtime's root, beside the directories of its containers: which program it is, and what it told.
 
 A container may outlive the settings that name its runtime. And a program that is still the same file need not be asked
 for its version at every start of the daemon. All functions block: call them from a thread.
@@ -44,7 +44,7 @@ def write(root: Path, path: str, args: tuple[str, ...], version: str = "") -> No
 
 
 def identity(path: str) -> tuple[int, ...]:
-    """What a file is known by; empty where it is none, or a script: what that calls may change unseen."""
+    """Return numbers that a file is known by; empty if it is none, or a script: what that calls may change unseen."""
     try:
         with open(path, "rb") as program:
             status = os.fstat(program.fileno())
@@ -55,7 +55,7 @@ def identity(path: str) -> tuple[int, ...]:
 
 
 def names(path: str, word: str) -> bool:
-    """Does the program's own file have this word in it? A script that calls it has not."""
+    """Return True if the program's own file has this word in it. A script that calls the program has not."""
     try:
         return word.encode() in Path(path).read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""How is an OCI runtime asked to do something? Which one is asked is told by `runtimes`.
+"""The driver of an OCI runtime, which is asked by its command line. Which one is asked is told by `runtimes`.
 
 A runtime is a program (crun, runc, ...) with the OCI command line. It keeps a directory per container below its root.
 Two verbs of crun are done here without starting it, because each start of a program is a millisecond or more of every
@@ -48,23 +48,23 @@ class OCIRuntime(msgspec.Struct, frozen=True):
 
     @property
     def sends_terminal(self) -> bool:
-        """Does it hand its terminal over though it waits for the process? runc refuses."""
+        """True if the runtime hands its terminal over though it waits for the process. runc refuses."""
         return self.known_files
 
     @property
     def sizes_late(self) -> bool:
-        """May the program of an exec run before its terminal has the size that it is to have? crun's child does not
-        wait for crun, which sets it."""
+        """True if the program of an exec may run before its terminal has the size that it is to have: crun's child does
+        not wait for crun, which sets it."""
         return self.known_files
 
     @property
     def reads_pipes(self) -> bool:
-        """Does it take its configuration from a pipe by the name of the file? It reads that once, to its end."""
+        """True if it takes its configuration from a pipe by the name of the file. It reads that once, to its end."""
         return self.known_files
 
     @property
     def program(self) -> str:
-        """What to execute."""
+        """The path of the program to execute: the sealed copy, if there is one."""
         return self.sealed or self.path
 
     @property
@@ -106,7 +106,7 @@ class OCIRuntime(msgspec.Struct, frozen=True):
         return discard_tree(directory)
 
     def has_ended(self, container_id: str) -> bool:
-        """Can `forget_ended` do its work, now or later? Blocks."""
+        """Return True if `forget_ended` can do its work, now or later. Blocks."""
         return self._ended(f"{self.root}/{container_id}") is not None
 
     async def kill(self, container_id: str, sig: int) -> None:
@@ -142,7 +142,7 @@ class OCIRuntime(msgspec.Struct, frozen=True):
             raise SystemFault(fault(self.name, verb, result.stderr.decode(errors="replace")))
 
     def _open_gate(self, container_id: str) -> bool:
-        """What `crun start` does for a container without hooks: a byte into the pipe that its process waits on."""
+        """Write a byte into the pipe that the process waits on, as `crun start` without hooks. False if that fails."""
         gate = self.root / container_id / "exec.fifo"
         try:
             # Fails when nobody reads, that is when the process is gone: the program then tells why.

@@ -1,4 +1,4 @@
-"""Who tells at once that a container is out of memory? conmon does, by touching a file in its bundle."""
+"""Watches that tell at once that a container is out of memory: conmon then touches a file in its bundle."""
 
 from collections.abc import Callable
 

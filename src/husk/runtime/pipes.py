@@ -28,7 +28,7 @@ class PipeConsole:
                 os.set_blocking(fd, False)
 
     async def accepted(self) -> None:
-        """Whatever is written is seen."""
+        """Return at once: whatever is written to a pipe is seen."""
 
     async def read(self) -> tuple[int, bytes] | None:
         """The next piece of output with its stream (1 stdout, 2 stderr); None when there is no more."""

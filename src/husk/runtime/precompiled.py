@@ -1,4 +1,4 @@
-"""How does a container start with a filter of system calls without paying for it each time? crun takes it compiled.
+"""Filters of system calls, compiled once and not at each start of a container: crun takes them compiled.
 
 An annotation hands crun the finished program. A crun that is known to take it gets a profile beside it that refuses
 every call (`STAND_IN`), because to read the real one, 15 KB of JSON, took a tenth of its time. Any other runtime gets
@@ -55,7 +55,7 @@ class CompiledFilters:
         self._compiled: dict[bytes, dict[str, str]] = {}
 
     async def annotations(self, profile: Mapping[str, object] | None) -> dict[str, str]:
-        """What to add to the bundle's annotations; nothing when there is no filter or it cannot be compiled here."""
+        """Make the annotations to add to the bundle; none without a filter, or if it cannot be compiled here."""
         if profile is None:
             return {}
         key = msgspec.json.encode(profile)

@@ -16,7 +16,7 @@ class Process:
 
     @property
     def has_ended(self) -> bool:
-        """Is it gone, or only a zombie? True also after `close`."""
+        """True if the process is gone, or only a zombie. True also after `close`."""
         return self._pidfd < 0 or process.has_ended(self._pidfd)
 
     def signal(self, number: int) -> bool:
@@ -49,7 +49,7 @@ class Processes:
         return Process(pid)
 
     def start_time(self, pid: int) -> int | None:
-        """When it started, in clock ticks since boot; None when it is gone. With its pid it names one process."""
+        """Return when it started, in clock ticks since boot; None when it is gone. With the pid it names a process."""
         return process.start_time(pid)
 
     def kill_given(self, arguments: Collection[str]) -> None:
@@ -58,7 +58,7 @@ class Processes:
 
 
 def which(program: str, path: str = "") -> str | None:
-    """Where a program lies that the host has: in the directories of `path`, or of PATH; or there, if it is a path.
+    """Find a program of the host: in the directories of `path`, or of PATH; or there, if it is a path. None without it.
 
     As `shutil.which`, which would have every start of the daemon load all kinds of archives.
     """

@@ -1,4 +1,4 @@
-"""What can the processors of this host do? Their flags, by the kernel's names."""
+"""The abilities of this host's processors: their flags, by the kernel's names."""
 
 from pathlib import Path
 

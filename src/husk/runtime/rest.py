@@ -1,4 +1,4 @@
-"""When work is over for a while, the free memory of this process goes back to the host.
+"""The return of this process's free memory to the host, when work is over for a while.
 
     rest = Rest()
     rest.worked()       # whenever a piece of work has ended

@@ -1,4 +1,4 @@
-"""Which OCI runtimes does this host have, and which one does a container get?"""
+"""The OCI runtimes that this host has, and the choice of the one that a container gets."""
 
 import asyncio
 import logging
@@ -173,7 +173,7 @@ async def _has_known_files(runtime: OCIRuntime) -> bool:
 
 
 def knows_files(version: str) -> bool:
-    """Is this a crun, by what it tells about itself, whose private files we have read the source of?"""
+    """Return True if this is a crun, by what it tells about itself, whose private files are known from its source."""
     match = re.match(r"crun version (\d+)\.(\d+)", version)
     return match is not None and _OLDEST_CRUN <= (int(match[1]), int(match[2])) <= _NEWEST_CRUN
 
@@ -187,6 +187,6 @@ def _seal(path: str) -> int | None:
 
 
 def _choose(found: Mapping[str, OCIRuntime], blockers: tuple[str, ...]) -> str:
-    """What containers get when nobody chose: crun where it can work, else runc; empty without both."""
+    """Choose what containers get when nobody chose: crun where it can work, else runc; empty without both."""
     order = ("runc", "crun") if blockers else ("crun", "runc")
     return next((name for name in order if name in found), "")

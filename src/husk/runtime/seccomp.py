@@ -1,4 +1,4 @@
-"""Which system calls may a container make? Those that act on what is its own.
+"""The system calls that a container may make: those that act on what is its own.
 
 The rule behind the list: a call is allowed when everything it can reach is in the container's namespaces or checked by
 the kernel against rights that the container does not have anyway. Calls that reach what is not namespaced (keyrings,

@@ -1,4 +1,4 @@
-"""What does a client's own seccomp profile mean for one container? Docker's profile format becomes the OCI one. Pure.
+"""The meaning of a client's own seccomp profile for one container: Docker's format becomes the OCI one. Pure.
 
 Docker's format is the OCI format with conditions: a rule may hold for some architectures, capabilities or kernels only,
 and `archMap` names the architectures that go with the host's.
@@ -106,7 +106,7 @@ def resolve(profile: Profile, capabilities: Collection[str], architecture: str, 
 
 
 class _Here:
-    """What a rule's conditions are held against."""
+    """The capabilities, architecture and kernel that a rule's conditions are held against."""
 
     def __init__(self, capabilities: Collection[str], architecture: str, kernel: str) -> None:
         self._capabilities = capabilities

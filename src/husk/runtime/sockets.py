@@ -17,7 +17,7 @@ Listeners = Sequence[socket.socket]
 
 @asynccontextmanager
 async def serving(listeners: Listeners, serves: Sequence[Serve]) -> AsyncIterator[None]:
-    """Have connections to each listener served while the block lasts; what is still open then, is cut off."""
+    """Serve connections to each listener while the block lasts; what is still open then, is cut off."""
     tasks = Tasks()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(tasks.cancel_all)

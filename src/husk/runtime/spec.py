@@ -1,4 +1,4 @@
-"""What does the OCI runtime have to be told? A container's configuration becomes the `config.json` of its bundle.
+"""The input of the OCI runtime: a container's configuration becomes the `config.json` of its bundle.
 
 Pure: the engine has looked everything up before (users, paths, devices, what the host allows); this module knows
 Docker's defaults and the OCI vocabulary. The defaults themselves are in `husk.runtime.defaults`.

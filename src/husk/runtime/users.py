@@ -1,4 +1,4 @@
-"""Who does a container's process run as? The client's `user[:group]` looked up in the image's own passwd and group."""
+"""The user that a container's process runs as: the client's `user[:group]`, by the image's own passwd and group."""
 
 from collections.abc import Iterator, Sequence
 
