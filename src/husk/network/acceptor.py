@@ -39,7 +39,7 @@ class Quota:
         return cls(max(in_all // each_part, 2), in_all)
 
     def take(self, who: Hashable, count: int = 1) -> bool:
-        """Whether there is room; then it is taken."""
+        """Take so many descriptors if there is room for them; False if there is none."""
         if self._held[who] + count > self._each or self._sum + count > self._in_all:
             return False
         self._held[who] += count
@@ -54,7 +54,7 @@ class Quota:
 
 
 def reserved(descriptor: int) -> bool:
-    """Whether a new descriptor is one of the last, which are kept for the operator."""
+    """Return True if a new descriptor is one of the last, which are kept for the operator."""
     most = limits.open_files()
     return descriptor >= most - max(_LEAST_RESERVED, most // _RESERVED_PART)
 

@@ -57,7 +57,7 @@ def checksum(data: bytes) -> int:
 
 
 def frames(lease: Lease) -> list[bytes]:
-    """What the endpoint has to say; nothing where it has no MAC of its own. Pure."""
+    """Make the frames that tell of the endpoint's addresses; none where it has no MAC of its own. Pure."""
     if not lease.mac_address:
         return []
     mac = bytes.fromhex(lease.mac_address.replace(":", ""))
@@ -66,13 +66,13 @@ def frames(lease: Lease) -> list[bytes]:
 
 
 def usual(lease: Lease, address: str) -> bool:
-    """Has the endpoint the MAC that follows from this address of its own? Who knew the address before, knew it by that
-    one, unless somebody had chosen another. Pure."""
+    """Return True if the endpoint has the MAC that follows from this address of its own. Who knew the address before,
+    knew it by that MAC, unless somebody had chosen another. Pure."""
     return lease.mac_address == mac_address(ip_address(address))
 
 
 def delay(lease: Lease) -> float:
-    """How many seconds the first word can wait: an endpoint with a usual MAC has hardly any news. Pure."""
+    """Return the seconds that the first word can wait: an endpoint with a usual MAC has hardly any news. Pure."""
     addresses = [text for text in (lease.ip_address, lease.ip6_address) if text]
     return _LATER if any(usual(lease, address) for address in addresses) else 0.0
 

@@ -108,7 +108,7 @@ NOTHING = Balance()
 
 
 class _Lead(NamedTuple):
-    """Where an address or a port leads: a chain, an element that leads to it, and the elements of its targets."""
+    """The lead of an address or a port: a chain, an element that leads to it, and the elements of its targets."""
 
     of: VirtualAddress | BalancedPort
     # Of the chain.
@@ -202,7 +202,7 @@ def _family(address: str) -> str:
 
 
 class _Contents(NamedTuple):
-    """What a table is to hold."""
+    """The leads, sources and other elements that a table is to hold."""
 
     leads: Mapping[_Name, _Lead]
     # The element of each pair of a target on another host and this host's own address; empty where it is none.
@@ -215,8 +215,8 @@ _EMPTY = _Contents({}, {}, {})
 
 
 def _contents(balance: Balance, family: str, former: _Contents = _EMPTY) -> _Contents:
-    """What has not changed is that of `former`, so that one change costs little beside many targets. It tells also
-    which target has which number: that changes for as few as can be."""
+    """Compute what a table is to hold. What has not changed is that of `former`, so that one change costs little beside
+    many targets. `former` tells also which target has which number: that changes for as few as can be."""
     leads = _leads(balance, family, former.leads)
     known = former.sources
     sources = {pair: known[pair] if pair in known else _source(pair, family) for pair in balance.sources}
@@ -316,7 +316,7 @@ def _needed(balance: Balance) -> list[str]:
 
 
 class Balancer:
-    """What is balanced now. The methods block: call them from a thread."""
+    """The virtual addresses and ports that are balanced now. The methods block: call them from a thread."""
 
     def __init__(self, table: str) -> None:
         self._table = validate_table(table)
@@ -336,7 +336,7 @@ class Balancer:
         return self._table
 
     def intact(self) -> bool:
-        """Whether the tables are there with all their rules and addresses."""
+        """Return True if the tables are there with all their rules and addresses."""
         with self._lock:
             balance = self._present or NOTHING
             try:
@@ -427,7 +427,7 @@ class Balancer:
             self._generation = before + 1
 
     def _look(self, former: Mapping[str, _Contents], contents: Mapping[str, _Contents]) -> dict[str, nflisting.Shape]:
-        """How the tables look now, directly after they were changed."""
+        """Read the shapes of the tables by family, directly after they were changed."""
         found = {}
         for family, wanted in contents.items():
             if family in former:
@@ -480,7 +480,7 @@ class Balancer:
 
 
 def _rules(contents: _Contents) -> Counter[str]:
-    """How many rules each chain of a table has. Pure."""
+    """Count the rules of each chain of a table. Pure."""
     words = [line.split(maxsplit=5) for line in _TABLE.splitlines() if line.startswith("add rule ")]
     return Counter([*(word[4] for word in words), *(lead.name for lead in contents.leads.values())])
 
@@ -492,7 +492,7 @@ def _changed_chains(old: _Contents, new: _Contents) -> tuple[dict[str, int], set
 
 
 def _counts(contents: _Contents) -> dict[str, int]:
-    """How many elements the maps of the leads have. Pure."""
+    """Count the elements of each map of the leads. Pure."""
     found = dict.fromkeys(("services", "ports", "targets", "tcp_targets", "udp_targets", "sctp_targets"), 0)
     for lead in contents.leads.values():
         found[lead.by] += 1

@@ -131,12 +131,12 @@ class BridgeDriver:
 
     @property
     def reaches_host(self) -> bool:
-        """Whether ports of the host can lead to its endpoints."""
+        """True if ports of the host can lead to its endpoints."""
         return self._settings.parent_link is None
 
     @property
     def warm(self) -> int:
-        """How many sandboxes are ready now."""
+        """The number of sandboxes that are ready now."""
         return len(self._pool)
 
     @property
@@ -193,7 +193,7 @@ class BridgeDriver:
         self._free(lease)
 
     def release(self, lease: Lease) -> None:
-        """Have a sandbox removed, soon and with all others that go, be it of an earlier daemon. Safe to call twice.
+        """Remove a sandbox soon, with all others that go, be it of an earlier daemon. Safe to call twice.
         The address becomes free when the kernel has removed the interface that had it."""
         self._retired.append(lease)
         if not _runs(self._reaping):
@@ -211,7 +211,7 @@ class BridgeDriver:
         return self._allocator.take_one(version)
 
     def uses(self, address: str) -> bool:
-        """Whether an address is taken here."""
+        """Return True if an address is taken on this network."""
         return self._allocator.is_taken(address)
 
     def free_address(self, address: str) -> None:

@@ -143,7 +143,7 @@ def fit(query: Query, response: bytes) -> bytes:
 
 
 def answers(query: Query, response: bytes) -> bool:
-    """Whether a message that came in is the answer to this question: others are somebody's attempt to deceive."""
+    """Return True if a message that came in answers this question: others are somebody's attempt to deceive."""
     if len(response) < _HEADER.size:
         return False
     identity, flags, questions, *_ = _HEADER.unpack_from(response)

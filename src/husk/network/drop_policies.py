@@ -66,7 +66,7 @@ def forwarding(chains: str) -> dict[DropPolicy, bool]:
 
 
 def refuses(chain: str, table: str) -> bool:
-    """Whether the last rule of a chain, in what `nft list table` prints, lets nothing of the rest pass. Pure."""
+    """Return True if the last rule of a chain, in what `nft list table` prints, lets nothing of the rest pass. Pure."""
     _, _, body = table.partition(f"\tchain {chain} {{\n")
     rules = body.partition("\n\t}")[0].splitlines()
     return bool(rules) and _THE_REST.fullmatch(rules[-1]) is not None
@@ -94,7 +94,7 @@ def look(interfaces: Collection[str]) -> list[DropPolicy]:
 
 
 class Remembered:
-    """What `look` has found, as long as nobody changes any rule: a monitor may ask every second, and to list all
+    """The findings of `look`, as long as nobody changes any rule: a monitor may ask every second, and to list all
     rules of a host takes milliseconds in which no port is published."""
 
     def __init__(self) -> None:

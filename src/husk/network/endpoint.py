@@ -1,4 +1,4 @@
-"""What one endpoint is to have. Pure."""
+"""The options of one endpoint. Pure."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from husk.network.sandbox import Lease
 
 
 class EndpointOptions(Struct, frozen=True):
-    """What an endpoint is to have; empty for whatever comes."""
+    """The addresses, name and settings that an endpoint is to have; empty for whatever comes."""
 
     address: str = ""
     address6: str = ""
@@ -20,7 +20,7 @@ class EndpointOptions(Struct, frozen=True):
     ipv6: bool = True
 
     def fits(self, lease: Lease) -> bool:
-        """Whether the lease has an address that is wanted here."""
+        """Return True if the lease has an address that is wanted here."""
         return bool(self.address and self.address == lease.ip_address) or bool(
             self.address6 and self.address6 == lease.ip6_address
         )

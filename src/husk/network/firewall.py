@@ -66,11 +66,11 @@ class Firewall:
 
     @property
     def port_prefix(self) -> str:
-        """How the names of interfaces that lead to containers must begin."""
+        """The beginning that the names of interfaces that lead to containers must have."""
         return port_prefix(self._table)
 
     def intact(self) -> bool:
-        """Whether the table is there with all its rules, networks and ports."""
+        """Return True if the table is there with all its rules, networks and ports, or was never written."""
         with self._lock:
             if not self._written:
                 return True
@@ -187,7 +187,7 @@ class Firewall:
         self._shapes = integrity.look(self._table, packets + frames)
 
     def _write_apart(self, packets: str, with6: bool, stale6: bool, frames: str) -> str:
-        """What a kernel lacks must not keep it from the rest; the rules of frames, if it has them."""
+        """Write all in turn: what a kernel lacks must not keep it from the rest. Return the rules of frames, if any."""
         self._nftables.run(packets)
         if with6:
             self._written6 = True

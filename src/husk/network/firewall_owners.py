@@ -1,4 +1,4 @@
-"""Whose is a firewall beside ours, and what does its owner have to be told? Pure."""
+"""The owner of a firewall beside ours, and what the owner has to be told. Pure."""
 
 # What has it accept the packets of the bridge `{}`.
 CURES = {

@@ -23,7 +23,7 @@ class Guarded(Protocol):
     def table(self) -> str: ...
 
     def intact(self) -> bool:
-        """Whether everything of it is there."""
+        """Return True if everything of the table is there."""
         ...
 
     def apply(self) -> None:

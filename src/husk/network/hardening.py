@@ -36,7 +36,7 @@ _GONE = (errno.ENOENT, errno.ENODEV, errno.EADDRNOTAVAIL)
 
 
 def listens(interface: str) -> bool:
-    """Whether routers on the interface are heard, or would be if it had IPv6."""
+    """Return True if routers on the interface are heard, or would be if it had IPv6."""
     try:
         return sysctl.read(f"net/ipv6/conf/{interface}/accept_ra") != "0"
     except OSError:
@@ -60,12 +60,12 @@ def port(interface: str, root: int | None = None) -> None:
 
 
 def parent(interface: str) -> None:
-    """What is on it has IPv6 or not, as its network says."""
+    """Keep a parent from learning routers or redirects. What is on it has IPv6 or not, as its network says."""
     _set(interface, _UNTAUGHT)
 
 
 def static_entries(bridge: int, port: int, mac: str, addresses: Iterable[Address]) -> list[Message]:
-    """Where the host and the bridge find an endpoint, whoever claims to be it."""
+    """Make the messages that tell the host and the bridge where an endpoint is, whoever claims to be it."""
     if not mac:
         return []
     return [

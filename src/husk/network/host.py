@@ -1,4 +1,4 @@
-"""What the host must have for a bridge network: a bridge with an address, forwarding, a subnet of its own."""
+"""The host's part of a bridge network: a bridge with an address, forwarding, a subnet of its own."""
 
 import errno
 import logging
@@ -43,7 +43,7 @@ _MACHINE_ID = Path("/etc/machine-id")
 
 
 class BridgePlan(Struct, frozen=True):
-    """What was asked for, and what was so last time."""
+    """The bridge that is asked for, and the subnet that it had last time."""
 
     interface: str
     # Marks the bridge as made by us: only such a bridge is ever deleted.
@@ -74,7 +74,7 @@ class BridgePlan(Struct, frozen=True):
 
 
 class BridgeState(NamedTuple):
-    """What is so now: the gateways with their subnets, None without that version of IP."""
+    """The bridge as it is now: the gateways with their subnets, None without that version of IP."""
 
     gateway: IPv4Interface | None
     mtu: int
@@ -87,7 +87,7 @@ class BridgeState(NamedTuple):
 
 
 class Surroundings(Struct, frozen=True):
-    """What the host has already."""
+    """The bridge, the addresses, the networks and the MTU that the host has already."""
 
     bridge: rtnetlink.Link | None
     # Addresses of our bridge.
@@ -168,7 +168,7 @@ class Host:
         self._addresses.setdefault(index, []).append(interface)
 
     def around(self, interface: str) -> Surroundings:
-        """What the host has besides this bridge."""
+        """Collect what the host has around this bridge. Conflict if the interface is no bridge."""
         bridge = self.by_name.get(interface)
         if bridge is not None and bridge.kind != "bridge":
             raise Conflict(f"interface {interface} exists and is no bridge: choose another name with 'bridge'")
@@ -274,13 +274,13 @@ def find(interface: str) -> rtnetlink.Link | None:
 
 
 def is_unmarked(link: rtnetlink.Link) -> bool:
-    """Was it made for WireGuard by a daemon that was killed before it could mark it? Somebody else's is in use."""
+    """Return True if a daemon made the link for WireGuard and was killed before the mark. Somebody else's is in use."""
     return link.kind in ("tun", "wireguard") and not link.alias and not link.up
 
 
 def has_left(interface: str, table: str, path: Path) -> bool:
-    """Has a daemon that was killed left a part of its device for encrypted networks: an interface without a mark, or,
-    without any interface, its rules or its socket?"""
+    """Return True if a daemon that was killed has left a part of its device for encrypted networks: an interface
+    without a mark, or, without any interface, its rules or its socket."""
     if (link := find(interface)) is not None:
         return is_unmarked(link)
     with suppress(OSError):
@@ -313,8 +313,8 @@ def _owned(netlink: NetlinkSocket, owner: str) -> list[rtnetlink.Link]:
 
 @contextmanager
 def free_name(name: str, owner: str) -> Iterator[bool]:
-    """Whether an interface of this name is this owner's or is not there. For as long as the context lasts no other of
-    our daemons on this host is told so, too. Blocks."""
+    """Yield True if an interface of this name is this owner's or is not there. For as long as the context lasts no
+    other of our daemons on this host is told so, too. Blocks."""
     if _is_owned(name, owner):
         yield True
         return
@@ -334,12 +334,12 @@ def _is_owned(name: str, owner: str) -> bool:
 
 
 def machine_id() -> str:
-    """What tells this host from others; empty where it has no such name."""
+    """Read the id that tells this host from others; empty where it has none."""
     return _text(_MACHINE_ID).strip()
 
 
 def name_servers() -> list[str]:
-    """Whom the host asks for names."""
+    """Read which name servers the host asks."""
     return parse_name_servers(_text(_RESOLVERS))
 
 

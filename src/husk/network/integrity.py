@@ -1,4 +1,4 @@
-"""Whether tables of rules are still as they were written: what the kernel has now is compared with what it had then."""
+"""A check that tables of rules are as they were written: what the kernel has now is compared with what it had then."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -43,12 +43,12 @@ def _counted(shape: Shape) -> Counter[str]:
 
 
 def same(shapes: Mapping[str, Shape], family: str, table: str) -> bool:
-    """Whether all chains and rules are there, and no others. Blocks. Raises OSError."""
+    """Return True if all chains and rules are there, and no others. Blocks. Raises OSError."""
     return family in shapes and nflisting.shape(family, table) == shapes[family]
 
 
 def rules(table: str, commands: str) -> dict[str, Counter[str]]:
-    """How many rules these commands write, by family and chain. Pure."""
+    """Count the rules that these commands write, by family and chain. Pure."""
     found: dict[str, Counter[str]] = {}
     for line in commands.splitlines():
         words = line.split(maxsplit=5)

@@ -1,4 +1,4 @@
-"""Which subnet a network gets, and which address an endpoint gets. Pure bookkeeping, no I/O."""
+"""The choice of a network's subnet, and of an endpoint's address. Pure bookkeeping, no I/O."""
 
 import hashlib
 from bisect import bisect_right
@@ -34,7 +34,7 @@ _NOBODYS: dict[int, tuple[IPv4Network | IPv6Network, ...]] = {
 
 
 def has_nobodys(subnet: IPv4Network | IPv6Network) -> bool:
-    """Has it addresses that no host may have, wherever it is?"""
+    """Return True if the subnet has addresses that no host may have, wherever it is."""
     return any(subnet.overlaps(one) for one in _NOBODYS[subnet.version])
 
 
@@ -51,7 +51,7 @@ def edges(subnet: IPv4Network | IPv6Network) -> tuple[int, int]:
 
 
 def special(subnet: str) -> int:
-    """How many addresses of a subnet no host may have: they count as taken."""
+    """Count the addresses of a subnet that no host may have: they count as taken."""
     whole = ip_network(subnet)
     first, last = edges(whole)
     return whole.num_addresses - (last - first + 1)
@@ -77,7 +77,7 @@ class AddressSpace:
         self._lowest = self._begin
 
     def __contains__(self, address: IPv4Address | IPv6Address) -> bool:
-        """Whether the address is taken."""
+        """Return True if the address is taken."""
         return int(address) in self._taken
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class AddressSpace:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no address is left for those who want none in particular."""
+        """True if no address is left for those who want none in particular."""
         self._advance()
         return self._lowest > self._end
 
@@ -142,7 +142,7 @@ def subnets(pools: Sequence[AddressPool]) -> Iterator[IPv4Network]:
 
 
 def overlaps(subnet: IPv4Network | IPv6Network, taken: Iterable[IPv4Network | IPv6Network]) -> bool:
-    """Whether addresses of the subnet are already reached some other way than through a default route."""
+    """Return True if addresses of the subnet are already reached some other way than through a default route."""
     return any(
         route.prefixlen >= _WIDEST_ROUTE and subnet.version == route.version and subnet.overlaps(route)
         for route in taken

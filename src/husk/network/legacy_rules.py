@@ -40,7 +40,7 @@ class LegacyRules(Struct, frozen=True):
 
 
 def drops(rules: str, interfaces: Collection[str]) -> bool:
-    """Whether the rest is dropped, by what `-S FORWARD` prints. A word about one of ours: somebody thought of us."""
+    """Return True if `-S FORWARD` shows that the rest is dropped, and names none of ours: nobody thought of us."""
     lines = rules.splitlines()
     refused = "-P FORWARD DROP" in lines or bool(lines and _THE_REST.fullmatch(lines[-1]))
     words = set(rules.split())
@@ -65,7 +65,7 @@ def _loaded(names: Mapping[str, Path]) -> list[str]:
 
 
 class Remembered:
-    """What `look` has found a moment ago."""
+    """The findings of `look`, kept for some seconds."""
 
     def __init__(self, names: Mapping[str, Path] = NAMES) -> None:
         self._names = names

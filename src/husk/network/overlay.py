@@ -45,7 +45,7 @@ LOOK_AGAIN = 60.0
 
 
 class OverlaySettings(Struct, frozen=True):
-    """What an overlay network is on this host."""
+    """The settings of an overlay network on this host."""
 
     # Its bridge, which is there, and the VXLAN interface that is to be.
     bridge: str
@@ -82,8 +82,8 @@ class OverlaySettings(Struct, frozen=True):
 
 
 def largest_mtu(underlay: int, version: int, encrypted: bool = False) -> int:
-    """The largest packet on the network that fits into one between hosts, whose address are of that version. Where it
-    is encrypted, VXLAN goes over IPv6 inside of WireGuard. Pure."""
+    """The largest packet on the network that fits into one between hosts, whose addresses are of that version. Where
+    it is encrypted, VXLAN goes over IPv6 inside of WireGuard. Pure."""
     mtu = underlay - WIREGUARD_OVERHEAD[version] - OVERHEAD[6] if encrypted else underlay - OVERHEAD[version]
     if mtu < _LEAST_MTU[4]:
         raise InvalidParameter(f"an MTU of {underlay} between hosts leaves no room for an overlay network")
@@ -126,7 +126,7 @@ class Overlay:
 
     @property
     def is_there(self) -> bool:
-        """Whether the host has the interface; somebody may have deleted it."""
+        """True while the host has the interface; somebody may have deleted it."""
         try:
             return socket.if_nametoindex(self._settings.interface) > 0
         except OSError:
@@ -146,7 +146,7 @@ class Overlay:
             self._tell(self._peers)
 
     def _tell(self, members: tuple[Peer, ...]) -> int:
-        """What fails, or is cut off, is done anew from what the kernel has then. Blocks."""
+        """Tell the kernel of peers. What fails, or is cut off, is done anew from what the kernel has then. Blocks."""
         told, self._told = self._told, None
         self._told, count = tell(self._settings, members, told)
         return count
@@ -202,7 +202,7 @@ def _prepare(netlink: NetlinkSocket, settings: OverlaySettings) -> None:
 
 
 class ToldPeers(NamedTuple):
-    """What the kernel was told of peers, so that a change costs no look at all of it."""
+    """The peers that the kernel was told of, so that a change costs no look at all of them."""
 
     roll: Roll
     # The bridge and the VXLAN interface.
@@ -242,7 +242,7 @@ def _interfaces(settings: OverlaySettings) -> tuple[int, int]:
 
 
 def look(netlink: NetlinkSocket, bridge: int, vxlan: int) -> Tables:
-    """What the kernel was told of peers. Blocks."""
+    """Read from the kernel what it was told of peers. Blocks."""
     forwarded = [rtvxlan.parse_forwarding(one, vxlan) for one in netlink.dump(rtvxlan.list_forwarding(vxlan))]
     found = [one for one in forwarded if one is not None]
     neighbours: dict[IPv4Address | IPv6Address, str] = {}

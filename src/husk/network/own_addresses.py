@@ -23,7 +23,7 @@ def of_interface(name: str) -> list[IPv4Address | IPv6Address] | None:
 
 
 def is_own(address: str) -> bool:
-    """Has this host the address? None has the one that stands for all of them."""
+    """Return True if this host has the address. No host has the one that stands for all addresses."""
     try:
         if ip_address(address).is_unspecified:
             return False

@@ -76,7 +76,7 @@ def _add_vlan(name: str, around: host.Host) -> None:
 
 
 def _probe(parent_link: ParentLink, parent: int, around: host.Host) -> None:
-    """Whether the kernel makes such interfaces at all, and on this parent: better known now than at a start."""
+    """Try such an interface on this parent: better known now than at a start if the kernel makes it. Or SystemFault."""
     name = "hk" + os.urandom(5).hex()
     (error,) = around.netlink.attempt([sandbox.add_link_on_parent(parent_link, name, parent)])
     if error is None:

@@ -1,4 +1,4 @@
-"""Who is on an overlay network on other hosts, and what this host must be told of them. Pure.
+"""The endpoints of an overlay network on other hosts, and what this host must be told of them. Pure.
 
 Three tables of the kernel have to agree: the bridge's neighbours (which MAC an address has), the bridge's stations
 (which port a MAC is behind) and the VXLAN's own (which host a MAC is on). `difference` gives the messages that bring
@@ -29,7 +29,7 @@ class Peer(Struct, frozen=True):
 
 
 class Tables(Struct, frozen=True):
-    """What the kernel is told of peers."""
+    """The entries of the kernel's three tables that tell of peers."""
 
     # Which MAC an address has.
     neighbours: Mapping[Address, str]

@@ -1,4 +1,4 @@
-"""Which port of the host leads to which port of a container, and whether it is still free.
+"""Published ports: which port of the host leads to which port of a container, and whether it is still free.
 
 While a port is published, the daemon holds a socket on it: no other program can take it meanwhile, and one that has it
 already is noticed before the container runs. Packets do not reach the socket: the firewall leads them on before, all
@@ -66,7 +66,7 @@ class PublishedPort(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a container is reached: its addresses, and for which of them no address of the host stands."""
+    """The place where a container is reached: its addresses, and for which of them no address of the host stands."""
 
     ipv4: str = ""
     ipv6: str = ""
@@ -74,7 +74,7 @@ class Target(msgspec.Struct, frozen=True):
     routed6: bool = False
 
     def at(self, host_ip: str) -> tuple[str, bool]:
-        """Where packets for an address of the host go, and whether they go there by themselves; "" for nowhere."""
+        """Return where packets for an address of the host go, and if they go there by themselves; "" for nowhere."""
         own, routed = (self.ipv6, self.routed6) if ":" in host_ip else (self.ipv4, self.routed4)
         if own:
             return own, routed
@@ -95,7 +95,7 @@ class PortRequest(msgspec.Struct, frozen=True):
 
 
 class Relays(Protocol):
-    """Who serves what no rule can lead. A port may be served anew when it leads elsewhere."""
+    """The server of ports whose packets no rule can lead on. A port may be served anew when it leads elsewhere."""
 
     def serve(self, port: PublishedPort, held: socket.socket) -> None: ...
 
@@ -285,7 +285,7 @@ def _hold(protocol: str, address: str, port: int) -> socket.socket | None:
 
 
 def _listens(address: str) -> bool:
-    """Whether this host has addresses of that kind at all."""
+    """Return True if this host has addresses of that kind at all."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.bind((address, 0))

@@ -1,4 +1,4 @@
-"""What a network needs on the host before it has endpoints: a bridge with its rules, or a parent interface.
+"""Preparation of the host for a network, before it has endpoints: a bridge with its rules, or a parent interface.
 
 All functions block, unless they say otherwise: call them from a thread.
 """
@@ -89,7 +89,7 @@ def remove(settings: BridgeSettings, firewall: Firewall) -> None:
 
 
 def _recover(opening: Opening, around: host.Host, master: int, new: bool, versions: frozenset[int]) -> None:
-    """What an earlier daemon has left of endpoints: a daemon whose host has nothing of it does not load this."""
+    """Remove or put back what an earlier daemon has left of endpoints; without such, `recovery` is not loaded."""
     from husk.network import recovery
 
     # A bridge that has just been made has no ports, and its number says nothing about those of another.

@@ -1,4 +1,4 @@
-"""What a daemon that starts finds of sandboxes on a bridge: ports that nobody owns go, those of leases are put back.
+"""Recovery of the sandboxes that a new daemon finds on a bridge: ports that nobody owns go, those of leases come back.
 
 All functions block: call them from a thread.
 """

@@ -138,7 +138,7 @@ class Relay:
 
 
 class _Caller(Struct, frozen=True):
-    """Who asked, and at which of the host's addresses: the answer has to come from there."""
+    """The sender of a question, and the host's address that was asked: the answer has to come from there."""
 
     key: Key
     sender: tuple[object, ...]
@@ -153,7 +153,7 @@ def _tell_where_asked(held: socket.socket) -> None:
 
 
 def _asked(ancillary: Iterable[tuple[int, int, bytes]]) -> tuple[tuple[int, int, bytes], ...]:
-    """What to send along with an answer, from what came along with a question."""
+    """Make the ancillary data of an answer, which name the address that was asked, from those of the question."""
     for level, kind, data in ancillary:
         if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
             _, local, _ = _PKTINFO.unpack_from(data)

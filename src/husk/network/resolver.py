@@ -79,7 +79,7 @@ class Budget:
 
 class Resolver:
     def __init__(self, answer: Answer, servers: Servers, quota: Quota, who: str, idle: float = _IDLE) -> None:
-        """`who` takes descriptors of the quota: a container that asks much must not fill the daemon."""
+        """Charge descriptors to `who` of the quota: a container that asks much must not fill the daemon."""
         self._answer = answer
         self._servers = servers
         self._quota = quota
@@ -275,7 +275,7 @@ def _where(server: str) -> tuple[str, int]:
 
 
 def _sockets(sandbox_path: str) -> tuple[socket.socket, socket.socket]:
-    """Where the questions arrive, and the rules that bring them there."""
+    """Open the sockets where the questions arrive, and write the rules that bring them there."""
 
     def make() -> tuple[socket.socket, socket.socket]:
         datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)

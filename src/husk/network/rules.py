@@ -158,7 +158,7 @@ class GatewayModes(NamedTuple):
 
 
 class BridgedNetwork(NamedTuple):
-    """What the rules need to know of a network."""
+    """The properties of a network that the rules need to know."""
 
     interface: str
     subnet: IPv4Network | None
@@ -205,7 +205,7 @@ def ruleset(
 
 
 def port_prefix(table: str) -> str:
-    """How the names of interfaces begin that lead to containers of the daemon with this table."""
+    """Return the beginning of the names of interfaces that lead to containers of the daemon with this table."""
     return "veth" + hashlib.sha256(table.encode()).hexdigest()[:3]
 
 
@@ -258,7 +258,7 @@ def port_elements(verb: str, table: str, ports: Iterable[PublishedPort], family:
 def whole_elements(
     table: str, networks: Iterable[BridgedNetwork], ports: Iterable[PublishedPort], family: str
 ) -> dict[str, set[tuple[bytes, bytes]]]:
-    """What each set and map of the table must hold, as the kernel has it: (key, data), of a subnet its beginning."""
+    """Compute what each set and map of the table must hold in the kernel: (key, data), of a subnet its beginning."""
     found: dict[str, set[tuple[bytes, bytes]]] = {name: set() for name in _SETS.findall(_TABLE)}
     for network in networks:
         for where, words in _network_elements(network, family):

@@ -1,4 +1,4 @@
-"""What a container's network consists of, and how it is made, removed, and found again after a crash.
+"""The parts of a container's network, and how they are made, removed, and found again after a crash.
 
 A sandbox is a network namespace held by a file, with the loopback up and, per network, an endpoint: `eth0`, `eth1`,
 ..., each one end of a veth pair whose other end is a port of the network's bridge, or a macvlan or ipvlan interface on
@@ -57,7 +57,7 @@ class ParentLink(msgspec.Struct, frozen=True):
 
 
 class DefaultRoute(msgspec.Struct, frozen=True):
-    """Where packets for other networks go: to a gateway, out of an interface to whoever takes them, or nowhere."""
+    """The way of packets for other networks: to a gateway, out of an interface to whoever takes them, or nowhere."""
 
     gateway: str = ""
     interface: str = ""
@@ -67,7 +67,7 @@ NO_ROUTE = DefaultRoute()
 
 
 class Wiring(msgspec.Struct, frozen=True):
-    """How an endpoint is connected."""
+    """The connection of an endpoint: its bridge or parent, its addresses, gateways and settings."""
 
     # The bridge, or the parent.
     bridge: str
@@ -343,7 +343,7 @@ def abandon_all(sandbox_paths: Iterable[str]) -> None:
 
 
 def connected(lease: Lease) -> bool:
-    """Whether the endpoint's interface on the host still exists. Does not block."""
+    """Return True if the endpoint's interface on the host still exists. Does not block."""
     try:
         return bool(socket.if_nametoindex(lease.host_interface))
     except OSError:

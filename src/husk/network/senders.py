@@ -42,8 +42,8 @@ _REMOVE = "add table {family} {table}\ndelete table {family} {table}\n"
 
 
 class Senders(Struct, frozen=True):
-    """Who may send: the UDP port, this host's address among the others', and of each network by its number the hosts
-    that it is on besides."""
+    """The hosts that may send: the UDP port, this host's address among the others', and of each network by its number
+    the hosts that it is on besides."""
 
     port: int
     local: str
@@ -55,7 +55,7 @@ class Senders(Struct, frozen=True):
 
 
 def elements(senders: Senders) -> dict[str, set[str]]:
-    """What the sets are to hold. Pure."""
+    """Compute what the sets are to hold, by their names. Pure."""
     pairs = {(str(ip_address(host)), int(number)) for number, hosts in senders.networks for host in hosts}
     return {
         "numbers": {str(int(number)) for number, _ in senders.networks},

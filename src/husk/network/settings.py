@@ -13,7 +13,7 @@ WIREGUARD_SOCKETS = Path("/var/run/wireguard")
 
 
 class BridgeSettings(NamedTuple):
-    """What one driver calls its things, and how its network behaves."""
+    """The names that one driver gives its things, and the behaviour of its network."""
 
     # The bridge, or the parent of a macvlan or ipvlan network.
     interface: str
@@ -76,7 +76,7 @@ class Opening(NamedTuple):
 
 
 class TunnelSettings(NamedTuple):
-    """What the device is that encrypted networks run over (`wireguard`)."""
+    """The settings of the device that encrypted networks run over (`wireguard`)."""
 
     # No other daemon of this machine has that name, in whatever namespace.
     interface: str

@@ -62,11 +62,11 @@ class WarmPool:
 
     @property
     def filling(self) -> asyncio.Task[None] | None:
-        """What makes sandboxes now, if anything does."""
+        """The task that makes sandboxes now, if there is one."""
         return self._filling if self._filling is not None and not self._filling.done() else None
 
     def hurry(self) -> None:
-        """What is to be made soon is made now."""
+        """Let what is to be made soon be made now."""
         self._wanted_now.set()
 
     def warm_up(self) -> None:

@@ -9,7 +9,7 @@ class Device(Protocol):
     """All methods block: they are called from a thread."""
 
     def read(self) -> DeviceState:
-        """What it knows now."""
+        """Read what the device knows now."""
         ...
 
     def write(self, change: DeviceChange) -> None:

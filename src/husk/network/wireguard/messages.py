@@ -43,7 +43,7 @@ def get(family: int, interface: str) -> Message:
 
 
 def change(family: int, interface: str, wanted: DeviceChange) -> list[Message]:
-    """What is gone goes first: an address belongs to one party."""
+    """Make the messages for a change. What is gone goes first: an address belongs to one party."""
     head = _HEAD.pack(_SET, 1, 0) + text(_NAME, interface)
     own = attribute(_PRIVATE_KEY, wanted.key) if wanted.key else b""
     own += attribute(_PORT, _HALF.pack(wanted.port)) if wanted.port else b""
@@ -82,7 +82,7 @@ def _endpoint(address: str, port: int) -> bytes:
 
 
 def parse(payloads: Iterable[bytes]) -> DeviceState:
-    """What the answers to `get` say; a device with many parties has several."""
+    """Read a device's state from the answers to `get`; a device with many parties has several."""
     key, port = b"", 0
     parties: dict[bytes, Party] = {}
     for payload in payloads:

@@ -1,4 +1,4 @@
-"""Who is known to a device of WireGuard by which key, and what has to be changed of that. Pure."""
+"""The parties that a device of WireGuard knows by their keys, and what has to be changed of them. Pure."""
 
 import base64
 import binascii
@@ -33,7 +33,7 @@ class Mesh(Struct, frozen=True):
 
 
 class DeviceState(Struct, frozen=True):
-    """What a device knows: its private key, its port, and others by their keys. `port` is 0 where it has none."""
+    """The state of a device: its private key, its port, and others by their keys. `port` is 0 where it has none."""
 
     key: bytes = b""
     port: int = 0
@@ -41,7 +41,7 @@ class DeviceState(Struct, frozen=True):
 
 
 class DeviceChange(Struct, frozen=True):
-    """What a device is told: its own key and port where they are others, new parties, and keys that are gone."""
+    """A change that a device is told: own key and port where they are others, new parties, and keys that are gone."""
 
     key: bytes = b""
     port: int = 0
@@ -58,7 +58,7 @@ def inner_address(node: str) -> str:
 
 
 def difference(state: DeviceState, key: bytes, port: int, parties: Iterable[Party]) -> DeviceChange:
-    """What brings a device to exactly that."""
+    """Compute the change that brings a device to exactly this key, this port and these parties."""
     wanted = {party.key: party for party in parties}
     return DeviceChange(
         key=key if state.key != key else b"",

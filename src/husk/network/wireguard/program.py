@@ -151,7 +151,7 @@ class Program:
         self._socket.unlink(missing_ok=True)
 
     def _kill(self) -> None:
-        """What a former daemon started, and nobody watches."""
+        """Kill the programs that a former daemon started and nobody watches, and wait for their end."""
         deadline = time.monotonic() + GRACE
         while (found := running(self._interface)) and time.monotonic() < deadline:
             for pid in found:
@@ -161,7 +161,7 @@ class Program:
 
 
 def socket_of(interface: str) -> Path:
-    """Where the program listens; one that was killed leaves it there."""
+    """Return the path of the program's socket; a program that was killed leaves it there."""
     return _SOCKETS / f"{interface}.sock"
 
 

@@ -54,11 +54,11 @@ class Tunnel:
 
     @property
     def public(self) -> tuple[str, int] | None:
-        """What other hosts have to know: the public key, and the port. None while there is no device."""
+        """The public key and the port, which other hosts have to know. None while there is no device."""
         return (text_of_key(_public(self._key)), self._settings.port) if self._device is not None else None
 
     async def open(self) -> None:
-        """Have the device, with a key and its port; nothing is done where it is there. Unavailable says what lacks."""
+        """Make the device, with a key and its port; nothing is done where it is there. Unavailable says what lacks."""
         if self._device is not None and self._is_there():
             return
         await self._changes.to_its_end(self._open(), "WireGuard: open")
@@ -151,7 +151,7 @@ class Tunnel:
         return program
 
     def _discard(self, device: Device | None) -> None:
-        """What was begun leaves nothing behind."""
+        """Remove what was begun, so that nothing is left behind."""
         with suppress(OSError, HuskError):
             found = host.find(self.interface)
             if found is not None and not _is_foreign(found, self._settings.owner):
@@ -221,7 +221,7 @@ def remove_left(settings: TunnelSettings) -> None:
 
 
 def _is_foreign(link: rtnetlink.Link | None, owner: str) -> bool:
-    """Is it somebody else's? Then nothing is done with it, nor with a program that drives it."""
+    """Return True if it is somebody else's: then nothing is done with it, nor with a program that drives it."""
     return link is not None and link.alias != owner and not host.is_unmarked(link)
 
 

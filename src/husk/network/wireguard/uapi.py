@@ -1,4 +1,4 @@
-"""What the program wireguard-go is told and tells over its socket: lines of words. Pure.
+"""The requests to the program wireguard-go, and its answers, over its socket: lines of words. Pure.
 
 The form is that of WireGuard's "cross-platform userspace implementation".
 """
@@ -12,7 +12,7 @@ GET = b"get=1\n\n"
 
 
 def request(change: DeviceChange) -> bytes:
-    """What makes the change, in one step. InvalidParameter where an address is none: it would be read as lines."""
+    """Make the request of a change, in one step. InvalidParameter if an address is none: it would be read as lines."""
     lines = ["set=1"]
     if change.key:
         lines.append(f"private_key={change.key.hex()}")
@@ -43,7 +43,7 @@ def failure(answer: bytes) -> int:
 
 
 def parse(answer: bytes) -> DeviceState:
-    """What the answer to `GET` says."""
+    """Read a device's state from the answer to `GET`."""
     key, port = b"", 0
     parties: dict[bytes, Party] = {}
     current: dict[str, str] = {}
