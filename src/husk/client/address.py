@@ -1,4 +1,4 @@
-"""Where is the engine? What a caller says, what the environment says, or what docker's contexts say.
+"""The engine's address, as a caller gives it, or the environment, or docker's contexts.
 
 The order is docker's: an address that is given, a context that is given, `HUSK_HOST`, `DOCKER_HOST`, `DOCKER_CONTEXT`,
 the context that is current in `~/.docker/config.json`, and at last the sockets that daemons have by default.
@@ -44,7 +44,7 @@ def resolve(given: str = "", context: str = "", environment: Mapping[str, str] =
 
 
 def config_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the docker client keeps its settings, contexts and credentials."""
+    """Return the directory of the docker client's settings, contexts and logins: `DOCKER_CONFIG`, or `~/.docker`."""
     if said := environment.get("DOCKER_CONFIG"):
         return Path(said)
     return Path(environment.get("HOME") or "~").expanduser() / ".docker"

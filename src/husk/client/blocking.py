@@ -56,7 +56,7 @@ class Stream:
 
 
 def dialer(address: Address, timeout: float | None = None) -> Dial | None:
-    """How to reach a Unix socket; None for all else, for which there is `husk.client.dial`.
+    """Return a function that connects to a Unix socket; None for all other addresses, which `husk.client.dial` is for.
 
     With a `timeout` every step that takes longer is a TimeoutError.
     """
@@ -78,7 +78,7 @@ def dialer(address: Address, timeout: float | None = None) -> Dial | None:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """What it gives. It may await only what never has to wait for a loop."""
+    """Run work to its end without a loop, and return its result; RuntimeError if it has to wait for a loop."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -24,7 +24,7 @@ _SIZES = ("memory", "memswap")
 
 
 class BuildOptions(TypedDict, total=False):
-    """What `images.build` and `images.building` take, by docker-py's names.
+    """The options of `images.build` and `images.building`, by docker-py's names.
 
     options: husk.BuildOptions = {"path": ".", "tag": "mine:1", "nocache": True}
     image = await engine.images.build(**options)
@@ -91,7 +91,7 @@ async def built(images: _Images, lines: AsyncIterator[BuildProgress]) -> Image:
 
 
 def source(options: BuildOptions) -> tuple[Content, dict[str, str]]:
-    """What is sent, and where the engine finds what."""
+    """Return the content to send, and the query that tells the engine the Dockerfile's path or the remote context."""
     path, given = options.get("path"), options.get("fileobj")
     dockerfile = options.get("dockerfile", "")
     if (path is None) == (given is None):

@@ -67,13 +67,13 @@ class Calls:
 
     @cached_property
     def tasks(self) -> "Tasks":
-        """What must not be cut off: it is waited for before the engine is left."""
+        """The tasks that must not be cut off: they are waited for before the engine is left."""
         from husk.tasks import Tasks
 
         return Tasks()
 
     async def ping(self) -> None:
-        """Does the engine answer? The first time it also says which version of the API is spoken."""
+        """Check that the engine answers. The first answer also says which version of the API is spoken."""
         if not self._version:
             await self._negotiated()
             return
@@ -81,7 +81,7 @@ class Calls:
             await response.read()
 
     async def asks_husk(self) -> bool:
-        """Is the engine one of ours, which tells some things that dockerd does not?"""
+        """Return True if the engine is Husk, which tells some things that dockerd does not."""
         await self._negotiated()
         return self._server.startswith("Husk/")
 
@@ -178,7 +178,7 @@ class Calls:
         return response.take_over()
 
     async def made(self, making: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]]) -> T:
-        """What is made. Who is cancelled meanwhile hears of it when that is undone, or was not made."""
+        """Return the result of `making`. If cancelled meanwhile, raise that once it is undone, or was not made."""
         import asyncio
 
         task = self.tasks.spawn(making, "make something", awaited=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """What can be asked of an engine, wherever it is. `husk.connect` makes one for a daemon's socket.
+    """A client of one engine, wherever that runs. `husk.connect` makes one for a daemon's socket.
 
     async with husk.connect("unix:///run/husk.sock") as engine:
         print((await engine.run("busybox", ["echo", "hi"])).stdout)
@@ -116,7 +116,7 @@ class Client:
         return self.containers.started(image, command, pull=pull, **spec)
 
     async def ping(self) -> None:
-        """Does it answer? Unavailable where it does not."""
+        """Check that the engine answers; Unavailable if it does not."""
         await self._calls.ping()
 
     async def upgrade(self, path: str, protocol: str) -> tuple[bytes, Reader, Writer]:
@@ -125,24 +125,24 @@ class Client:
         return await self._calls.upgrade(path, protocol=protocol)
 
     async def info(self) -> dict[str, Any]:
-        """What the engine is, and how much it has: docker's `info`."""
+        """Describe the engine, and how much it has: docker's `info`."""
         found: dict[str, Any] = await self._calls.get("/info")
         return found
 
     async def version(self) -> dict[str, Any]:
-        """Which engine it is, of which version, with which version of the API."""
+        """Return the engine's name and version, and the version of its API."""
         found: dict[str, Any] = await self._calls.get("/version")
         return found
 
     async def df(self, *types: str) -> dict[str, Any]:
-        """What takes how much room: all, or only `container`, `image`, `volume`, `build-cache`."""
+        """Return the room that things take: all, or only `container`, `image`, `volume`, `build-cache`."""
         found: dict[str, Any] = await self._calls.get("/system/df", {"type": types})
         return found
 
     def events(
         self, *, since: Moment = None, until: Moment = None, filters: Mapping[str, Any] | None = None
     ) -> AsyncIterator[Event]:
-        """What happens from now on, or happened since; to the end of time, or until then.
+        """Yield the events from now on, or since a moment; to the end of time, or until a moment.
 
         async for event in engine.events(filters={"type": "container", "event": ["die", "oom"]}):
             print(event.name, event.action)

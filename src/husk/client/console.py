@@ -48,7 +48,7 @@ class Console:
         return output.pieces(self._data(), self.multiplexed)
 
     def lines(self) -> AsyncIterator[str]:
-        """What it writes, line by line."""
+        """Yield the output, line by line."""
         return output.lines(self)
 
     async def write(self, data: bytes) -> None:

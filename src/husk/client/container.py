@@ -149,7 +149,7 @@ class Container(Thing):
         until: Moment = None,
         timestamps: bool = False,
     ) -> Output:
-        """What it has written; with `follow` also what it will."""
+        """Return the output that the container has written; with `follow` also the output to come."""
         from husk.client.logs import logs
 
         return logs(
@@ -235,7 +235,7 @@ class Container(Thing):
         return tars.only_file(b"".join([piece async for piece in self.get_archive(path)]), path)
 
     async def stat(self, path: str) -> PathStat:
-        """What a path names; NotFound where there is nothing."""
+        """Describe the file, directory or link at a path; NotFound if there is nothing."""
         from husk.client.path_stat import HEADER, path_stat
 
         try:
@@ -279,7 +279,7 @@ class Container(Thing):
                 yield piece
 
     async def diff(self) -> list[dict[str, Any]]:
-        """What differs from its image: `Path`, and `Kind` 0 (changed), 1 (added) or 2 (deleted)."""
+        """List the paths that differ from the image: `Path`, and `Kind` 0 (changed), 1 (added) or 2 (deleted)."""
         return list(await self._calls.get(f"{self._path}/changes") or [])
 
     async def commit(
@@ -323,21 +323,21 @@ class Container(Thing):
         return found
 
     async def stats(self) -> AsyncIterator[Stats]:
-        """What it uses, about once a second; `attrs` of each is the engine's own document."""
+        """Yield the use of resources about once a second; `attrs` of each is the engine's own document."""
         from husk.client.stats import stats
 
         async for sample in self._calls.lines("GET", f"{self._path}/stats", {"stream": True}):
             yield stats(sample)
 
     async def stats_now(self, one_shot: bool = False) -> Stats:
-        """What it uses; `one_shot` does not wait for a second sample to compare with."""
+        """Return the use of resources; `one_shot` does not wait for a second sample to compare with."""
         from husk.client.stats import stats
 
         query = {"stream": False, "one-shot": one_shot}
         return stats(await self._calls.get(f"{self._path}/stats", query))
 
     async def _unless_done(self, call: Awaitable[Any]) -> None:
-        """What is already as it shall be is no failure."""
+        """Await a call that asks for a state; NotModified, for a container already in that state, is no failure."""
         try:
             await call
         except NotModified:

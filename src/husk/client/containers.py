@@ -46,7 +46,7 @@ class Containers:
         return await self._with_image(wanted, pull, lambda: self._create(wanted, body))
 
     async def _with_image(self, wanted: ContainerSpec, pull: str, make: Callable[[], Awaitable[T]]) -> T:
-        """What is made of an image, which is pulled where `pull` says so."""
+        """Return the result of `make`; pull the image first, or only when it is missing, or never, as `pull` says."""
         if pull == ALWAYS:
             await self._images.pull(wanted.image, platform=wanted.platform)
         try:

@@ -38,7 +38,7 @@ class Context:
             raise InvalidParameter(f"{root / IGNORE_FILE}: {error}") from error
 
     def sends(self, path: Path) -> bool:
-        """Is this directory of the host, by whatever path, a part of what is sent?"""
+        """Return True if this directory of the host, by whatever path, is a part of the context that is sent."""
         root, path = self._root.resolve(), path.resolve()
         if not path.is_relative_to(root):
             return False
@@ -70,7 +70,7 @@ class Context:
         yield bytes(2 * _BLOCK)
 
     def _wanted(self) -> Iterator[tuple[Path, str]]:
-        """What is sent: the engine needs the Dockerfile and `.dockerignore` even where they are left out."""
+        """Yield the paths to send: the engine needs the Dockerfile and `.dockerignore` even if they are left out."""
         needed = {IGNORE_FILE, self.dockerfile, DOCKERFILE.lower() if self.dockerfile == DOCKERFILE else ""}
         above = {str(each) for name in needed for each in PurePosixPath(name).parents}
         for place, directories, files in os.walk(self._root):

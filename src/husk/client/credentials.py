@@ -1,4 +1,4 @@
-"""Who are we at a registry? What a program says, what a login has told, or the files and helpers of docker's client.
+"""Credentials for registries: a program gives them, or a login, or the files and helpers of docker's client.
 
 `~/.docker/config.json` (or that of `DOCKER_CONFIG`) has names and passwords by host (`auths`), and names programs that
 keep them instead (`credHelpers` for one host, `credsStore` for all). Such a program is `docker-credential-NAME`: it is
@@ -93,7 +93,7 @@ class Keychain:
 
 
 def directory() -> Path:
-    """Where the docker client keeps its settings."""
+    """Return the directory of the docker client's settings: `DOCKER_CONFIG`, or `~/.docker`."""
     named = os.environ.get("DOCKER_CONFIG")
     return Path(named) if named else Path("~/.docker").expanduser()
 
@@ -104,7 +104,7 @@ def encoded(document: object) -> str:
 
 
 async def asked(helper: str, host: str) -> Auth | None:
-    """What a helper knows of a host; None where it knows nothing, SystemFault where it cannot be asked."""
+    """Ask a helper for the credentials of a host; None if it has none, SystemFault if it cannot be asked."""
     answer = await _told(helper, "get", host, _Answer)
     if answer is None:
         return None

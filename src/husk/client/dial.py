@@ -1,4 +1,4 @@
-"""How is a daemon reached? By a Unix socket, by TCP with or without TLS, or through ssh."""
+"""Connections to a daemon: by a Unix socket, by TCP with or without TLS, or through ssh."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,8 +19,8 @@ _HANDSHAKE = 60.0
 
 
 def dialer(address: str, tls: "ssl.SSLContext | None" = None) -> Dial:
-    """How to reach `unix:///path`, `tcp://host:port`, which speaks TLS where there is a context for it, or
-    `ssh://user@host`."""
+    """Return a function that connects to `unix:///path`, to `tcp://host:port`, with TLS if there is a context for it,
+    or to `ssh://user@host`; InvalidParameter for any other address."""
     scheme, _, rest = address.partition("://")
     if scheme == "ssh":
         from husk.client import ssh
@@ -37,7 +37,7 @@ def dialer(address: str, tls: "ssl.SSLContext | None" = None) -> Dial:
 
 
 def dialer_to(place: Address) -> Dial:
-    """How to reach what was resolved."""
+    """Return a function that connects to a resolved address, by TLS if it has certificates."""
     if place.certificates is None:
         return dialer(place.url)
     try:

@@ -1,4 +1,4 @@
-"""What happens in an engine."""
+"""Events of an engine, as objects."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime

@@ -15,7 +15,7 @@ from husk.errors import NotFound, NotImplementedYet
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended, and what it wrote.
+    """The end of a process, and its output.
 
     result = await engine.run("busybox", ["echo", "hi"])
     assert result.ok and result.stdout == b"hi\\n"
@@ -54,7 +54,7 @@ class Exec:
         return self._result().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
-        """What it writes, as it comes; when that ends the process has ended and `exit_code` is known.
+        """Yield the output as it comes; when that ends the process has ended and `exit_code` is known.
 
         Who leaves before has it ended, where the engine is Husk: dockerd cannot end it.
         """
@@ -71,7 +71,7 @@ class Exec:
                 await self._calls.tasks.to_its_end(self.end(), "end a process")
 
     def lines(self) -> AsyncIterator[str]:
-        """What it writes, line by line."""
+        """Yield the output, line by line."""
         return output.lines(self)
 
     async def open(self) -> Console:
@@ -92,7 +92,7 @@ class Exec:
             await self._calls.delete(f"/exec/{self.id}")
 
     async def inspect(self) -> dict[str, Any]:
-        """What the engine knows of it."""
+        """Return the engine's document about the process."""
         found: dict[str, Any] = await self._calls.get(f"/exec/{self.id}/json")
         return found
 

@@ -19,7 +19,7 @@ Content = bytes | AsyncIterable[bytes]
 
 
 class Reader(Protocol):
-    """What comes: of asyncio's `StreamReader` as much as is needed here."""
+    """The source of incoming bytes: as much of asyncio's `StreamReader` as is needed here."""
 
     async def read(self, n: int = -1, /) -> bytes: ...
 
@@ -27,7 +27,7 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """What goes: of asyncio's `StreamWriter` as much as is needed here."""
+    """The sink of outgoing bytes: as much of asyncio's `StreamWriter` as is needed here."""
 
     def write(self, data: bytes, /) -> None: ...
 
@@ -152,7 +152,7 @@ class Response:
         return b"".join([piece async for piece in self.pieces()])
 
     async def next(self) -> bytes:
-        """What has come of the body since, empty at its end. Who is cancelled meanwhile may ask again."""
+        """Return the part of the body that has come since, empty at its end. A cancelled call loses nothing of it."""
         while not self._pieces:
             if self.complete:
                 return b""
@@ -183,7 +183,7 @@ class Response:
 
     @property
     def reusable(self) -> bool:
-        """Can the connection be used for another request?"""
+        """True if the connection can be used for another request."""
         sent = self.body_sent is None or self.body_sent.done()
         return self.complete and self.keep_alive and not self._upgraded and sent and self._connection.alive
 

@@ -47,7 +47,7 @@ class Image(Thing):
     async def attestations(
         self, *, types: Sequence[str] = (), statement: bool = False, platform: str = ""
     ) -> list[dict[str, Any]]:
-        """What is attested of it (where it comes from, what is in it); with `statement` in full."""
+        """List the image's attestations (where it comes from, what is in it); with `statement` in full."""
         query = {"type": list(types), "statement": statement, "platform": platform_document(platform)}
         return list(await self._calls.get(f"{self._path}/attestations", query) or [])
 

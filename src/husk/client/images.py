@@ -70,7 +70,7 @@ class Images:
             yield progress(line)
 
     async def get_registry_data(self, name: str, *, auth: Auth | None = None) -> RegistryData:
-        """What the registry says of an image, without getting it: its digest and platforms."""
+        """Ask the registry for the digest and the platforms of an image, without getting the image."""
         from husk.client.registry_data import RegistryData
 
         headers = await self._keychain().headers_for(name, auth)
@@ -79,7 +79,7 @@ class Images:
     async def search(
         self, term: str, *, limit: int = 0, filters: Mapping[str, Any] | None = None, auth: Auth | None = None
     ) -> list[dict[str, Any]]:
-        """What a registry has under such a name: `name`, `description`, `star_count`, `is_official`."""
+        """Search a registry for images by name; each has `name`, `description`, `star_count`, `is_official`."""
         headers = await self._keychain().headers_for(term, auth)
         query = {"term": term, "limit": limit or None, "filters": filters_of(filters)}
         return list(await self._calls.get("/images/search", query, headers) or [])

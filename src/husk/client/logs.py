@@ -1,4 +1,4 @@
-"""What containers, services and tasks have written."""
+"""Logs: the output that containers, services and tasks have written."""
 
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,7 +11,7 @@ from husk.client.output import Piece
 
 
 class Output:
-    """What was written: await it for all of it, iterate over pieces of both streams, or over `lines()`.
+    """Output that was written: await all of it, iterate over pieces of both streams, or over `lines()`.
 
     everything = await box.logs()
     async for line in box.logs(follow=True).lines(): ...

@@ -1,4 +1,4 @@
-"""What a container writes, as the API carries it: raw with a TTY, in frames without one. Bytes in, pieces out.
+"""A container's output, as the API carries it: raw with a TTY, in frames without one. Bytes in, pieces out.
 
 A frame is a byte for the stream (1 stdout, 2 stderr), three zero bytes, the length in four bytes, then the data.
 """
@@ -47,7 +47,7 @@ class Frames:
 
 
 async def pieces(data: AsyncIterable[bytes], multiplexed: bool) -> AsyncIterator[Piece]:
-    """What was written, piece by piece."""
+    """Yield the output piece by piece, out of frames if it is `multiplexed`."""
     frames = Frames()
     async for each in data:
         if multiplexed:

@@ -1,4 +1,4 @@
-"""What a path in a container names: read out of the header that the API puts it in. Pure."""
+"""The description of a path in a container, read out of the header that the API puts it in. Pure."""
 
 import base64
 import binascii
@@ -24,7 +24,7 @@ _MARKS = ((1 << 23, stat.S_ISUID), (1 << 22, stat.S_ISGID), (1 << 20, stat.S_ISV
 
 
 class PathStat(msgspec.Struct, frozen=True, kw_only=True):
-    """What a path names: as `os.stat` tells it, `mode` with the bits that the module `stat` knows.
+    """The description of a path: as `os.stat` tells it, `mode` with the bits that the module `stat` knows.
 
     found = await box.stat("/etc/hostname")
     print(found.size, oct(found.mode), found.is_dir)
@@ -59,7 +59,7 @@ class _Told(msgspec.Struct, rename="camel"):
 
 
 def path_stat(header: str) -> PathStat:
-    """What the header says; Unavailable where it says nothing that can be read."""
+    """Read the header; Unavailable if it says nothing that can be read."""
     try:
         told = decode(base64.b64decode(header), _Told)
     except (binascii.Error, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What the engine tells while images are on their way or made, as objects. Pure."""
+"""Progress that the engine tells while images are on their way or made, as objects. Pure."""
 
 import re
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ from husk.client.volumes import Volumes
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed: ids, names of volumes and networks, and how many bytes that makes free.
+    """The things that were removed: ids, names of volumes and networks, and how many bytes that makes free.
 
     print((await engine.prune(volumes=True)).space_reclaimed)
     """

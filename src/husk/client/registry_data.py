@@ -1,11 +1,11 @@
-"""What a registry says of an image that need not be here."""
+"""A registry's data of an image that need not be here."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class RegistryData:
-    """What a registry says of an image.
+    """A registry's data of an image: its digest and its platforms.
 
     data = await engine.images.get_registry_data("busybox")
     print(data.id, data.has_platform("linux/arm64"))
@@ -32,5 +32,5 @@ class RegistryData:
         ]
 
     def has_platform(self, platform: str) -> bool:
-        """Is there an image for `linux/arm64`?"""
+        """Return True if there is an image for such a platform, for example `linux/arm64`."""
         return platform in self.platforms

@@ -86,7 +86,7 @@ class Runs:
     async def followed(
         self, begun: Begun, kept: CapturedOutput, timeout: float | None, leave_when_full: bool
     ) -> Result:
-        """How it ended, and what was kept of its output. Who is cancelled meanwhile leaves no container behind."""
+        """Return the end of a run, and the output that was kept. If cancelled meanwhile, leave no container behind."""
         end: Ending | None = None
         try:
             timed_out = killed = False

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="_Kept")
 
 
 class _Kept(Declared):
-    """What secrets and configs have in common."""
+    """The common part of secrets and configs."""
 
     _kind = ""
 

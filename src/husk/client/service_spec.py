@@ -1,4 +1,4 @@
-"""What a service is to be, in Python's words, and as the API writes it. Pure: no engine is asked here."""
+"""The description of a service, in Python's words, and as the API writes it. Pure: no engine is asked here."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ class ServiceFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpdateConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How tasks are replaced when a service changes; times in seconds.
+    """The way to replace tasks when a service changes; times in seconds.
 
     UpdateConfig(parallelism=1, delay=5, failure_action="rollback", order="start-first")
     """
@@ -54,7 +54,7 @@ class UpdateConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When a task that has ended is followed by another one; times in seconds.
+    """The rule for following a task that has ended by another one; times in seconds.
 
     RestartPolicy(condition="on-failure", max_attempts=3)
     """

@@ -19,7 +19,7 @@ _TRIES = 5
 
 
 class _Logged(Thing):
-    """What writes: a service, or one of its tasks."""
+    """A thing that writes: a service, or one of its tasks."""
 
     def logs(
         self,
@@ -32,7 +32,7 @@ class _Logged(Thing):
         timestamps: bool = False,
         details: bool = False,
     ) -> Output:
-        """What it has written; with `follow` also what it will. With `details` lines begin with where they are from."""
+        """Return the output so far; with `follow` also that to come. With `details` lines begin with their origin."""
         return logs(
             self._calls,
             f"{self._path}/logs",
@@ -64,7 +64,7 @@ class Task(_Logged):
 
     @property
     def slot(self) -> int:
-        """Which of the service's copies it is; 0 where they are not counted."""
+        """The number of this copy of the service; 0 if copies are not counted."""
         return int(self.attrs.get("Slot", 0))
 
     @property
@@ -114,12 +114,12 @@ class Service(_Logged, Declared):
 
     @property
     def version(self) -> int:
-        """Which state of it `attrs` tells. A change that begins with an older one is refused."""
+        """The version of the state in `attrs`. A change that begins with an older version is refused."""
         return self._version
 
     @property
     def replicas(self) -> int | None:
-        """How many copies shall run; None where it has one on each node."""
+        """The number of copies that shall run; None if the service has one on each node."""
         mode = self._spec.get("Mode") or {}
         if "Replicated" in mode:
             return int((mode["Replicated"] or {}).get("Replicas", 1))

@@ -1,4 +1,4 @@
-"""What a container is to be, in Python's words, and as the API writes it. Pure: no engine is asked here."""
+"""The description of a container, in Python's words, and as the API writes it. Pure: no engine is asked here."""
 
 import re
 import shlex
@@ -225,7 +225,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
 
 
 def _said(config: dict[str, Any]) -> dict[str, Any]:
-    """What somebody said; the rest is left to the engine."""
+    """Return the settings that have a value; the rest is left to the engine."""
     return {name: value for name, value in config.items() if value}
 
 

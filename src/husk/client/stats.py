@@ -1,4 +1,4 @@
-"""What a container uses, reckoned as the docker client does. Pure."""
+"""A container's use of resources, reckoned as the docker client does. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container uses at one moment; sizes in bytes, since its start where they only grow.
+    """A container's use of resources at one moment; sizes in bytes, since its start where they only grow.
 
     async for stats in box.stats():
         print(f"{stats.cpu_percent:.1f} % {stats.memory_usage >> 20} MiB")

@@ -21,7 +21,7 @@ class Swarm:
         self._calls = calls
 
     async def inspect(self) -> dict[str, Any]:
-        """What the engine says of it: `ID`, `Spec`, `JoinTokens` … Unavailable where the engine is in none."""
+        """Return the document of the swarm: `ID`, `Spec`, `JoinTokens` … Unavailable if the engine is in none."""
         found: dict[str, Any] = await self._calls.get("/swarm")
         return found
 
@@ -122,7 +122,7 @@ class Swarm:
         await self._calls.post("/swarm/update", document, query)
 
     async def get_unlock_key(self) -> str:
-        """What a manager that was restarted is unlocked with; empty where it needs nothing."""
+        """Return the key that unlocks a manager after a restart; empty if it needs none."""
         return str((await self._calls.get("/swarm/unlockkey"))["UnlockKey"])
 
     async def unlock(self, key: str) -> None:

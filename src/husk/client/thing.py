@@ -1,4 +1,4 @@
-"""What all things of an engine have in common: an id, the engine's own document, and a way to ask for it again."""
+"""The common part of all things of an engine: an id, the engine's own document, and a way to ask for it again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ class Thing:
 
     @property
     def _path(self) -> str:
-        """Where the API has it."""
+        """The thing's path in the API."""
         raise NotImplementedError
 
 
@@ -60,7 +60,7 @@ class Declared(Thing):
 
     @property
     def _version(self) -> int:
-        """Which state of it `attrs` tells. A change of an older one is refused."""
+        """The version of the state in `attrs`. A change of an older version is refused."""
         return int((self.attrs.get("Version") or {}).get("Index", 0))
 
 

@@ -79,7 +79,7 @@ class Stream:
         self._writer.close()
 
     def _decrypted(self, most: int) -> bytes:
-        """What is here; nothing where more has to come first, or has ended."""
+        """Return the decrypted bytes that are here; none if more has to come first, or if the stream has ended."""
         try:
             data = self._tls.read(most)
         except ssl.SSLWantReadError:

@@ -37,7 +37,7 @@ class Volume(Thing):
 
     @property
     def mountpoint(self) -> str:
-        """Where the engine's host has its files."""
+        """The directory of the volume's files on the engine's host."""
         return str(self.attrs.get("Mountpoint", ""))
 
     @property
