@@ -43,7 +43,7 @@ def _serve(arguments: list[str], as_dockerd: bool) -> None:
 
 
 def _ask_click() -> None:
-    """What is not plain is understood by click, or complained about.
+    """Let click understand a line that is not plain, or complain about it.
 
     Modules stay to the end: looking for garbage among them while they are loaded, and once more at the end, would be a
     quarter of the time of a short command. Those that may take long let the collector begin.

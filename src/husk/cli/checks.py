@@ -1,4 +1,4 @@
-"""Which of the things that containers need does this host have? Every check tries the real thing where that leaves no
+"""Checks of this host for the things that containers need. Every check tries the real thing where that leaves no
 trace: it mounts an overlay and builds a bridge in a namespace of its own, instead of believing a list of modules."""
 
 import asyncio
@@ -77,7 +77,7 @@ def examine(data_root: Path) -> list[Finding]:
 
 
 def _records(data_root: Path) -> Iterator[Finding]:
-    """Is there a store, and can all of its records be read?"""
+    """Check that all records of the store can be read, if there is a store."""
     if not (data_root / "state.db").exists():
         return
     from husk.engine.checkup import unreadable_records
@@ -185,7 +185,7 @@ def _bridge(interfaces: Path) -> str:
 
 
 def _firewalls(chains: Iterable[DropPolicy], old: Iterable[LegacyRules], bridge: str = _BRIDGE) -> Iterator[Finding]:
-    """What drops the packets of containers, whatever our own rules say."""
+    """Find the firewalls that drop the packets of containers, whatever our own rules say."""
     for chain in chains:
         yield Finding(
             "firewall", "poor", f"{chain.where} drops what containers send and get", _accepting(chain.owner, bridge)
@@ -201,7 +201,7 @@ def _firewalls(chains: Iterable[DropPolicy], old: Iterable[LegacyRules], bridge:
 
 
 def _accepting(owner: str, bridge: str) -> str:
-    """What has a firewall let the packets of containers pass."""
+    """Say how the owner of a firewall lets the packets of containers pass."""
     if command := cure_of(owner, bridge):
         return f"run {command}, and the same for each br-* (docs/howto/troubleshooting.md)"
     return f"have it accept what goes over {bridge} and br-*: docs/howto/troubleshooting.md tells how"
@@ -232,7 +232,7 @@ def _cure(need: str) -> str:
 
 
 def _find(name: str) -> str | None:
-    """Where the daemon looks for programs, whatever PATH its caller has."""
+    """Find a program where the daemon looks for it, whatever PATH its caller has; None if it is not there."""
     return shutil.which(name, path=_SYSTEM_PATH)
 
 

@@ -1,4 +1,4 @@
-"""What can `husk doctor --fix` do about a finding? Install packages, and mount a cgroup controller as v1."""
+"""Cures of findings, for `husk doctor --fix`: it installs packages, and mounts a cgroup controller as v1."""
 
 import asyncio
 import os

@@ -1,5 +1,5 @@
-"""`husk doctor`: what does this host offer to containers, what does it lack, and what cures it? Is the store sound? Why
-does a container not run?"""
+"""`husk doctor`: reports on the things that containers need and this host has or lacks, with cures; on the health of
+the store; on the reasons for which a container does not run."""
 
 import sys
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _MARKS = {"ok": ("ok", "green"), "poor": ("warn", "yellow"), "bad": ("FAIL", "re
 
 
 class Line(Protocol):
-    """What is told of a host or of a container."""
+    """A line of the report on a host or a container."""
 
     @property
     def name(self) -> str: ...

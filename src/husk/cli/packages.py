@@ -1,4 +1,4 @@
-"""Which package has what a host needs? It depends on the distribution, of which /etc/os-release tells.
+"""Packages of the things that a host needs. They depend on the distribution, of which /etc/os-release tells.
 
 The names are in packages.txt, where scripts/setup reads them, too.
 """
@@ -82,7 +82,7 @@ def package(need: str, family: Family | None) -> str | None:
 
 
 def cure(need: str, family: Family | None) -> str:
-    """What to type for it, or what there is to do where no package has it."""
+    """Return the command that installs a need, or say that it is to be installed by hand if no package has it."""
     found = package(need, family)
     if found is None or family is None:
         where = "this distribution is not known" if family is None else f"{family.name} has no package of it"

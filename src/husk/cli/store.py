@@ -1,4 +1,4 @@
-"""`husk doctor --check-store`: is everything in the data root what its digest and its record say?"""
+"""`husk doctor --check-store`: checks that everything in the data root is what its digest and its record say."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`husk version`: which Husk is this?"""
+"""`husk version`: prints the version of Husk."""
 
 import click
 

@@ -87,7 +87,7 @@ async def _from(box: "Container", path: str, target: str, owners: bool, follow: 
 
 
 def landing(target: str, directory: bool, name: str, inside: bool) -> str:
-    """Where a thing comes to lie here; `inside` means what is in the directory, and not itself.
+    """Return the path of a copy here; `inside` means that the contents of the directory are copied, and not itself.
 
     A link that was named is gone through, here alone: no other link is.
     """
@@ -121,7 +121,7 @@ async def _to(box: "Container", source: str, path: str, owners: bool, follow: bo
 
 
 def departure(source: str, follow: bool) -> tuple[bool, bool, str]:
-    """Is it a directory, is it meant what is in it, and how is it called?"""
+    """Tell if the source is a directory, if only its contents are meant, and its name; NotFound if there is none."""
     if not os.path.lexists(source):
         raise NotFound(f"there is no {source} here")
     directory = os.path.isdir(source) and (follow or not os.path.islink(source) or source.endswith("/"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def image_and_command(function: Any) -> Any:
-    """What stands behind the flags."""
+    """Add the arguments behind the flags: the image, and a command for it."""
     command = click.argument("command", nargs=-1, type=click.UNPROCESSED)
     return click.argument("image", shell_complete=image_then_files)(command(function))
 

@@ -32,7 +32,7 @@ class Watch:
         self.detached = False
 
     def feed(self, typed: bytes) -> bytes:
-        """What to pass on."""
+        """Return the bytes to pass on. A beginning of the keys is held back until more is typed."""
         passed = bytearray()
         for byte in typed:
             self._held += bytes([byte])

@@ -58,7 +58,7 @@ class Placing:
                 self._adopt(directory, entry)
 
     def _moved(self, name: str) -> list[str]:
-        """Where a name of the archive is below the top: what the first entry is called is called as the place is."""
+        """Split a name of the archive into its path below the top; the first entry gets the name of the place."""
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if self._first is None:
             self._first = parts

@@ -79,7 +79,7 @@ async def _ps(
 
 
 def row(attrs: Mapping[str, Any], now: float, whole: bool = False) -> dict[str, str]:
-    """What is shown of a container, as `GET /containers/json` tells of it."""
+    """Return the columns of a container, out of its document in `GET /containers/json`."""
     names = [name.removeprefix("/") for name in attrs.get("Names") or []]
     mounts = [str(mount.get("Name") or mount.get("Source") or "") for mount in attrs.get("Mounts") or []]
     image, identity = str(attrs.get("Image") or "<no image>"), str(attrs.get("ImageID") or "")

@@ -27,7 +27,7 @@ _BUSY, _VERY_BUSY = 50.0, 90.0
 
 
 class History:
-    """What each container used in the last rounds; those that are gone are forgotten."""
+    """The use of processor and memory by each container in the last rounds; those that are gone are forgotten."""
 
     def __init__(self) -> None:
         self._cpu: dict[str, deque[float]] = {}

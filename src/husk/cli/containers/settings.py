@@ -1,4 +1,4 @@
-"""What the docker client's own settings (`~/.docker/config.json`) say of containers."""
+"""The docker client's own settings (`~/.docker/config.json`) for containers."""
 
 from husk.cli.containers.keys import DEFAULT
 from husk.client.address import config_directory, read_json

@@ -71,7 +71,7 @@ def spec_of(image: str, command: Sequence[str], flags: Mapping[str, Any], detach
 
 
 def attached(flags: Mapping[str, Any], detached: bool) -> dict[str, bool]:
-    """Which streams the client takes part in: those of `-a`, else output, and input with `-i`."""
+    """Tell for each stream if the client takes part in it: those of `-a`, else output, and input with `-i`."""
     wanted = [stream.lower() for stream in flags["attach"]]
     for stream in wanted:
         if stream not in _STREAMS:
@@ -119,7 +119,7 @@ def _host_config(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _healthcheck(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not said stays as the image has it."""
+    """Read the health check out of the flags; parts that no flag gives stay as the image has them."""
     times = {
         name: seconds(flags[f"health_{flag}"], f"--health-{flag.replace('_', '-')}")
         for name, flag in (

@@ -35,7 +35,7 @@ FIELDS = ("ID", "Name", "CPUPerc", "MemUsage", "MemPerc", "NetIO", "BlockIO", "P
 
 
 class Sample(NamedTuple):
-    """What one container used; None where it does not run."""
+    """A container with its use of resources, which is None if it does not run."""
 
     container: "Container"
     stats: "Stats | None"
@@ -78,7 +78,7 @@ def stats(
 
 
 async def rounds(engine: "Client", names: Sequence[str], everything: bool = False) -> AsyncIterator[list[Sample]]:
-    """What all of them use, about once a second: those that are named, or whichever there are at the moment."""
+    """Yield a sample of each container, about once a second: those that are named, or all there are at the moment."""
     while True:
         found = await _found(engine, names, everything)
         began = asyncio.get_running_loop().time()
@@ -104,7 +104,7 @@ async def _sampled(container: "Container") -> Sample:
 
 
 def row(sample: Sample, whole: bool = False) -> dict[str, str]:
-    """What is shown of a container."""
+    """Return the columns of a container; `--` in those of resources if it does not run."""
     container, used = sample
     names = {"ID": container.id if whole else container.short_id, "Name": container.name, "Container": container.name}
     if used is None:

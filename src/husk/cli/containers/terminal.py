@@ -135,7 +135,7 @@ def forwarded(send: Callable[[str], Awaitable[None]]) -> Iterator[None]:
 
 
 async def unless_left(work: Coroutine[Any, Any, T]) -> T | None:
-    """What the work gives; None when the user leaves it, by ctrl-C or SIGTERM."""
+    """Return the result of the work; None when the user leaves it, by ctrl-C or SIGTERM."""
     loop = asyncio.get_running_loop()
     task = Tasks().spawn(work, "talk", awaited=True)
     left = asyncio.Event()

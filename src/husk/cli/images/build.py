@@ -99,7 +99,7 @@ async def _built(engine: "Client", options: "BuildOptions", quiet: bool, as_json
 
 
 def options_of(flags: Mapping[str, Any]) -> "BuildOptions":
-    """What the library is told. `-` is a context or a Dockerfile on stdin."""
+    """Return the library's options for these flags. The path `-` is a context or a Dockerfile on stdin."""
     options: dict[str, Any] = {
         "buildargs": {name: value if equals else None for name, equals, value in _parted(flags["build_arg"])},
         "labels": {name: value for name, _, value in _parted(flags["label"])},

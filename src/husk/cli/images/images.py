@@ -78,7 +78,7 @@ async def _images(
 
 
 def rows(attrs: Mapping[str, Any], now: float, whole: bool = False, digests: bool = False) -> Iterator[dict[str, str]]:
-    """What is shown of an image, as `GET /images/json` tells of it: a line for each name, at least one."""
+    """Yield the columns of an image, out of its document in `GET /images/json`: a line for each name, at least one."""
     for repository, tag, digest in _names(attrs, digests):
         yield {
             "Repository": repository,

@@ -1,5 +1,5 @@
-"""What belongs on a host, each with its place: systemd's units or OpenRC's script, completions of the shells and the
-manual page."""
+"""The files that belong on a host, each with its place: systemd's units or OpenRC's script, completions of the shells
+and the manual page."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ def script(program: Sequence[str], group: str) -> File:
 
 
 def reading(root: click.Context, prefix: str) -> Iterator[File]:
-    """What shells and `man` read, made from the commands themselves; `root` is click's context of `husk`."""
+    """Yield the files for shells and `man`, made from the commands themselves; `root` is click's context of `husk`."""
     from husk.cli.kit import shells
     from husk.cli.system.man import page
 

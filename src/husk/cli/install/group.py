@@ -13,7 +13,7 @@ _FILES = ("group", "gshadow", "passwd", "login.defs", ".pwd.lock", "default", "s
 
 
 def members(root: Path, group: str) -> list[str] | None:
-    """Who is in it by /etc/group; None where there is no such group."""
+    """List the members of a group by /etc/group; None if there is no such group."""
     if root == Path("/"):
         import grp
 

@@ -20,7 +20,7 @@ def present(root: Path) -> bool:
 
 
 def running(root: Path) -> bool:
-    """Whether it has booted this very host."""
+    """Return True if OpenRC has booted this very host."""
     return root == Path("/") and Path("/run/openrc/softlevel").exists()
 
 

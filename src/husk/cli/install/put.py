@@ -113,7 +113,7 @@ class Putting:
             yield f"linked {path} to {program[0]}"
 
     def service(self, start: bool) -> Iterator[str]:
-        """Have systemd start what was written; a unit that is somebody else's is left alone."""
+        """Make systemd start the units that were written; a unit that is somebody else's is left alone."""
         ours = [unit for unit in UNITS if any(path.endswith(f"/{unit}") for path in self.record.files)]
         if len(ours) < len(UNITS):
             yield "left out the service: not all of its units are ours (see above)"
@@ -133,7 +133,7 @@ class Putting:
             )
 
     def runlevel(self, start: bool) -> Iterator[str]:
-        """Have OpenRC start what was written; a script that is somebody else's is left alone."""
+        """Make OpenRC start the script that was written; a script that is somebody else's is left alone."""
         if SCRIPT not in self.record.files:
             yield "left out the service: its script is not ours (see above)"
             return

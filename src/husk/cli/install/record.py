@@ -1,4 +1,5 @@
-"""What `husk install` has put on a host, kept beside the settings, so that `husk uninstall` takes back exactly that."""
+"""The record of all that `husk install` has put on a host, kept beside the settings, so that `husk uninstall` takes
+back exactly that."""
 
 import hashlib
 import os
@@ -53,7 +54,7 @@ def below(root: Path, path: str) -> Path:
 
 
 def inside(root: Path, path: str) -> Path:
-    """Where a host's path leads below `root`: links of an image mean its own files, never this host's."""
+    """Find the place below `root` of a host's path: links of an image mean its own files, never this host's."""
     if root == Path("/"):
         return root / path.lstrip("/")
 
@@ -79,7 +80,7 @@ def write_new(place: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def load(root: Path) -> Installed | None:
-    """What was put below `root`, or None if nothing was."""
+    """Read the record of what was put below `root`; None if nothing was, SystemFault if it is no record of ours."""
     place = inside(root, PLACE)
     try:
         found = decode(place.read_bytes(), Installed)

@@ -19,7 +19,7 @@ def present(root: Path) -> bool:
 
 
 def running(root: Path) -> bool:
-    """Whether it is the first process of this very host."""
+    """Return True if systemd is the first process of this very host."""
     return root == Path("/") and Path("/run/systemd/system").is_dir()
 
 

@@ -75,7 +75,7 @@ def _group(root: Path, name: str) -> Iterator[str]:
 
 
 def left(root: Path, data_root: Path, exec_root: Path, record: Installed) -> Iterator[str]:
-    """What stays, because it is not ours to take: it holds what users made, or was there before."""
+    """Tell of the things that stay, for they are not ours to take: they hold what users made, or were there before."""
     if inside(root, str(data_root)).is_dir():
         yield f"{data_root}: images, containers and volumes (rm -r {data_root} removes them for good)"
     bundles = inside(root, f"{exec_root}/containers")

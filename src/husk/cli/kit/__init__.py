@@ -1,4 +1,4 @@
-"""What the commands for people share: how a line is read, how an engine is asked, and how answers are shown.
+"""Tools that the commands for people share: to read a line, to ask an engine, and to show answers.
 
 command, group       how a line is read: as docker's client reads it
 engine               how an engine is asked, and what becomes of failures

@@ -68,7 +68,7 @@ class Bars:
 
 
 class BuildBars(Bars):
-    """What a build writes, and below it a bar of its steps, with those of layers that are on their way."""
+    """The output of a build, and below it a bar of its steps, with those of layers that are on their way."""
 
     def __init__(self, descriptor: int, console: Console | None = None) -> None:
         super().__init__(descriptor, console)
@@ -100,5 +100,5 @@ class BuildBars(Bars):
             self._begun = ""
 
     def _print(self, line: str) -> None:
-        """What steps write may have colours of its own, and nothing else that a terminal obeys."""
+        """Print a line of a step, which may have colours of its own, and nothing else that a terminal obeys."""
         self._progress.console.print(Text.from_ansi(coloured(line.rstrip("\r").rsplit("\r", 1)[-1])), soft_wrap=True)

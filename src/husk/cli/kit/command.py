@@ -1,4 +1,4 @@
-"""How a command reads its line: as docker's client does.
+"""Commands that read their line as docker's client does.
 
 A truth may be given with its value (`--rm=false`), a letter with an equals sign (`-e=A=1`); what stands behind the
 first word that is no flag belongs to the container, where the command starts one.

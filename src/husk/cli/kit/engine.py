@@ -1,4 +1,4 @@
-"""How commands ask an engine, and what becomes of failures: one line on stderr, and docker's exit codes."""
+"""Calls of commands to an engine, and reports of failures: one line on stderr, and docker's exit codes."""
 
 import gc
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -19,7 +19,7 @@ Work = Callable[["Client"], Awaitable[int | None]]
 
 
 def ask(place: HostChoice, work: Work, failed: int = 1) -> None:
-    """Do something with the engine, and leave with its exit code; with `failed` where the engine cannot be reached."""
+    """Work with the engine, and leave with the exit code; with `failed` where the engine cannot be reached."""
     from husk.client.client import connect
 
     _leave(run(_asked(lambda: connect(place.host, context=place.context), work, failed)))
@@ -80,7 +80,7 @@ async def _asked(connect: "Callable[[], AbstractAsyncContextManager[Client]]", w
 
 
 def told(error: HuskError) -> str:
-    """What is wrong, in docker's words: the engine's answer, what it told on the way, or what we found ourselves."""
+    """Put a failure in docker's words: the engine's answer, what it told on the way, or what we found ourselves."""
     if error.from_engine:
         return f"Error response from daemon: {error.message}"
     return error.message if isinstance(error, CommandFailed | SystemFault) else f"husk: {error.message}"
@@ -93,7 +93,7 @@ async def each(
     shown: Callable[[str], str] = str,
     missing_is_well: bool = False,
 ) -> int:
-    """Do something to each of them, whatever becomes of the others: their names, or what was wrong.
+    """Call `act` with each name, whatever becomes of the others; print the names, or what was wrong.
 
     Where `missing_is_well` one that is not there is told of, but is no failure.
     """

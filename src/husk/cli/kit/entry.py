@@ -27,7 +27,7 @@ def enter(command: click.Command, name: str) -> int:
 
 
 def complaint(error: click.UsageError, name: str) -> str:
-    """What is wrong, and where help is."""
+    """Say what is wrong with a line, and where help is."""
     path = error.ctx.command_path if error.ctx is not None else name
     if isinstance(error, click.NoSuchOption):
         letter = error.option_name.lstrip("-")[:1]

@@ -1,4 +1,4 @@
-"""What pulls, pushes and builds tell as they go on: bars at a terminal, lines in a pipe, documents with --json."""
+"""Reports of pulls, pushes and builds as they go on: bars at a terminal, lines in a pipe, documents with --json."""
 
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -81,7 +81,7 @@ class PlainLines(Silence):
 
 
 class BuildLines(PlainLines):
-    """What a build writes, as it is, and what is told of its base images."""
+    """The output of a build, as it is, and lines about its base images."""
 
     def step(self, told: "BuildProgress") -> None:
         if told.text:
@@ -91,7 +91,7 @@ class BuildLines(PlainLines):
 
 
 def build_teller(descriptor: int, as_json: bool = False, quiet: bool = False) -> BuildTeller:
-    """How a build is told of."""
+    """Choose the teller of a build: documents, silence, lines, or bars at a terminal."""
     if as_json:
         return BuildDocuments()
     if quiet:
@@ -104,7 +104,7 @@ def build_teller(descriptor: int, as_json: bool = False, quiet: bool = False) ->
 
 
 def teller(descriptor: int, as_json: bool = False) -> Teller:
-    """How it is told on stdout (1) or stderr (2)."""
+    """Choose the teller on stdout (1) or stderr (2): documents, lines, or bars at a terminal."""
     if as_json:
         return Documents()
     if not at_terminal(descriptor):

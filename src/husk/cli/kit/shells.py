@@ -1,4 +1,4 @@
-"""What shells have to read to complete our lines: click's own scripts, and one for bash that knows of colons."""
+"""Scripts that shells read to complete our lines: click's own, and one for bash that knows of colons."""
 
 from typing import ClassVar
 
@@ -42,7 +42,7 @@ class Bash(BashComplete):
 
 
 def script(command: click.Command, shell: str) -> str:
-    """What `shell` has to read: bash, zsh or fish."""
+    """Return the script that `shell` has to read: bash, zsh or fish."""
     found: type[ShellComplete] | None = Bash if shell == "bash" else get_completion_class(shell)
     assert found is not None
     return found(command, {}, "husk", "_HUSK_COMPLETE").source()

@@ -1,4 +1,4 @@
-"""What containers write, passed on: as it is, or with `--json` a document for each line."""
+"""Output of containers, passed on: as it is, or with `--json` a document for each line."""
 
 from husk.cli.kit.writing import line
 

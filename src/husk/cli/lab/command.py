@@ -130,7 +130,7 @@ def start(host: str, name: str) -> None:
 
 
 class _complaints:
-    """What is wrong is one line."""
+    """A block that ends a failed command with one line on stderr and exit code 1."""
 
     def __enter__(self) -> None:
         return None
@@ -204,7 +204,7 @@ def await_daemon(lab: Lab, host: Host, said: int = 0) -> None:
 
 
 def answers(host: Host) -> bool:
-    """Does its daemon?"""
+    """Return True if the host's daemon answers a ping; Forbidden if it may not be asked."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(5)
         try:

@@ -85,12 +85,12 @@ def _note(line: str) -> None:
 
 
 def ended(host: Host, code: int | str = "") -> str:
-    """What the log says of it."""
+    """Return the log's line about the end of a host's daemon."""
     return f"the daemon of {host.name} has ended with {code}"
 
 
 def command(lab: Lab, host: Host) -> list[str]:
-    """Whatever the machine's own daemon has in /etc is not for hosts of a lab."""
+    """Return the command of a host's daemon. The settings in /etc are for the machine's own daemon alone."""
     settings = lab.run / "daemon.json"
     return [
         *(sys.executable, *_SERVE, "-H", host.docker_host, "--config-file", str(settings)),
@@ -99,7 +99,7 @@ def command(lab: Lab, host: Host) -> list[str]:
 
 
 def is_daemon_of(host: Host, arguments: Sequence[bytes]) -> bool:
-    """Is that the command line of its daemon, be it of another version of husk? Pure."""
+    """Return True if this is the command line of the host's daemon, be it of another version of husk. Pure."""
     words = [os.fsdecode(each) for each in arguments]
     return tuple(words[1:4]) == _SERVE and ("--data-root", str(host.data_root)) in pairwise(words)
 

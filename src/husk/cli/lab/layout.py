@@ -1,4 +1,4 @@
-"""Where the parts of a lab are: names, addresses, directories. Pure."""
+"""The parts of a lab and their places: names, addresses, directories. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -124,7 +124,7 @@ def written(lab: Lab) -> bytes:
 
 
 def read(name: str, text: bytes) -> Lab:
-    """What is up, or was."""
+    """Read the record of a lab that is up, or was; a broken record stands for all that a lab may have."""
     try:
         record = decode(text, _Record)
     except Malformed:

@@ -74,7 +74,7 @@ def names_in(texts: Iterable[str]) -> list[str]:
 
 
 def resolved(names: Iterable[str]) -> set[IPv4Address]:
-    """What names stand for, as far as that is known soon."""
+    """Return the addresses that names stand for, as far as they are known soon."""
     found: set[IPv4Address] = set()
 
     def look_up(name: str) -> None:

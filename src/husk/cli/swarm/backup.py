@@ -100,7 +100,7 @@ def restore(
 
 
 def opened_by(data: bytes) -> str:
-    """What opens a backup, as its first line says; empty for what is none, of which the daemon tells more."""
+    """Read what opens a backup in its first line; empty for what is no backup, of which the daemon tells more."""
     try:
         head = json.loads(data[:4096].partition(b"\n")[0])
         return str(head["OpenedBy"])

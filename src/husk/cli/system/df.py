@@ -93,7 +93,7 @@ def _own(image: Mapping[str, Any]) -> int:
 
 
 def _usage(volume: Mapping[str, Any]) -> tuple[int, int]:
-    """How many use it, and its size where that is known."""
+    """Return the number of a volume's users, and its size; 0 for what is not known."""
     usage = volume.get("UsageData") or {}
     return int(usage.get("RefCount") or 0), max(int(usage.get("Size") or 0), 0)
 

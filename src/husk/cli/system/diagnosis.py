@@ -1,4 +1,4 @@
-"""Why does a container not run? Pure rules from what the API tells of it to sentences, each with what to do."""
+"""Reasons for which a container does not run. Pure rules from what the API tells to sentences, each with what to do."""
 
 import re
 import signal
@@ -22,7 +22,7 @@ class Reason(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What was asked of the engine: documents as the API has them."""
+    """The engine's answers about a container: documents as the API has them."""
 
     container: Document
     image: Document | None
@@ -112,7 +112,7 @@ def _state(container: Document, state: Document) -> Iterator[Reason]:
 
 
 def _error(state: Document) -> Iterator[Reason]:
-    """What the engine said when it could not start it, and what that means."""
+    """Tell the engine's words when it could not start the container, and their meaning."""
     if not (error := str(state.get("Error") or "").strip()):
         return
     for pattern, name, meaning, cure in _ERRORS:

@@ -35,7 +35,7 @@ async def _dialled(place: HostChoice) -> None:
 
 
 def _pass_on(loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
-    """What comes in, until its end, which the engine hears of. In a thread, for stdin may be anything."""
+    """Pass on stdin until its end, which the engine hears of. In a thread, for stdin may be anything."""
 
     async def sent(data: bytes) -> None:
         if data:

@@ -41,7 +41,7 @@ def info(place: HostChoice, /, template: str, as_json: bool) -> None:
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """What people look for in `GET /info`."""
+    """Yield the lines that people look for in `GET /info`."""
     plugins = found.get("Plugins") or {}
     yield f"Containers: {found.get('Containers')}"
     for state in ("Running", "Paused", "Stopped"):

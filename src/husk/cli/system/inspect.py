@@ -55,7 +55,7 @@ def inspect(place: HostChoice, /, names: tuple[str, ...], template: str, kind: s
 
 
 async def _found(engine: "Client", name: str, kinds: tuple[str, ...]) -> dict[str, Any] | None:
-    """What the first kind of thing with such a name is; None where there is none."""
+    """Return the document of the first kind of thing with such a name; None if there is none."""
     for kind in kinds:
         try:
             # Only what is asked for is loaded: services and the like take longer than the answer.

@@ -44,13 +44,13 @@ def prune(
 
 
 def _agreed(question: str) -> bool:
-    """Is the answer yes? Whatever else is no, as with docker's client: the end of stdin, too, which is no ctrl-C."""
+    """Ask; return True for yes. All else is no, as with docker's client: the end of stdin, too, which is no ctrl-C."""
     click.echo(f"{visible(question)} [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def warning(everything: bool, volumes: bool) -> str:
-    """What is going to happen."""
+    """Return the list of what will be removed, with the question to the user."""
     unused = "images without at least one container associated to them" if everything else "dangling images"
     removed = [
         "all stopped containers",
