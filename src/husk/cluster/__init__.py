@@ -1,4 +1,4 @@
-"""What several hosts share, and how it is reached.
+"""Things that several hosts share, and ways to reach them.
 
 - `records` the words: records with versions, transactions, news, errors. No I/O
 - `etcd` a store of such records that all managers of a swarm share

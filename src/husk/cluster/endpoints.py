@@ -1,4 +1,4 @@
-"""Where somebody is: a host and a port, as people write them. Pure."""
+"""Endpoints: a host and a port, as people write them. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -35,5 +35,5 @@ def read(path: Path) -> bytes:
 
 
 def is_there(directory: Path) -> bool:
-    """Has this host, or had it, a member there?"""
+    """Return True if this host has, or had, a member in that directory."""
     return directory.exists()

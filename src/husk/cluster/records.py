@@ -66,7 +66,7 @@ class Listing(NamedTuple):
 
 
 class News(NamedTuple):
-    """What a watch tells. `all`: these are all records there are, whatever was told before."""
+    """The news that a watch tells. `all`: these are all records there are, whatever was told before."""
 
     revision: int
     all: bool

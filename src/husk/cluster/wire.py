@@ -49,7 +49,7 @@ async def connect(endpoint: Endpoint, tls: ssl.SSLContext | None, name: str, pat
 
 
 def _ended(trouble: str, tls: ssl.SSLContext | None) -> str:
-    """Why a connection ended that was never used: with a reset the reason that TLS had may be lost."""
+    """Say why a connection ended that was never used: with a reset the reason that TLS had may be lost."""
     if tls is None or trouble.startswith("TLS"):
         return trouble
     return f"{trouble}: it may not take the certificate that we have (TLS)"

@@ -1,4 +1,4 @@
-"""Where etcd is (`etcd://10.0.0.1,10.0.0.2:2379`), and the certificates by which both sides know each other."""
+"""The address of etcd (`etcd://10.0.0.1,10.0.0.2:2379`), and the certificates by which both sides know each other."""
 
 import ssl
 from pathlib import Path

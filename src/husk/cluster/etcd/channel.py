@@ -67,7 +67,7 @@ class Channel:
         return ", ".join(map(str, self._endpoints))
 
     def know(self, endpoints: Sequence[Endpoint]) -> None:
-        """Which members there are now; those that are known stay in their order."""
+        """Take these as the members that there are now; those that are known stay in their order."""
         known = [endpoint for endpoint in self._endpoints if endpoint in endpoints]
         # In place: a call that is under way counts on it.
         self._endpoints[:] = known + [endpoint for endpoint in endpoints if endpoint not in known]
@@ -178,7 +178,7 @@ class StoreFull(SystemFault):
 
 
 def refusal(error: GrpcError) -> Exception:
-    """What etcd says, in our words."""
+    """Turn etcd's error into an exception in our words."""
     told = error.message.removeprefix("etcdserver: ")
     if error.code == RESOURCE_EXHAUSTED and "space exceeded" in error.message:
         return StoreFull(

@@ -26,7 +26,7 @@ _FAREWELL = 2.0
 
 
 def pause(seconds: float, left: float) -> float:
-    """How long to wait before a lease of so many seconds is renewed. After an answer that came late little is left."""
+    """Return the wait, in seconds, before a lease of so many seconds is renewed. After a late answer little is left."""
     return min(seconds / _TIMES, max(left / 2, _SOONEST))
 
 

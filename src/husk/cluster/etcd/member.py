@@ -71,7 +71,7 @@ class MemberSettings(NamedTuple):
 
 
 def command(program: str, settings: MemberSettings) -> list[str]:
-    """How etcd is run. Clients and members have to show certificates where there are any."""
+    """Return the command line of etcd. Clients and members have to show certificates if there are any."""
     scheme = "http" if settings.certificates is None else "https"
     client, peer = f"{scheme}://{settings.client}", f"{scheme}://{settings.peer}"
     members = {settings.name: settings.peer, **settings.others}
@@ -295,7 +295,7 @@ class Member:
         return 0
 
     def _why(self) -> str:
-        """Why it may have ended: on a full disk it cannot say that itself."""
+        """Say why the member may have ended: on a full disk it cannot say that itself."""
         with contextlib.suppress(OSError):
             found = os.statvfs(self._settings.directory)
             if (free := found.f_bfree * found.f_frsize) < _LEAST_ROOM:

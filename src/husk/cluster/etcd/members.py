@@ -1,4 +1,4 @@
-"""Who the members of an etcd are: looked at, added, removed. A new one learns first, and votes when it knows all.
+"""The members of an etcd: looked at, added, removed. A new one learns first, and votes when it knows all.
 
 members = Members.open(endpoints, certificates)
 others = await members.add(peer)          # then start the new member with these
@@ -113,7 +113,7 @@ class Members:
 
 
 async def answers(endpoint: Endpoint, certificates: Certificates | None, within: float) -> bool:
-    """Does the member there answer, and know a leader, within so many seconds?"""
+    """Return True if the member there answers, and knows a leader, within so many seconds."""
     channel = Channel([endpoint], await asyncio.to_thread(_context, certificates), within)
     try:
         message, _ = await channel.unary(STATUS, StatusRequest().encode())

@@ -1,4 +1,4 @@
-"""Can a member of etcd listen at its place? Found out before anything is changed."""
+"""The check that a member of etcd can listen at its place, made before anything is changed."""
 
 import errno
 import socket

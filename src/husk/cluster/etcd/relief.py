@@ -31,7 +31,7 @@ WRITING = 120.0
 
 
 async def relieve(endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None) -> bool:
-    """Whether there was an alarm. Members that are away are left out: theirs is the next time."""
+    """Make room if there is an alarm; return True if there was. Members that are away are left for the next time."""
     channel = Channel(endpoints, tls)
     try:
         told = AlarmResponse.decode((await channel.unary(ALARM, AlarmRequest().encode()))[0])

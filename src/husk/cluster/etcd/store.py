@@ -66,7 +66,7 @@ class EtcdStore:
         return cls(Channel(read_address(address), None, shut=reason))
 
     def know(self, endpoints: Sequence[Endpoint]) -> None:
-        """Which members can be asked from now on: at least one."""
+        """Take these as the members that can be asked from now on: at least one."""
         self._channel.know(endpoints)
 
     async def renew(self, certificates: Certificates) -> None:
@@ -74,7 +74,7 @@ class EtcdStore:
         self._channel.trust(await asyncio.to_thread(tls_context, certificates))
 
     async def status(self) -> StatusResponse:
-        """What the member that answers says of itself."""
+        """Return the status of the member that answers, in its own words."""
         return StatusResponse.decode((await self._ask(STATUS, StatusRequest().encode()))[0])
 
     async def get(self, kind: str, key: str) -> Record | None:

@@ -45,7 +45,7 @@ def record_of(pair: KeyValue) -> Record:
 
 
 def transaction(steps: Iterable[Step]) -> TxnRequest:
-    """Where a version is wrong, the answer tells what is there instead, step by step."""
+    """Write the steps as a transaction. If a version is wrong, the answer tells what is there instead, step by step."""
     request = TxnRequest()
     for step in steps:
         key = key_of(step.kind, step.key)
@@ -66,7 +66,7 @@ def transaction(steps: Iterable[Step]) -> TxnRequest:
 
 
 def found_instead(answer: TxnResponse) -> list[KeyValue | None]:
-    """What the answer to a transaction that did not succeed tells of each step's record."""
+    """Read each step's record in the answer to a transaction that did not succeed; None if there is no record."""
     ranges = [response.response_range for response in answer.responses]
     return [one.kvs[0] if one is not None and one.kvs else None for one in ranges]
 

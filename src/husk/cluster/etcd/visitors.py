@@ -1,4 +1,4 @@
-"""Who has connections to a member of etcd now, by the kernel's tables of TCP. Pure but for `read`."""
+"""The hosts with connections to a member of etcd now, by the kernel's tables of TCP. Pure but for `read`."""
 
 import ipaddress
 import struct

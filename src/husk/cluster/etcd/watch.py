@@ -25,7 +25,7 @@ ASK, ANSWER = 10.0, 5.0
 
 
 class StartOver(Exception):
-    """What came after a revision is not known any more."""
+    """The end of a watch: the changes after its revision are not known any more."""
 
 
 async def watch(
@@ -54,7 +54,7 @@ async def watch(
 
 
 async def _changes(channel: Channel, kind: str, after: int) -> AsyncGenerator[News, None]:
-    """What comes after a revision, until the call breaks; news of nothing tell how far etcd has come."""
+    """Yield the changes after a revision, until the call breaks; news of nothing tell how far etcd has come."""
     connection, stream = await channel.stream(WATCH)
     first, behind = range_of(kind)
     request = WatchCreateRequest(

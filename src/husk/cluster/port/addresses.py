@@ -26,7 +26,7 @@ PAUSE = 1.0
 
 
 class AddressDesk(Protocol):
-    """Who gives them."""
+    """The engine's part that gives addresses to nodes."""
 
     async def take(self, node: str, body: bytes) -> bytes: ...
 

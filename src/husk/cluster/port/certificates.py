@@ -1,4 +1,4 @@
-"""Who gives out roots and certificates on the cluster port: to everybody, to those with a token, to nodes.
+"""Handlers that give out roots and certificates on the cluster port: to everybody, to those with a token, to nodes.
 
     CertificateHandlers(office).register(port)
 
@@ -46,7 +46,7 @@ class Tokens(NamedTuple):
 
 
 class WantedCertificate(NamedTuple):
-    """What a node should have: the roots that it believes in, and whether its certificate is to be another."""
+    """The roots that a node should believe in, whether its certificate is to be another, and the managers now."""
 
     roots: bytes
     renew: bool

@@ -1,4 +1,4 @@
-"""How many are too many: connections of strangers, of one address, of one node; wrong tokens. Pure: clocks are given.
+"""Limits for connections of strangers, of one address, of one node, and for wrong tokens. Pure: clocks are given.
 
 The port is open to everybody, so what a stranger can take is small and soon given back; nodes have their own share,
 which strangers cannot take away. Whoever comes from an address of a node has places of its own, too, and waits for its
@@ -70,7 +70,8 @@ class _Room:
         return found
 
     def _too_many(self, place: str) -> Visit | None:
-        """Who has to go for one more: the oldest of its own address, or of the one that most come from."""
+        """Return the visit that has to go for one more: the oldest of its own address, or of the one that most come
+        from; None if there is room."""
         counts = Counter(visit.place for visit in self.visits)
         if counts[place] < MOST_OF_ADDRESS:
             if len(self.visits) < self._most:
@@ -116,7 +117,7 @@ class Crowd:
         visit.room.visits.pop(visit, None)
 
     def admit(self, visit: Visit, node: str) -> bool:
-        """A stranger has turned out to be a node: is there room? It is a stranger no more, or has to go."""
+        """Count a stranger as the node that it has turned out to be; False if there is no room, and it has to go."""
         if self._nodes[node] >= MOST_OF_NODE or self._nodes.total() >= MOST_NODES:
             return False
         self.farewell(visit)
@@ -143,7 +144,7 @@ class Attempts:
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def allowed(self, address: str, now: float) -> bool:
-        """May it try (once more)?"""
+        """Return True if somebody at this address may try (once more)."""
         return self._until.get(place_of(address), now) - now <= (BURST - 1) * PAUSE
 
     def failed(self, address: str, now: float) -> None:
@@ -159,14 +160,14 @@ class Pauses:
         self._last: OrderedDict[str, float] = OrderedDict()
 
     def allowed(self, who: str, now: float) -> bool:
-        """May it be done? It is taken as done then."""
+        """Return True if the act is allowed now. It is taken as done then."""
         if now - self._last.get(who, now - self._seconds) < self._seconds:
             return False
         _remember(self._last, who, now)
         return True
 
     def take_back(self, who: str, when: float) -> None:
-        """What was allowed then has not been done. What was allowed later stays."""
+        """Forget an act that was allowed then and has not been done. An act allowed later stays."""
         if self._last.get(who) == when:
             del self._last[who]
 

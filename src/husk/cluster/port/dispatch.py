@@ -41,10 +41,10 @@ class Body(Message):
 
 
 class Desk(Protocol):
-    """Whom the nodes talk to."""
+    """The engine's part that the nodes talk to."""
 
     def assignments(self, node: str) -> AsyncGenerator[bytes]:
-        """What a node is told, until it goes."""
+        """Yield the assignments of a node, until it goes."""
         ...
 
     async def report(self, node: str, body: bytes) -> bytes: ...
@@ -52,7 +52,7 @@ class Desk(Protocol):
     async def heartbeat(self, node: str) -> bytes: ...
 
     async def describe(self, node: str, body: bytes) -> bytes:
-        """What a node is, as it says itself."""
+        """Take a node's description of itself."""
         ...
 
     async def leave(self, node: str) -> None:
@@ -140,7 +140,7 @@ class DispatchCalls:
         self._managers = managers
 
     async def assignments(self) -> AsyncGenerator[bytes]:
-        """What this node is to run, for as long as a manager is there."""
+        """Yield the assignments of this node, for as long as a manager is there."""
         stream = await self._managers.stream(ASSIGNMENTS)
         async with aclosing(answers(stream)) as told:
             async for body in told:

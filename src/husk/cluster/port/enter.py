@@ -1,4 +1,4 @@
-"""How a new manager gets what all managers share: the key of secrets, and a certificate for the swarm's own etcd.
+"""Things that all managers share, for a new manager: the key of secrets, and a certificate for the swarm's own etcd.
 
     EnterHandlers(desk).register(port)                      # on each manager
     entered = await enter(managers, identity, request)      # on one that joins, or was promoted
@@ -18,7 +18,7 @@ from husk.cluster.trust.identity import Identity
 
 
 class Entered(NamedTuple):
-    """What a new manager was given, opened."""
+    """The things that a new manager was given, opened."""
 
     key: bytes
     unlock_key: bytes
@@ -30,7 +30,7 @@ class Entered(NamedTuple):
 
 class EnterDesk(Protocol):
     async def enter(self, node: str, request: bytes) -> Entered:
-        """What a manager is to have; `key` and `unlock_key` in the clear."""
+        """Return the things that a manager is to have; `key` and `unlock_key` in the clear."""
         ...
 
 

@@ -1,5 +1,5 @@
-"""How does a new node get its first certificate? It asks a manager for the root, compares it with its token, and asks
-once more, now knowing whom, with the token and a key of its own.
+"""The first certificate of a new node. The node asks a manager for the root, compares it with its token, and asks once
+more, now knowing whom, with the token and a key of its own.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ def _unreached(remote: Endpoint, error: OSError | GrpcError) -> str:
 
 
 def _checked(reply: CertificateReply, key: bytes, remotes: Sequence[Endpoint]) -> Joined:
-    """What a manager gave us, if it is a certificate for our key."""
+    """Read the certificate that a manager gave us; SystemFault if it cannot be read, or is not for our key."""
     try:
         issued = authority.look(reply.certificate)
         right = issued.holder is not None and authority.fits(reply.certificate, key)

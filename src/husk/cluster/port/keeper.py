@@ -1,6 +1,6 @@
-"""How does a node keep its certificate? It asks its managers all the time what it should have, and renews in good time.
+"""The keeper of a node's certificate. It asks the managers all the time for the one to have, and renews in good time.
 
-    keeper = Keeper(managers, files.save, identity)
+    keeper = CertificateKeeper(managers, files.save, identity)
     await keeper.run()      # until cancelled
 
 A new root, another role and the end of a certificate's life all come to the same: a new key, and a certificate for it.

@@ -34,7 +34,7 @@ READ = "/husk.cluster.v1.Logs/Read"
 
 
 class LogDesk(Protocol):
-    """Who reads logs on a manager."""
+    """The engine's part that reads logs on a manager."""
 
     def wanted(self, node: str) -> AsyncGenerator[bytes]:
         """The logs that a node is asked for, until it goes."""
@@ -45,7 +45,7 @@ class LogDesk(Protocol):
         ...
 
     def read(self, body: bytes) -> AsyncGenerator[bytes]:
-        """What another manager asks for."""
+        """Yield the pieces of the log that another manager asks for."""
         ...
 
 
@@ -84,7 +84,7 @@ class LogCalls:
         self._tasks = Tasks()
 
     async def wanted(self) -> AsyncGenerator[bytes]:
-        """What a manager asks for, for as long as it is there."""
+        """Yield the requests of a manager for logs, for as long as it is there."""
         stream = await self._managers.stream(WANTED)
         async with aclosing(answers(stream)) as asked:
             async for body in asked:

@@ -61,7 +61,7 @@ class Managers:
         await self.close()
 
     def know(self, endpoints: Sequence[Endpoint]) -> None:
-        """Which managers there are now; the one that is in use stays first. Whoever knows of none keeps the last."""
+        """Take these as the managers of now; the one in use stays first. If none are given, keep the last."""
         if not endpoints:
             return
         known = [endpoint for endpoint in self._endpoints if endpoint in endpoints]
@@ -100,7 +100,7 @@ class Managers:
 
 
 async def answers(stream: ClientStream) -> AsyncGenerator[bytes]:
-    """What the other side of a call says until it ends; whoever stops listening ends the call."""
+    """Yield the messages of the other side until it ends the call; whoever stops listening ends the call."""
     try:
         while (message := await stream.recv()) is not None:
             yield message

@@ -1,4 +1,4 @@
-"""What is said on the cluster port about trust. Messages of other handlers are with those."""
+"""Messages about trust on the cluster port. Messages of other handlers are with those."""
 
 from typing import Annotated
 

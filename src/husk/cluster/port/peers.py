@@ -1,4 +1,4 @@
-"""Who calls on the cluster port, and what they may ask for. Pure."""
+"""The callers on the cluster port, and what they may ask for. Pure."""
 
 from collections.abc import Mapping
 from ssl import cert_time_to_seconds
@@ -12,7 +12,7 @@ Access = Literal["anybody", "node", "manager"]
 
 
 class Peer(NamedTuple):
-    """Who is at the other end: `holder` as a certificate says that we have verified, None for those without one."""
+    """The other end of a connection: `holder` as its certificate says, which we have verified; None if it has none."""
 
     address: str
     holder: Holder | None = None
@@ -31,7 +31,7 @@ class Peer(NamedTuple):
 
 
 class Members(Protocol):
-    """Who belongs to the swarm now, whatever certificates say."""
+    """The nodes that belong to the swarm now, whatever certificates say."""
 
     @property
     def swarm(self) -> str:
@@ -52,7 +52,7 @@ def peer_of(address: str, certificate: Mapping[str, Any] | None, form: bytes | N
 
 
 def refusal(peer: Peer, access: Access, members: Members, now: float) -> HuskError | None:
-    """Why a peer may not ask for something; None if it may. Looked at for each call: connections live for long."""
+    """Return the error for a peer that may not ask; None if it may. Checked at each call: connections live for long."""
     if access == "anybody":
         return None
     holder = peer.holder

@@ -1,4 +1,4 @@
-"""Which releases work together in one swarm? Those whose versions of the cluster protocol are neighbours. Pure.
+"""Releases that work together in one swarm: those whose versions of the cluster protocol are neighbours. Pure.
 
 Both sides tell theirs when a node joins, and a worker whenever its daemon starts. Within that distance, fields that one
 side does not know are ignored, and calls that it does not know are refused one by one.
@@ -15,7 +15,7 @@ FIRST = 1
 
 
 class Spoken(NamedTuple):
-    """What one side tells of itself."""
+    """The version of the protocol that one side speaks, and its release."""
 
     version: int
     release: str

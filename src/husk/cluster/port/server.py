@@ -299,5 +299,5 @@ class ClusterPort:
 
 
 def _highest_access(role: Role) -> Access:
-    """What a certificate for a role opens."""
+    """Return the highest access that a certificate for a role opens."""
     return "manager" if role == "manager" else "node"

@@ -1,4 +1,4 @@
-"""Who belongs to a swarm, and how its nodes know each other.
+"""Trust in a swarm: who belongs to it, and how its nodes know each other.
 
 - `tokens` what a new node shows to be let in, and by which it knows the swarm's root certificate. Pure
 - `holders` whose certificate it is: a node, its role, its swarm. Pure

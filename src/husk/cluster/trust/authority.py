@@ -56,7 +56,7 @@ class Signer(NamedTuple):
 
 
 class Issued(NamedTuple):
-    """What a certificate says; times in seconds since 1970."""
+    """The contents of a certificate; times in seconds since 1970."""
 
     holder: Holder | None
     begins: float
@@ -66,7 +66,7 @@ class Issued(NamedTuple):
 
     @property
     def made(self) -> float:
-        """When the certificate was signed: it is good from before that on."""
+        """The moment at which the certificate was signed: it is good from before that on."""
         return self.begins + BACKDATED.total_seconds()
 
 
@@ -126,7 +126,7 @@ def new_request() -> tuple[bytes, bytes]:
 
 
 def request_for(key: bytes) -> bytes:
-    """What is sent to get another certificate for a key, in PEM, that one has."""
+    """Make the request, in DER, for another certificate for a key that one has, in PEM."""
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
     return builder.sign(_load_key(key), SHA256()).public_bytes(Encoding.DER)
 
@@ -203,7 +203,7 @@ def issue_for_host(
 
 
 def look(chain: bytes) -> Issued:
-    """What the first certificate of a chain says."""
+    """Read the holder, the times and the issuer of the first certificate of a chain."""
     found = x509.load_pem_x509_certificates(chain)[0]
     said = {attribute.oid: str(attribute.value) for attribute in found.subject}
     role = role_of(said.get(NameOID.ORGANIZATIONAL_UNIT_NAME, ""))
@@ -219,12 +219,12 @@ def look(chain: bytes) -> Issued:
 
 
 def key_ids(roots: bytes) -> frozenset[bytes]:
-    """How certificates name the keys of these roots."""
+    """Return the ids by which certificates name the keys of these roots."""
     return frozenset(_subject_id(root).digest for root in x509.load_pem_x509_certificates(roots))
 
 
 def issuer_of(certificate: bytes) -> bytes:
-    """How a certificate, in DER, names the key that signed it; empty where it does not."""
+    """Return the id by which a certificate, in DER, names the key that signed it; empty if it names none."""
     try:
         found = x509.load_der_x509_certificate(certificate)
         return found.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier or b""
@@ -247,7 +247,7 @@ def face(root: bytes) -> Face:
 
 
 def signed_by(chain: bytes, roots: Sequence[bytes]) -> bool:
-    """Has one of these roots itself signed the first certificate?"""
+    """Return True if one of these roots itself signed the first certificate of the chain."""
     found = x509.load_pem_x509_certificates(chain)[0]
     for root in roots:
         try:
@@ -259,7 +259,7 @@ def signed_by(chain: bytes, roots: Sequence[bytes]) -> bool:
 
 
 def fits(chain: bytes, key: bytes) -> bool:
-    """Is this the key of the first certificate?"""
+    """Return True if this is the key of the first certificate of the chain."""
     return x509.load_pem_x509_certificates(chain)[0].public_key() == _load_key(key).public_key()
 
 

@@ -1,4 +1,4 @@
-"""Whose certificate is it? Its common name is the node's id, its unit the role, its organization the swarm. Pure."""
+"""Holders of certificates: the common name is the node's id, the unit its role, the organization its swarm. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
@@ -20,7 +20,7 @@ class Holder(NamedTuple):
 
 
 def holder_of(certificate: Mapping[str, Any]) -> Holder | None:
-    """Who has shown a certificate, from what the ssl module tells of it; None for what is no node's."""
+    """Read the holder of a certificate in what the ssl module tells of it; None for a certificate that is no node's."""
     parts: dict[str, list[str]] = {}
     for group in certificate.get("subject", ()):
         for name, value in group:

@@ -1,4 +1,4 @@
-"""Who a node is: its certificate with the key to it, and the roots that it believes in. Their files, and TLS with them.
+"""The identity of a node: its certificate and key, and the roots that it believes in. Their files, and TLS with them.
 
 In a directory of the node's own, each written in one step: `roots.crt`, `node.crt` with what it needs to be believed,
 and `node.key`, readable by root alone and sealed by whoever owns the directory, so that a locked swarm's is locked too.
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
     key: bytes
 
     def server_context(self) -> ssl.SSLContext:
-        """Who calls may show a certificate; one that does must be of our swarm. TLS 1.3 alone, as everywhere here."""
+        """Make a server's TLS. Callers may show a certificate, which must be of our swarm. TLS 1.3 alone, as always."""
         context = _context(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_OPTIONAL
         # A session taken up again would not be looked at anew.
@@ -131,8 +131,8 @@ def forget(directory: Path) -> None:
 
 
 def supersede(directory: Path, fresh: Path) -> None:
-    """What is in `fresh` takes the place of a node's identity. Where a crash comes between, call it again; nothing is
-    done where there is no such directory. Blocks."""
+    """Put the identity in `fresh` in the place of a node's. If a crash comes between, call it again; nothing is done if
+    there is no such directory. Blocks."""
     if fresh.exists():
         forget(directory)
         fresh.rename(directory)

@@ -1,4 +1,4 @@
-"""When does a node ask for its next certificate? At a random moment between 50 and 80 % of the life of the one it has.
+"""The moment of a certificate's renewal: at random between 50 and 80 % of the life of the one that a node has.
 
 Random, so that not all nodes come at the same time; so early, that a manager may be away for a while. Pure.
 """

@@ -28,7 +28,7 @@ class JoinToken(NamedTuple):
         return f"SWMTKN-1-{_base36(self.digest, _DIGEST_DIGITS)}-{self.secret}"
 
     def fits(self, root: bytes) -> bool:
-        """Is this the root certificate that the token is for?"""
+        """Return True if this is the root certificate that the token is for."""
         return hmac.compare_digest(self.digest, root_digest(root))
 
 
