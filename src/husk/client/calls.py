@@ -178,7 +178,7 @@ class Calls:
         return response.take_over()
 
     async def made(self, making: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]]) -> T:
-        """Return the result of `making`. If cancelled meanwhile, raise that once it is undone, or was not made."""
+        """Return the result of `making`. If cancelled meanwhile, first undo that result, or see that there is none."""
         import asyncio
 
         task = self.tasks.spawn(making, "make something", awaited=True)

@@ -135,7 +135,7 @@ class Client:
         return found
 
     async def df(self, *types: str) -> dict[str, Any]:
-        """Return the room that things take: all, or only `container`, `image`, `volume`, `build-cache`."""
+        """Return the room on the disk that things take: all, or only `container`, `image`, `volume`, `build-cache`."""
         found: dict[str, Any] = await self._calls.get("/system/df", {"type": types})
         return found
 

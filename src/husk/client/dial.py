@@ -37,7 +37,7 @@ def dialer(address: str, tls: "ssl.SSLContext | None" = None) -> Dial:
 
 
 def dialer_to(place: Address) -> Dial:
-    """Return a function that connects to a resolved address, by TLS if it has certificates."""
+    """Return a function that connects to a resolved address, with TLS if it has certificates."""
     if place.certificates is None:
         return dialer(place.url)
     try:

@@ -36,7 +36,7 @@ async def ending(calls: Calls, path: str, condition: str = "removed") -> AsyncIt
 
 
 def read(answer: Mapping[str, Any]) -> Ending:
-    """Read the exit code and the kill for memory in an answer to `wait`; CommandFailed if that could not wait."""
+    """Read the exit code and `OOMKilled` in an answer to `wait`; CommandFailed if the end could not be waited for."""
     code = int(answer["StatusCode"])
     if error := (answer.get("Error") or {}).get("Message"):
         raise CommandFailed(error, code)

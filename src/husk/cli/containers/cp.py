@@ -87,7 +87,7 @@ async def _from(box: "Container", path: str, target: str, owners: bool, follow: 
 
 
 def landing(target: str, directory: bool, name: str, inside: bool) -> str:
-    """Return the path of a copy here; `inside` means that the contents of the directory are copied, and not itself.
+    """Return the path of a copy here; `inside` means that the contents of the directory are copied, not the directory.
 
     A link that was named is gone through, here alone: no other link is.
     """

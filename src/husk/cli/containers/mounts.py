@@ -14,7 +14,7 @@ _KINDS = ("bind", "volume", "tmpfs", "image", "npipe", "cluster")
 
 
 def binds(given: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Part the mounts that have a source from the places of volumes that have no name."""
+    """Separate the mounts that have a source from the places of volumes that have no name."""
     named: list[str] = []
     nameless: dict[str, Any] = {}
     for text in given:

@@ -100,5 +100,5 @@ class BuildBars(Bars):
             self._begun = ""
 
     def _print(self, line: str) -> None:
-        """Print a line of a step, which may have colours of its own, and nothing else that a terminal obeys."""
+        """Print a line of a step with colours of its own, and without anything else that a terminal obeys."""
         self._progress.console.print(Text.from_ansi(coloured(line.rstrip("\r").rsplit("\r", 1)[-1])), soft_wrap=True)

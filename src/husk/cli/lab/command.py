@@ -130,7 +130,7 @@ def start(host: str, name: str) -> None:
 
 
 class _complaints:
-    """A block that ends a failed command with one line on stderr and exit code 1."""
+    """A context in which a failure becomes one line on stderr and exit code 1."""
 
     def __enter__(self) -> None:
         return None

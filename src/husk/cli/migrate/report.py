@@ -1,4 +1,4 @@
-"""Report of progress: a bar at a terminal, by rich; in a pipe a line for each thing that is done."""
+"""Reports of a migration's progress: a bar at a terminal, by rich; in a pipe a line for each thing that is done."""
 
 from types import TracebackType
 from typing import TYPE_CHECKING, Self

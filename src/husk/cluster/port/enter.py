@@ -18,7 +18,7 @@ from husk.cluster.trust.identity import Identity
 
 
 class Entered(NamedTuple):
-    """The things that a new manager was given, opened."""
+    """The keys, the certificate and the members that a new manager was given, opened."""
 
     key: bytes
     unlock_key: bytes
@@ -30,7 +30,7 @@ class Entered(NamedTuple):
 
 class EnterDesk(Protocol):
     async def enter(self, node: str, request: bytes) -> Entered:
-        """Return the things that a manager is to have; `key` and `unlock_key` in the clear."""
+        """Return the keys, the certificate and the members for a manager; `key` and `unlock_key` in the clear."""
         ...
 
 
