@@ -1,4 +1,4 @@
-"""Who listens to a container and talks to it? Attachments, each a client's line, and the switchboard they meet at.
+"""Attachments of clients to a container, each a client's line, and the switchboard they meet at.
 
 The docker command attaches before it starts the container, so an attachment may exist before there is a process; it
 becomes live when `lifecycle` connects the switchboard, between the making of the process and its first instruction.
@@ -60,7 +60,7 @@ class Ending:
         self._told_at = self._ended_at = None
 
     def look(self) -> bool:
-        """Is the process about to end? The clock runs from the first look that says so."""
+        """Return True if the process has ended or was told to end. The clock runs from the first look that says so."""
         now, ended = time.monotonic(), self._ended()
         told = ended or self._told()
         self._told_at = (self._told_at or now) if told else None
@@ -68,7 +68,7 @@ class Ending:
         return told
 
     def deadline(self, progress: float) -> float:
-        """When a client without room is given up that has made its last progress at that moment."""
+        """Return the time at which a client without room is given up whose last progress was at `progress`."""
         if self._told_at is None:
             return progress + PATIENCE
         last = max(progress, self._told_at) + LAST_PATIENCE

@@ -1,4 +1,4 @@
-"""What is left of containers that were removed by force together: cleared when the crowd has gone.
+"""Clearing up after containers that were removed by force together: it is done when the crowd has gone.
 
 The end of a memory control group costs the kernel a look at every file system that is mounted anywhere, and each
 container has eleven: beside 1,000 containers that is more than all else that a removal takes. When they have gone it

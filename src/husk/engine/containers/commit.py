@@ -93,7 +93,7 @@ class Committer:
         return image.id
 
     async def _changes(self, instance: Instance) -> Unpacked | None:
-        """What the container has written, as a layer; None if that is nothing."""
+        """Store the changes to the container's file system as a layer; None if there are none."""
         root = self._assembly.root(instance.id)
         self._require_here(instance)
         try:

@@ -173,7 +173,7 @@ def _follow_resolver(record: Container, own: ContainerPaths, resolver: bool) -> 
 
 
 def _copy_of(resolv_conf: Path) -> Path:
-    """What we wrote last, where the container cannot change it."""
+    """Return the path of our copy of what we wrote last, where the container cannot change it."""
     return resolv_conf.with_name("resolv.conf.ours")
 
 

@@ -105,7 +105,7 @@ class Copier:
         self._in_threads = 0
 
     async def status(self, reference: str, path: str) -> FileStatus:
-        """What `path` names inside the container."""
+        """Return the status of the file that `path` names inside the container."""
         async with self._at(reference, path) as target:
             status = await self._without_worker(look, target)
             if status is not None:
@@ -193,7 +193,7 @@ class Copier:
         self._publish(record, "extract-to-dir")
 
     async def _answer(self, binds: list[Bind]) -> None:
-        """Have what is bound answer before a worker walks into it, which nobody could take out again."""
+        """Touch the source of each bind before a worker walks into it, which nobody could take out again."""
         for item in binds:
             await self._assembly.touch(item.source, functools.partial(sources.exists, item.source))
 
@@ -204,7 +204,7 @@ class Copier:
             yield _Target(instance, reference, root, self._binds(instance.record), path, clean_path(path))
 
     async def _without_worker(self, ask: Ask[T], target: _Target) -> T | None:
-        """What can be told of the path without a worker: in a thread, for a container's file may make anybody wait."""
+        """Ask about the path in a thread, as a container's file may make anybody wait. None: a worker has to answer."""
         asking = functools.partial(ask, target.root, target.mount_points, target.clean)
         try:
             return await self._in_thread(asking, f"look at {target.instance.id[:12]}")
@@ -212,7 +212,7 @@ class Copier:
             self._fail(target.instance, Missing(), target.path, target.reference)
 
     async def _in_thread(self, work: Callable[[], T | None], name: str) -> T | None:
-        """Do it in a thread, None if too many wait in one: then a worker shall, which nobody else needs.
+        """Run the work in a thread, None if too many wait in one: then a worker shall, which nobody else needs.
 
         The root must stay until it is done, also if the client goes away.
         """
@@ -262,7 +262,7 @@ class Copier:
         return user.uid, user.gid
 
     def _binds(self, record: Container) -> list[Bind]:
-        """What the container has mounted, as `plan` mounts it; a tmpfs exists only inside a running container."""
+        """Return the container's mounts as `plan` makes them; a tmpfs exists only inside a running container."""
         paths = files_of(record, self._assembly.paths, lambda reference: self._index.find(reference).record)
         binds = [
             Bind(
@@ -312,7 +312,7 @@ def _fail(outcome: Answer | None, path: str, reference: str) -> NoReturn:
 
 
 class Differ:
-    """What has a container changed in its file system since it was created?"""
+    """Finder of the changes that a container has made to its file system since it was created."""
 
     def __init__(self, index: Index, assembly: Assembly, roots: Roots) -> None:
         self._index = index

@@ -203,7 +203,7 @@ class Creator:
 
 
 def _leaves_nothing(record: Container) -> bool:
-    """Has it, besides its own files, nothing that anybody would have to take back by its record?"""
+    """Return True if a container has, besides its own files, nothing that would have to be taken back by its record."""
     config = record.host_config
     alone = config.network_mode == "none" and all(point.type == "tmpfs" for point in record.mounts)
     return alone and config.auto_remove

@@ -1,4 +1,4 @@
-"""What containers need of the drivers and rooms below: small interfaces, so that a test can put doubles there."""
+"""Interfaces to the drivers and rooms below that containers need: small, so that a test can put doubles there."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -155,7 +155,7 @@ class Runtimes(Protocol):
 
 
 class Leftovers(Protocol):
-    """What lies on the host, whoever it belongs to: `husk.runtime.assembly.leftovers`."""
+    """Leftovers of containers on the host, whoever they belong to: `husk.runtime.assembly.leftovers`."""
 
     def bundles(self) -> set[str]: ...
     def stagings(self) -> set[str]: ...
@@ -170,7 +170,7 @@ class Leftovers(Protocol):
 
 
 class Networks(Protocol):
-    """How a container that starts comes on its networks, and off them when it has ended: `husk.engine.networks`."""
+    """The networks that a container comes on at its start, and off when it has ended: `husk.engine.networks`."""
 
     async def connect(self, record: Container) -> Connected: ...
     async def disconnect(self, record: Container) -> None: ...
@@ -186,7 +186,7 @@ class Volumes(Protocol):
 
 
 class Layers(Protocol):
-    """Where the layers of images lie: `husk.storage.layers.store`."""
+    """The store of the layers of images: `husk.storage.layers.store`."""
 
     def lower(self, chain_ids: Sequence[str]) -> list[str]: ...
 
@@ -208,7 +208,7 @@ class Drivers(Struct, frozen=True):
 
 
 def bundle_of(record: Container, paths: Paths) -> Bundle:
-    """Where the runtime and the monitor of a container work, and how its streams are set up."""
+    """Describe the directory where a container's runtime and monitor work, and how its streams are set up."""
     return Bundle(
         container_id=record.id,
         directory=paths.bundle(record.id),

@@ -41,7 +41,7 @@ class CannotRun(InvalidParameter):
 
 
 class ExecRecord(msgspec.Struct, kw_only=True):
-    """What the next daemon needs to know about an exec, and what clients see of it."""
+    """The record of an exec: what the next daemon needs to know about it, and what clients see of it."""
 
     id: str
     container_id: str
@@ -65,7 +65,7 @@ class Exec:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a command that the engine itself ran came out."""
+    """The result of a command that the engine itself ran."""
 
     exit_code: int
     output: bytes
@@ -323,7 +323,7 @@ class Execs(Companion):
     # --- with the container, and with the daemon
 
     def ended(self, instance: Instance) -> None:
-        """What was never started cannot be any more. The running ones end by themselves, with their monitors."""
+        """Drop the execs that can be started no more. The running ones end by themselves, with their monitors."""
         for left in self._of(instance.id):
             if not left.record.running and left.record.exit_code is None:
                 del self._execs[left.record.id]
@@ -364,7 +364,7 @@ class Execs(Companion):
                 found.signal(signals.SIGKILL)
 
     def _has_ended(self, record: ExecRecord) -> bool:
-        """Has its process ended, though its monitor is not done with it?"""
+        """Return True if the exec's process has ended, though its monitor is not done with it."""
         try:
             with contextlib.closing(self._processes.open(record.pid)) as found:
                 return found.has_ended

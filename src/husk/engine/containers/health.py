@@ -1,4 +1,4 @@
-"""Is a container well? Its own test is run in it again and again; what results mean is decided here, as dockerd does.
+"""Health checks: a container's own test is run in it again and again, and its results are judged as by dockerd.
 
     starting   --success-->                  healthy
     starting   --failures beyond retries-->  unhealthy   (those within the start period do not count)
@@ -78,7 +78,7 @@ def _or_default(value: int, default: int) -> int:
 
 
 def after(check: HealthConfig, health: Health, result: HealthResult, ran_for: int) -> Health:
-    """What a result changes; the container had run for `ran_for` nanoseconds when the test began."""
+    """Return the health after a result; the container had run for `ran_for` nanoseconds when the test began."""
     results = [*health.log, result][-KEPT_RESULTS:]
     if result.exit_code == 0:
         return Health(status="healthy", log=results)

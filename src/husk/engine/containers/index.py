@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Exit(msgspec.Struct, frozen=True):
-    """How a wait ended."""
+    """The outcome of a wait for a container."""
 
     code: int
     error: str = ""
@@ -63,11 +63,11 @@ class Instance:
 
     @property
     def has_ended(self) -> bool:
-        """Has its process ended, though that may not be told yet?"""
+        """True when there is no process or it has ended, though that may not be told yet."""
         return self.process is None or self.process.has_ended
 
     async def runs(self) -> bool:
-        """Does it run? Who is just starting it is waited for: its output can be seen before its start is told."""
+        """Return True if the container runs; a start under way is waited for: output can be seen before it is told."""
         if not self.record.state.running:
             async with self.lock:
                 pass
@@ -301,7 +301,7 @@ class Index:
 
 
 def _forgettable(instance: Instance) -> bool:
-    """Need nobody wait until what became of its process is on the disk?
+    """Return True if nobody need wait until what became of the container's process is on the disk.
 
     After a power cut none runs, and nobody reads that but a restart policy.
     """

@@ -250,7 +250,7 @@ class Lifecycle:
             await self._remover.remove_locked(instance, volumes=True, exit=exit)
 
     def _starts_again(self, record: Container, code: int) -> bool:
-        """Does its policy start it again after an end with this code?"""
+        """Return True if its policy starts the container again after an end with this code; never while we close."""
         return not self._closing and restart_policy.should_restart(
             record.host_config.restart_policy, code, record.restart_count, record.has_been_manually_stopped
         )

@@ -1,4 +1,4 @@
-"""Which containers does a client mean with its filters? Pure: records in, records out, newest first."""
+"""The containers that a client means with its filters. Pure: records in, records out, newest first."""
 
 import builtins
 import re

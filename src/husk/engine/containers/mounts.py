@@ -36,7 +36,7 @@ _REMEMBERED = 100
 
 
 class Stager:
-    """Has in place what a container's mounts are made of: volumes, parts of volumes, images."""
+    """Preparer of what a container's mounts are made of: volumes, parts of volumes, images."""
 
     def __init__(self, assembly: Assembly, layers: Layers, volumes: MountedVolumes) -> None:
         self._assembly = assembly
@@ -65,7 +65,7 @@ class Stager:
 
 
 class Roots:
-    """Has a container's root mounted for whoever works in it, and unmounts it behind the last one."""
+    """Mounts of containers' roots: one is there for whoever works in it, and is unmounted behind the last one."""
 
     def __init__(self, index: Index, assembly: Assembly, layers: Layers, stager: Stager) -> None:
         self._index = index
@@ -75,7 +75,7 @@ class Roots:
         self._tasks = Tasks()
 
     def lower(self, record: Container) -> list[str]:
-        """What the container's own changes lie on, topmost first. Blocks for an image that is new here."""
+        """List the directories under a container's own changes, topmost first. Blocks for an image that is new here."""
         image = self.image(record)
         return [str(self._assembly.mount_points.of(image)), *image]
 
@@ -267,7 +267,7 @@ class MountTaker:
 
 
 def _in_use(instance: Instance) -> bool:
-    """Does the container's own process need the root?"""
+    """Return True if the container's own process needs the root."""
     return instance.record.state.status in ("running", "paused")
 
 

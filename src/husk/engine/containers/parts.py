@@ -101,7 +101,7 @@ class Parts:
 
 
 class LateParts:
-    """What a start of the daemon does not need: each is loaded and built when it is first asked for."""
+    """Parts that a start of the daemon does not need: each is loaded and built when it is first asked for."""
 
     def __init__(
         self,
@@ -144,11 +144,11 @@ class LateParts:
 
     @property
     def workers_employed(self) -> int:
-        """How many worker processes there have been."""
+        """The number of worker processes that there have been."""
         return self._nursery.employed
 
     def worker_processes(self) -> int:
-        """How many there are now. It reads a file: not for the event loop."""
+        """Count the worker processes that there are now. It reads a file: not for the event loop."""
         return self._nursery.processes()
 
     @cached_property

@@ -25,7 +25,7 @@ CROWD = 8
 
 
 class _Done(NamedTuple):
-    """What became of the steps that need nobody's help."""
+    """The outcome of the steps that need nobody's help."""
 
     steps: list[bool]
     needs_runtime: bool = False
@@ -115,8 +115,8 @@ class Releaser:
         instance.holds = False
 
     def _can_wait(self, record: Container) -> bool:
-        """Whether its control group, which is empty by then, may be there a while longer. With others' processes it
-        may have some that must end now; where a client named what is above it, he may look."""
+        """Return True if the container's control group, which is empty by then, may be there a while longer. With
+        others' processes there may be some that must end now; where a client named what is above it, he may look."""
         config = record.host_config
         room = self._clearing is None or not self._clearing.full
         return self._going >= CROWD and room and not config.pid_mode and not config.cgroup_parent
@@ -155,7 +155,7 @@ class Releaser:
         return not rotated and self._assembly.holds_little(record.id)
 
     def _clear(self, record: Container, discard: bool) -> None:
-        """What was left of one that has ended; with `discard` also what it has on the disk. Safe to repeat."""
+        """Clear up after a container that has ended; with `discard` also what it has on the disk. Safe to repeat."""
         try:
             self._runtimes.of(record.host_config.runtime).forget_ended(record.id, spared=self._cgroup(record))
             self._clear_cgroup(record)

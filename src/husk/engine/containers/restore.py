@@ -1,4 +1,4 @@
-"""Restore: what became of the containers while the daemon was away? Records and host agree again, before serving.
+"""Restore of containers after the daemon was away: records and host agree again, before serving.
 
 A container whose monitor lives is adopted as it is. One that ended meanwhile gets its exit recorded. Whatever belongs
 to no running container (a bundle, a mount, a directory without a record) is the rest of something cut off: it goes.

@@ -1,4 +1,4 @@
-"""What can be done with containers? The engine's answer to every container operation of the edge."""
+"""Operations on containers: the engine's answer to every container operation of the edge."""
 
 import asyncio
 import contextlib
@@ -237,7 +237,7 @@ class Containers:
     # --- talking
 
     def logs(self, reference: str, query: "LogQuery", form: "Form[T]") -> AsyncIterator[T]:
-        """What the container wrote, in batches, as `form` makes of them."""
+        """Read what the container wrote, in batches, each in the form that `form` gives it."""
         instance = self._index.find(reference)
         if not (query.stdout or query.stderr):
             raise InvalidParameter("Bad parameters: you must choose at least one stream")

@@ -1,4 +1,4 @@
-"""Which files of networks has a container? Its own, or those of the one whose network it is in. Pure."""
+"""Files of networks that a container has: its own, or those of the one whose network it is in. Pure."""
 
 from collections.abc import Callable
 
@@ -12,8 +12,8 @@ _GUEST = "container:"
 
 
 def files_of(record: Container, paths: Paths, find: Callable[[str], Container]) -> ContainerPaths:
-    """Where a container's things lie, with /etc/hosts, /etc/hostname and /etc/resolv.conf of whoever has the network;
-    its own paths of them where that one has been removed."""
+    """Return the paths of a container's things, with /etc/hosts, /etc/hostname and /etc/resolv.conf of whoever has the
+    network; its own paths of them where that one has been removed."""
     own, host, passed = paths.of(record.id), record, set[str]()
     while host.host_config.network_mode.startswith(_GUEST) and host.id not in passed:
         passed.add(host.id)

@@ -129,7 +129,7 @@ class Starter:
         return await self._keeper.create(bundle, runtime, apart)
 
     def _needs(self, record: Container) -> "Needs | None":
-        """What the container needs of all that is mounted on the host; None when that cannot be told."""
+        """Return the container's needs of all that is mounted on the host; None when they cannot be told."""
         paths, ipc_mode = self._assembly.paths, record.host_config.ipc_mode
         own = [str(self._assembly.root(record.id).merged)]
         if record.sandbox_path and not record.sandbox_path.startswith("/proc/"):
@@ -156,8 +156,8 @@ class Starter:
         return Needs(list(dict.fromkeys(own)), binds)
 
     async def _sources(self, record: Container) -> dict[str, tuple[str, ...]]:
-        """How the host has mounted what the container is going to have, by destination. Sources that the client wants
-        made are there then."""
+        """Return the flags with which the host has mounted the sources of the container's mounts, by destination.
+        Sources that the client wants made are there then."""
         paths, flags = self._assembly.paths, {}
         for number, point in enumerate(record.mounts):
             if point.type != "tmpfs":
@@ -237,7 +237,7 @@ class Starter:
 
 
 def _source(point: MountPoint, source: str) -> tuple[str, ...] | None:
-    """Have the source of a mount ready; how the host has mounted it. Blocks."""
+    """Make the source of a mount ready; the flags it is mounted with on the host, None if they are unknown. Blocks."""
     if point.type == "bind":
         sources.make_ready(source, makes=point.makes_source, propagation=point.propagation)
     try:
@@ -287,7 +287,7 @@ def resolve_joined(host_config: HostConfig, find: Finder) -> None:
 
 
 def join(record: Container, assembly: Assembly, find: Finder) -> Joined:
-    """What a container that starts now shares; the others must run. Makes its own /dev/shm if it is to be shared."""
+    """Find all that a starting container shares; the others must run. Makes its own /dev/shm if it is to be shared."""
     namespaces = {}
     shm = ""
     if (donor := _donor("PID", record.host_config.pid_mode, find)) is not None:

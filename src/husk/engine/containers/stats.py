@@ -1,4 +1,4 @@
-"""How much does a container use? Samples of its control group and its interfaces, once or every second."""
+"""A container's use of resources: samples of its control group and its interfaces, once or every second."""
 
 import asyncio
 import time
@@ -82,7 +82,7 @@ class Statistics:
         return found
 
     def states(self) -> dict[str, int]:
-        """How many containers there are in each state."""
+        """Count the containers in each state."""
         found: dict[str, int] = {}
         for instance in self._index:
             status = instance.record.state.status

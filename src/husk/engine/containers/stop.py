@@ -56,7 +56,7 @@ class Stopper:
             log.error("container %s does not end with the daemon: %s", instance.id[:12], error)
 
     async def _end(self, instance: Instance, exit: "asyncio.Future[Exit]", wanted: int, timeout: int) -> None:
-        """Have it end by the wanted signal, or by SIGKILL after so many seconds; a negative number is no limit."""
+        """End the container by the signal, or by SIGKILL after so many seconds; a negative number is no limit."""
         container = instance.id
         await self._signal(instance, wanted, thaw=True)
         if not await _within(exit, None if timeout < 0 else timeout):
@@ -97,7 +97,7 @@ class Stopper:
             raise SystemFault(f"cannot remove container {record.id}: it did not end after SIGKILL")
 
     async def _gave_up_restarting(self, instance: Instance) -> bool:
-        """Was it between two runs, and is now exited? One that was just being started again has a process by then."""
+        """End a container's wait for its next run; False if it has none: one being started has a process by then."""
         if instance.record.state.status != "restarting":
             return False
         async with instance.lock:

@@ -1,4 +1,4 @@
-"""Which processes run in a container? The host's `ps` with the client's own options, and of its lines the container's.
+"""The processes of a container: the host's `ps` with the client's own options, and of its lines the container's.
 
 `ps` runs on the host, as with dockerd, so that it works in images without one; process ids are the host's.
 """

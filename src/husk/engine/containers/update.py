@@ -1,4 +1,4 @@
-"""How are a container's limits and restart policy changed later? Checked, told to the runtime if it runs, recorded."""
+"""Later changes of a container's limits and restart policy: checked, told to the runtime if it runs, recorded."""
 
 import asyncio
 import contextlib

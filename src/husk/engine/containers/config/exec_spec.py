@@ -1,4 +1,4 @@
-"""What is the runtime told about another process in a container? Mostly what it was told about the first one."""
+"""The runtime's document for another process in a container: mostly that of the container's first one."""
 
 from collections.abc import Collection, Mapping
 from typing import cast
@@ -86,7 +86,7 @@ def read_and_plan(
 
 
 def find_user(root: Root, container: Container, user: str) -> User | None:
-    """Who `user` is in the container, None for whom its first process runs as. Raises for a stranger. Blocking."""
+    """Look up `user` in the container; None for the one its first process runs as. Raises for a stranger. Blocking."""
     if user == container.config.user:
         return None
     groups = container.host_config.group_add or []

@@ -1,4 +1,4 @@
-"""May a container have these limits, devices and kernel settings? The part of `validate` about resources."""
+"""Checks of a container's limits, devices and kernel settings: the part of `validate` about resources."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What does a new container look like? The request, completed from its image and from this host's defaults. Pure."""
+"""A new container's configuration: the request, completed from its image and from this host's defaults. Pure."""
 
 import posixpath
 

@@ -1,4 +1,4 @@
-"""What does a client mean with its mounts? Reads `Binds`, `Mounts`, `Volumes` and `VolumesFrom`. Pure.
+"""Mounts as clients ask for them: reading of `Binds`, `Mounts`, `Volumes` and `VolumesFrom`. Pure.
 
 What comes out are mount points as the container's record keeps them, still without what only the host knows: where a
 volume lies, which layers an image has. `husk.engine.containers.mounts` completes them.
@@ -64,7 +64,7 @@ def wanted_mounts(host_config: HostConfig) -> list[WantedMount]:
 
 
 def inherited(host_config: HostConfig, mounts_of: Callable[[str], Iterable[MountPoint]]) -> list[MountPoint]:
-    """What `VolumesFrom` takes over from other containers; a later one wins. A tmpfs cannot be shared."""
+    """Return the mounts that `VolumesFrom` takes from other containers; a later one wins. A tmpfs cannot be shared."""
     points: dict[str, MountPoint] = {}
     for text in host_config.volumes_from or []:
         name, mode = volumes_from(text)

@@ -1,4 +1,4 @@
-"""What /etc/hosts and /etc/resolv.conf say in a container. Pure; `containers.connect` writes the files."""
+"""The content of /etc/hosts and /etc/resolv.conf in a container. Pure; `containers.connect` writes the files."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ FALLBACK_DNS = ("8.8.8.8", "8.8.4.4")
 
 
 def host_names(hostname: str, domainname: str) -> list[str]:
-    """What a container answers to: its full name and, if that has a domain, the name before it."""
+    """Return a container's own host names: its full name and, if that has a domain, the name before it."""
     full = f"{hostname}.{domainname}" if domainname else hostname
     bare, dot, _ = full.partition(".")
     return [full, bare] if dot else [full]

@@ -1,4 +1,4 @@
-"""Does a container that ended start again, and when? Docker's restart policies, pure."""
+"""Docker's restart policies: they decide whether and when a container that ended starts again. Pure."""
 
 from husk.engine.model.container_config import RestartPolicy
 
@@ -21,7 +21,7 @@ def should_restart(policy: RestartPolicy, exit_code: int, restarts: int, stopped
 
 
 def should_start_with_daemon(policy: RestartPolicy, was_running: bool, exit_code: int, stopped_by_user: bool) -> bool:
-    """When the daemon starts: `always` even after a stop by hand, the others only if they were up."""
+    """Return True to start it with the daemon: `always` even if stopped by hand, `on-failure` only if up and failed."""
     match policy.name:
         case "always":
             return True

@@ -1,4 +1,4 @@
-"""What do the words of `--security-opt` mean? Parsed once, in dockerd's grammar, for checks and for planning. Pure.
+"""The words of `--security-opt`, parsed once, in dockerd's grammar, for checks and for planning. Pure.
 
 AppArmor and SELinux words are taken everywhere, as by dockerd: on a host without the module they change nothing.
 """

@@ -20,7 +20,7 @@ CPU_PERIOD = 100_000
 
 
 class Extras(msgspec.Struct, frozen=True):
-    """What only the host can tell, looked up before planning."""
+    """Facts that only the host can tell, looked up before planning."""
 
     devices: tuple[Device, ...] = ()
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -118,7 +118,7 @@ def seccomp_profile(host_config: HostConfig, host: Host) -> dict[str, object] | 
 
 
 def cgroup_path(container: Container, default: str) -> str:
-    """Where its control groups are; below another parent than Husk's own when the client names one."""
+    """Return the path of the container's control groups: below Husk's own parent, or the one that the client names."""
     parent = container.host_config.cgroup_parent
     return cgroup_below(parent, container.id) if parent else default
 
@@ -216,7 +216,7 @@ def _how(point: MountPoint, source_flags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def rootfs_propagation(container: Container) -> str:
-    """What is mounted with propagation needs a root that lets it through."""
+    """Return the root's propagation: it must let through that of the mounts in it. Empty for the default."""
     kinds = [point.propagation for point in container.mounts if point.type == "bind"]
     kinds += [word for options in (container.host_config.tmpfs or {}).values() for word in options.split(",")]
     wanted = {kind.removeprefix("r") for kind in kinds}

@@ -1,4 +1,4 @@
-"""May a container be made like this? Checks a request, says what is wrong in Docker's words, and changes nothing.
+"""Checks of a request for a container: they say what is wrong in Docker's words, and change nothing.
 
 What Docker can do and Husk cannot yet is refused here with 501, never accepted and ignored.
 """
