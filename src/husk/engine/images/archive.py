@@ -1,4 +1,4 @@
-"""What an image archive says: which images are in it, of which files, under which names.
+"""Reading of image archives: the images that are in one, the files they are made of, and their names.
 
 Pure. Docker's own format (`manifest.json`) names files; an OCI layout (`index.json`) names digests. An archive may be
 both: then Docker's part tells the names, and the layout gives the manifests, whose digests are worth keeping.
@@ -102,7 +102,7 @@ def read_archive(
 
 
 def path_of(digest: str) -> str:
-    """Where an archive has a blob; `digest_at` tells it back."""
+    """Return the path of a blob in an archive; `digest_at` tells the digest back."""
     return _BLOBS + references.validate_digest(digest).removeprefix("sha256:")
 
 
@@ -115,7 +115,7 @@ def digest_at(path: str) -> str | None:
 
 
 def link_target(path: str, link: str, hard: bool) -> str:
-    """What a link in the archive stands for; old Docker archives store an equal layer as a link."""
+    """Return the path that a link in the archive stands for; old Docker archives store an equal layer as a link."""
     return posixpath.normpath(link if hard else posixpath.join(posixpath.dirname(path), link)).lstrip("/")
 
 
@@ -145,7 +145,7 @@ def _docker_members(
 def _layout_beside(
     documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
 ) -> list[ArchivedImage | ArchivedIndex]:
-    """What the layout that is in a Docker archive too says; Docker's part alone is enough."""
+    """Read the layout that is in a Docker archive too; without a sound one Docker's part alone is enough."""
     try:
         return _oci_members(documents, has, platforms) if OCI_LIST in documents else []
     except NotFound:
@@ -191,7 +191,7 @@ def _oci_members(
 
 
 def _parsed(body: bytes, entry: _OCIEntry | IndexEntry) -> ImageManifest | Index:
-    """What a registry has sent wrong is a fault of the registry; what an archive has wrong is its sender's."""
+    """Parse a manifest or index of the archive; what is wrong with it is its sender's fault, not a registry's."""
     try:
         return parse_manifest(body, entry.media_type)
     except SystemFault as error:

@@ -1,4 +1,4 @@
-"""What others state about an image: in-toto statements, which its index names beside the platforms that it has."""
+"""In-toto statements of others about an image, which its index names beside the platforms that it has."""
 
 from collections.abc import Collection
 

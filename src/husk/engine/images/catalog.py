@@ -28,7 +28,7 @@ _ID = pattern(r"[0-9a-f]{64}")
 
 
 class Found(NamedTuple):
-    """What a client's text means: one image, and the index that it stands for, if it does."""
+    """The meaning of a client's text: one image, and the index that the text stands for, if it does."""
 
     image: Image
     image_index: ImageIndex | None
@@ -66,7 +66,7 @@ class ImageCatalog:
         return self._images.get(self._defaults.get(target, target))
 
     def target(self, name: Reference) -> str:
-        """What a name points to: an image's id or an index's digest, or nothing."""
+        """Return the target of a name: an image's id or an index's digest, or nothing."""
         return self._names.get(str(name), "")
 
     def index_by_name(self, name: Reference) -> ImageIndex | None:
@@ -114,11 +114,11 @@ class ImageCatalog:
         return Found(image, shown[0] if shown and not self.is_named(image) else None)
 
     def is_named(self, thing: Image | ImageIndex) -> bool:
-        """Whether a name points to this very image or index."""
+        """Return True if a name points to this very image or index."""
         return self.is_target(thing.id if isinstance(thing, Image) else thing.digest)
 
     def is_target(self, digest: str) -> bool:
-        """Whether a name points to the image or index of this digest."""
+        """Return True if a name points to the image or index of this digest."""
         return digest in self._names.values()
 
     def names(self, image: Image) -> list[Reference]:
@@ -166,7 +166,7 @@ class ImageCatalog:
         return [index for index in self._indexes.values() if image.id in index.images]
 
     def candidates(self, found: Found) -> list[Candidate]:
-        """What can be chosen from: all of an index that is here, or one image."""
+        """List the images that can be chosen from: all of an index that are here, or one image."""
         image, index = found
         return self._offered(index) if index is not None else [(platform_of(image), image)]
 
@@ -201,7 +201,7 @@ class ImageCatalog:
         return named.union(*(index.content for index in self._indexes.values())) - {""}
 
     def names_content(self, digest: str) -> bool:
-        """Whether a record names this blob."""
+        """Return True if a record names this blob."""
         return (
             digest in self._images
             or any(digest == image.manifest or digest in image.packed for image in self._images.values())
@@ -244,7 +244,7 @@ class ImageCatalog:
             self._names.update(named)
 
     def _is_known(self, images: Sequence[Image], named: Mapping[str, str]) -> bool:
-        """Is all of this here already, but for the times at which images were tagged?"""
+        """Return True if all of this is here already, but for the times at which images were tagged."""
         for image in images:
             known = self._images.get(image.id)
             # One that is the very same may have been changed in its place.

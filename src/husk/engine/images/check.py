@@ -1,4 +1,4 @@
-"""What the facts about blobs and layers mean for images and containers: what is broken, and what would cure it.
+"""Verdicts on images and containers, by the facts about blobs and layers: what is broken, and what would cure it.
 
 All of it is pure: `judge` takes records and facts and returns a verdict, which `repair` can act on.
 
@@ -38,12 +38,12 @@ class Records(msgspec.Struct):
     """Those that the cache of builds needs."""
 
     def targets(self, image: Image) -> set[str]:
-        """What a name can point to that is this image, or one for several platforms that it is among."""
+        """Return the targets of names that stand for this image: itself, and those for several platforms with it."""
         return {image.id, *(index.digest for index in self.indexes.values() if image.id in index.images)}
 
 
 class Verdict(msgspec.Struct):
-    """What is wrong, and the lists that `repair` works through; leftovers need no list."""
+    """The problems found, and the lists that `repair` works through; leftovers need no list."""
 
     problems: list[Problem] = msgspec.field(default_factory=list)
     wrong_layers: list[str] = msgspec.field(default_factory=list)
@@ -165,7 +165,7 @@ def _judge_containers(verdict: Verdict, records: Records, layers: LayerFacts) ->
 
 
 def _find_leftovers(verdict: Verdict, records: Records, blobs: BlobFacts, layers: LayerFacts) -> None:
-    """What a daemon that was killed has left; its next start removes it, and so do we."""
+    """Note the leftovers of a daemon that was killed; its next start removes them, and so do we."""
     used = {key for image in records.images.values() for key in image.chain_ids}
     used |= {key for container in records.containers for key in container.used_layers} | records.held_layers
     named = {digest for image in records.images.values() for digest in image.content}
@@ -179,7 +179,7 @@ def _find_leftovers(verdict: Verdict, records: Records, blobs: BlobFacts, layers
 
 
 def _blob_fault(digest: str, blobs: BlobFacts, size: int | None = None) -> str:
-    """What is wrong with a blob that somebody needs; empty when nothing is."""
+    """Describe the fault of a blob that somebody needs; empty when it has none."""
     if digest in blobs.damaged:
         return f"{digest} is damaged: {blobs.damaged[digest]}"
     if digest not in blobs.whole:

@@ -90,7 +90,7 @@ async def index_content(index: ImageIndex, store: ImageStore) -> IndexContent | 
 
 
 def descriptors_of(content: ImageContent) -> list[Descriptor]:
-    """What the manifest says of its layers."""
+    """Return the descriptors of the layers, as the image's manifest has them."""
     manifest = parse_manifest(content.manifest, content.media_type)
     assert isinstance(manifest, ImageManifest)
     return manifest.layers

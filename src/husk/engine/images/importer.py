@@ -129,7 +129,7 @@ def _check_url(url: str) -> None:
 
 
 def _fault(url: str) -> str:
-    """What keeps a text from being a URL; nothing if it is one."""
+    """Describe the fault that keeps a text from being a URL; empty if it is one."""
     if _CONTROL.search(url):  # before urllib reads it, which would leave some of them out
         return "net/url: invalid control character in URL"
     try:

@@ -121,7 +121,7 @@ def platform_of(image: Image) -> Platform:
 
 
 def suits(actual: Platform, wanted: Platform) -> bool:
-    """Whether what is for one platform serves another: the same, or an older variant of the same architecture."""
+    """Return True if `actual` serves `wanted`: the same platform, or an older variant of the same architecture."""
     actual, wanted = normalize(actual), normalize(wanted)
     same = (actual.os, actual.architecture) == (wanted.os, wanted.architecture)
     return same and (not wanted.variant or actual in _acceptable(wanted))

@@ -13,11 +13,11 @@ class Limiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def locked(self) -> bool:
-        """Whether the next one has to wait."""
+        """Return True if the next transfer has to wait."""
         return self._busy >= self._limit
 
     def resize(self, limit: int) -> None:
-        """Who has a slot keeps it."""
+        """Change the limit; whoever has a slot keeps it."""
         self._limit = limit
         self._wake()
 

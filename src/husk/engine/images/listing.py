@@ -1,4 +1,4 @@
-"""Which images a list shows: by filters, newest first; images that only others build on need `all`."""
+"""The images that a list shows: by filters, newest first; images that only others build on need `all`."""
 
 import re
 from collections.abc import Iterable

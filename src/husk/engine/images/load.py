@@ -148,7 +148,7 @@ class Loader:
         return made
 
     async def _has_documents(self, image: Image, read: "_Read", layers: list[Layer]) -> bool:
-        """Are configuration and manifest of an image whole? What the archive brings of them is written anew."""
+        """Write an image's documents anew from the archive; True if its configuration and manifest are whole then."""
         blobs, size = self._store.blobs, len(read.config)
         await blobs.put(read.config)
         brought = [compose_manifest(image.id, size, layers)[0], compose_manifest(image.id, size, layers, oci=True)[0]]
@@ -261,7 +261,7 @@ class _Reading:
             raise InvalidParameter("the archive has more than 64 MiB of documents and names")
 
     async def _rely_on(self, blob: str | None) -> bool:
-        """Has the store this layer, and whole? Then it must not go before the images that it is for are there."""
+        """Keep a layer from going before the images that it is for are there; True if the store has it whole."""
         chain = self._store.layers.of_blob(blob) if blob else []
         if not chain:
             return False
@@ -270,7 +270,7 @@ class _Reading:
         return all([await self._store.layers.sound(chain_id) for chain_id in chain])
 
     def has(self, path: str) -> bool:
-        """Whether a file came with the archive, or the store has had it as a layer."""
+        """Return True if a file came with the archive, or the store has had it as a layer."""
         path = self.resolve(path)
         return path in self.documents or path in self._unpacking or path in self._known
 
@@ -361,6 +361,6 @@ def _check_digest(expected: str | None, actual: str) -> None:
 
 
 def _short(path: str) -> str:
-    """What stands for a layer in the progress: the beginning of the hexadecimal part of its path."""
+    """Return a layer's name in the progress: the beginning of the hexadecimal part of its path."""
     parts = [part.removesuffix(".tar") for part in path.split("/")]
     return next((part[:12] for part in reversed(parts) if len(part) == 64), parts[-1][:12])

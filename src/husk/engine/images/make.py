@@ -1,4 +1,4 @@
-"""How a configuration and layers become an image. Pull, load, commit and the first busybox all end here."""
+"""Making of images from a configuration and layers. Pull, load, commit and the first busybox all end here."""
 
 import asyncio
 import hashlib

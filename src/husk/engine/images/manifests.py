@@ -25,7 +25,7 @@ class ManifestFacts(msgspec.Struct, frozen=True):
 
 
 def target_of(image: Image, index: ImageIndex | None) -> Descriptor:
-    """What the image's name points to: the index of its platforms, or its only manifest."""
+    """Return the descriptor of what the image's name points to: the index of its platforms, or its only manifest."""
     if index is not None:
         return Descriptor(media_type=index.media_type, digest=index.digest, size=index.size)
     return _own_descriptor(image)

@@ -97,7 +97,7 @@ class Pruner:
 
 
 def _images_of(container: Container) -> list[str]:
-    """What its client called the images that it was made of and mounts."""
+    """Return the names that a container's client gave the images that the container was made of and mounts."""
     return [container.config.image, *(point.name for point in container.mounts if point.type == "image")]
 
 

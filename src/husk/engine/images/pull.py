@@ -134,7 +134,7 @@ async def resolve(
 
 
 def parse_pull_reference(image: str, tag: str) -> Reference:
-    """What to pull: `image` may carry its own tag or digest; `tag` may be a digest. Without either: not one image."""
+    """Parse what to pull: `image` may carry its own tag or digest; `tag` may be a digest. Without: not one image."""
     reference = references.parse(image.removesuffix(":"))
     return reference.with_tag_or_digest(tag) if tag else reference
 

@@ -42,14 +42,14 @@ MOST_MOUNT_SOURCES = 3
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """What a layer's plain tar becomes when it is compressed."""
+    """The digest and the size of a layer's plain tar when it is compressed."""
 
     digest: str
     size: int
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """What is to be pushed as it is: blobs of the store, and manifests with the tags or digests that they go under.
+    """Content to be pushed as it is: blobs of the store, and manifests with the tags or digests that they go under.
 
     Manifests that name others come after those.
     """
@@ -119,7 +119,7 @@ class Pusher:
             self._store.tell_of_transfer("push", reference, self._store.catalog.by_name(reference))
 
     async def upload(self, upload: Upload, auth: Credentials | None, report: Report) -> None:
-        """Whoever calls holds the blobs."""
+        """Push an upload to its repository, manifests last. Whoever calls holds the blobs."""
         repository = Reference(upload.repository.domain, upload.repository.path)
         push = _Push(repository, await self._registry.target(repository, auth), report, self._uploads)
         try:

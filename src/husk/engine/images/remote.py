@@ -1,4 +1,4 @@
-"""What a registry knows about an image that is not here: its search, and a manifest with its platforms."""
+"""Questions to a registry about an image that is not here: its search, and a manifest with its platforms."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ DEFAULT_RESULTS = 25
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """What a registry has under a name, and what it runs on."""
+    """The content that a registry has under a name, and the platforms that it runs on."""
 
     descriptor: Descriptor
     platforms: list[Platform]

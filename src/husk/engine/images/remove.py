@@ -157,7 +157,7 @@ class Remover:
         return [image for image in images if not self._kept(going, image.id)]
 
     def _kept(self, indexes: set[str], digest: str) -> bool:
-        """Does a name, or one of other indexes than these, or a name of one of these, keep an image or index?"""
+        """Return True if a name, an index other than these, or a name of one of these keeps an image or index."""
         catalog = self._store.catalog
         image = catalog.get(digest)
         around = catalog.indexes_of(image) if image is not None else []
@@ -175,7 +175,7 @@ def _nothing(digest: str) -> bool:
 
 
 def _is_id(text: str, image: Image, names: list[Reference]) -> bool:
-    """Was the image named by its id? A repository may have a hexadecimal name, so names are tried first."""
+    """Return True if the image was named by its id. A repository's name may be hexadecimal: names are tried first."""
     if not image.id.removeprefix("sha256:").startswith(text.removeprefix("sha256:")):
         return False
     try:
@@ -185,7 +185,7 @@ def _is_id(text: str, image: Image, names: list[Reference]) -> bool:
 
 
 def _is_single(names: list[Reference]) -> bool:
-    """Has the image one name only: at most one tag, and digests of that repository alone?"""
+    """Return True if the image has one name only: at most one tag, and digests of that repository alone."""
     tags = [name for name in names if not name.digest]
     return bool(names) and len(tags) <= 1 and len({name.name for name in names}) == 1
 

@@ -1,4 +1,4 @@
-"""What the edge can do with images: one method for each operation of the API.
+"""Operations on images: one method for each that the API has.
 
 What carries an operation out is loaded and built when it is first wanted: a start of the daemon needs only the store.
 """
@@ -73,7 +73,7 @@ class Images:
 
     @cached_property
     def fetcher(self) -> "LayerFetcher":
-        """What fetches layers for all of the daemon, so that none is fetched twice at a time."""
+        """The fetcher of layers for all of the daemon, so that none is fetched twice at a time."""
         from husk.engine.images.fetch import LayerFetcher
 
         return LayerFetcher(self._store, self._downloads)
@@ -116,7 +116,7 @@ class Images:
 
     @property
     def revision(self) -> int:
-        """How often anything of images has changed that an answer may show: names, records or layers."""
+        """The number of changes to images that an answer may show: to names, records or layers."""
         return self._store.catalog.revision + self._store.layers.revision
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class Images:
         return self.select(reference, parse_platform(platform) if platform else None).image
 
     def warning_about(self, image: Image) -> str:
-        """What whoever did not ask for a platform should hear, if the image is for another one than this host's."""
+        """Return the warning for whoever asked for no platform, if the image is for another one than this host's."""
         here, actual = host_platform(), normalize(platform_of(image))
         if actual in runnable(here) or (actual.os, actual.architecture) == (here.os, here.architecture):
             return ""
@@ -189,7 +189,7 @@ class Images:
         return sum(layer.size for chain_id in chain_ids if (layer := self._store.layers.get(chain_id)))
 
     def directories(self, chain_ids: Sequence[str]) -> list[str]:
-        """Where the layers lie on the host, topmost first; empty when one is no longer here."""
+        """Return the directories of the layers on the host, topmost first; empty when one is no longer here."""
         try:
             return self._store.layers.lower(chain_ids)
         except NotFound:
@@ -216,7 +216,7 @@ class Images:
         return manifests_of(image, self._store.catalog.shown_by(image), self._store)
 
     def target(self, image: Image) -> Descriptor:
-        """What the image's names point to: an index of several platforms, or a manifest."""
+        """Return the descriptor of what the image's names point to: an index of several platforms, or a manifest."""
         from husk.engine.images.manifests import target_of
 
         return target_of(image, self._store.catalog.look_up(image.id).image_index)
@@ -229,7 +229,7 @@ class Images:
         return len(self._store.layers.all())
 
     def blobs_usage(self) -> tuple[int, int]:
-        """How many blobs there are, and their bytes. It reads a directory: not for the event loop."""
+        """Count the blobs and their bytes. It reads a directory: not for the event loop."""
         return self._store.blobs.usage()
 
     def reclaimable(self) -> int:
@@ -246,7 +246,7 @@ class Images:
     async def attestations(
         self, reference: str, platform: Platform | None, types: Collection[str], with_statements: bool
     ) -> "list[Attestation]":
-        """What is stated about an image, on this host's platform if none is named."""
+        """Read the statements about an image, on this host's platform if none is named."""
         from husk.engine.images.attestations import attestations_of
 
         image, index = self.select(reference, platform or host_platform())

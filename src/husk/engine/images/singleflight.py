@@ -119,7 +119,7 @@ class SingleFlight:
             self._forget(key, flight)
 
     async def _try(self, key: str, flight: _Flight, tried: list[Work]) -> Work | None:
-        """Do the last of `tried` to its end; the work that takes its place, if it fails or stalls and there is one."""
+        """Run the last of `tried` to its end; the work that takes its place, if it fails or stalls and there is one."""
         flight.begin()
         attempt = self._tasks.spawn(tried[-1](flight), key, awaited=True)
         try:

@@ -1,4 +1,4 @@
-"""What all who work with images share: records, blobs and layers, and the one judgement of what nobody needs.
+"""The store that all work with images shares: records, blobs and layers, and the one judgement of what nobody needs.
 
 Pull, load, commit and the others each take an `ImageStore` and add to it or remove from it. Whatever work relies on
 before a record names it is pinned; whoever lets go of something calls `release`, which removes what is then nobody's.

@@ -1,4 +1,4 @@
-"""What becomes of what a container writes.
+"""Logs of containers: what becomes of a line that a container writes.
 
 The life of a line: conmon appends it to `container.log`, whatever the log driver is, and goes on doing so while no
 daemon runs. `rotation` puts full files aside (`container.log.<n>`, the higher the later) and has conmon begin a new

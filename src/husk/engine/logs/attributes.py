@@ -1,4 +1,4 @@
-"""What `labels`, `env` and `tag` add to each line of a log. Pure."""
+"""Additions to each line of a log that `labels`, `env` and `tag` ask for. Pure."""
 
 from collections.abc import Mapping
 from urllib.parse import quote_plus
@@ -81,7 +81,7 @@ def _chosen(source: Mapping[str, str], expression: str) -> dict[str, str]:
 
 
 def details(container: Container) -> str:
-    """What `docker logs --details` shows in front of each line."""
+    """Return the words that `docker logs --details` shows in front of each line."""
     shown = {}
     if container.host_config.log_config.type == "json-file":
         shown = extra(container)

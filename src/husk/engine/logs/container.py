@@ -1,4 +1,4 @@
-"""What has to be known of a container by those who keep its log."""
+"""The facts about a container that those who keep its log have to know."""
 
 import asyncio
 from typing import Any, Protocol

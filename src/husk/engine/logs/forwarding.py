@@ -1,4 +1,4 @@
-"""How does a container's log get to a receiver elsewhere? Read from the same files as `docker logs`, sent, remembered.
+"""Forwarding of a container's log to a receiver elsewhere: read from the same files as `docker logs`, sent, remembered.
 
 How far it has come is in the container's directory (`forwarded`: number of the file, offset). It is written after the
 sending, at most twice a second: after a crash some lines are sent again, none is left out. While a receiver is away the
@@ -162,7 +162,7 @@ class _Line:
 
 
 class _Position:
-    """How far a log has been sent."""
+    """The place up to which a log has been sent."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -32,7 +32,7 @@ class Assembler:
 
     @property
     def pending(self) -> bool:
-        """Is there a line whose end has not been seen?"""
+        """True while there is a line whose end has not been seen."""
         return bool(self._begun)
 
     def add(self, records: Sequence[LogRecord]) -> list[Message]:
@@ -51,7 +51,7 @@ class Assembler:
         return messages
 
     def flush(self) -> list[Message]:
-        """What was written without a newline at the very end."""
+        """Take out what was written without a newline at the very end."""
         left = [Message(parse_rfc3339(time.decode()), stream, text) for stream, (time, text) in self._begun.items()]
         self._begun.clear()
         return left

@@ -1,4 +1,4 @@
-"""What a container's log driver and its options ask for, checked in dockerd's words. Pure."""
+"""The log driver and the options that a container asks for, checked in dockerd's words. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ _KNOWN: dict[str, frozenset[str]] = {
 
 
 class Keeping(msgspec.Struct, frozen=True):
-    """How much of a log stays on this host; `max_size` 0 is everything."""
+    """The part of a log that stays on this host; `max_size` 0 is everything."""
 
     max_size: int = 0
     max_files: int = 1
@@ -99,7 +99,7 @@ def check(driver: str, options: Mapping[str, str]) -> None:
 
 
 def keeping(driver: str, options: Mapping[str, str]) -> Keeping:
-    """What of the log is kept on this host."""
+    """Read the limits of what is kept of the log on this host; InvalidParameter where they contradict each other."""
     if driver == "json-file":
         result = Keeping(
             max_size=_positive_size(options["max-size"]) if "max-size" in options else 0,
@@ -125,7 +125,7 @@ def keeping(driver: str, options: Mapping[str, str]) -> Keeping:
 
 
 def readable(driver: str, options: Mapping[str, str]) -> bool:
-    """Can `docker logs` show it?"""
+    """Return True if `docker logs` can show the log."""
     if driver in KEPT:
         return True
     return driver != "none" and not flag(options.get("cache-disabled", "false"))

@@ -1,4 +1,4 @@
-"""What did the container write? Reads the log that conmon keeps, forwards, backwards from the end, or as it grows.
+"""Reading of the log that conmon keeps of a container: forwards, backwards from the end, or as it grows.
 
 `engine/logs/records.py` says what a record is. A log may be several files (`runtime/log_files.py`); a line may begin in
 one and end in the next. What is read becomes what its reader wants of it (a `Form`: records, or bytes for a client)
@@ -39,7 +39,7 @@ Since = Callable[[], str | None]
 
 
 class Form(Protocol[Made_co]):
-    """What a reader makes of some records. Called in a thread, for one batch after the other."""
+    """The form that a reader gives to records. Called in a thread, for one batch after the other."""
 
     @property
     def needs_times(self) -> bool: ...
@@ -76,11 +76,11 @@ class _Tail:
 
     @property
     def pieces(self) -> bytes:
-        """What of the last lines lies before the place that `search` found."""
+        """The pieces of the last lines that lie before the place that `search` found."""
         return b"".join(reversed(self._pieces))
 
     def search(self, fd: int, size: int) -> int | None:
-        """Where the last lines begin in this file: behind the end of the line before them. None: in another one.
+        """Find the start of the last lines in this file: behind the end of the line before them. None: in another one.
 
         Call it for the files from the last to the first until `done`.
         """
@@ -122,7 +122,7 @@ class _Tail:
 
 
 class _StartPoint(NamedTuple):
-    """Where to begin: in which of the files, at which offset, and with which records from before it.
+    """The place to begin at: in which of the files, at which offset, and with which records from before it.
 
     `end` is how far the last file went when the last lines were looked for: what was written since is not among them.
     """
@@ -134,7 +134,7 @@ class _StartPoint(NamedTuple):
 
 
 def whole(text: bytes, cut: int, since: str) -> int:
-    """How much of so many bytes of whole records is told: not the pieces at their end whose line goes on.
+    """Return the end of the records before `cut` that are told: not the pieces at their end whose line goes on.
 
     A container that runs may still write the rest of them; those from before `since` are of a run that has ended.
     """
@@ -160,7 +160,7 @@ def _whole_of(fd: int, size: int, since: str) -> int:
 
 
 def tail(files: Sequence[Callable[[], int]], lines: int, since: str | None = None) -> _StartPoint:
-    """Where the last lines of a log begin. Its files, the oldest first, are opened as far back as needed.
+    """Find the beginning of the last lines of a log. Its files, the oldest first, are opened as far back as needed.
 
     With `since` a line that goes on is none of them."""
     search, place, end = _Tail(lines), _StartPoint(0, 0), None
@@ -188,7 +188,7 @@ def _start(opened: list[OpenFile], query: LogQuery, run: str | None) -> _StartPo
 
 
 class ReadPart(NamedTuple, Generic[Made]):
-    """What was made of some records, and where in the log they end: the number of the file and the offset in it."""
+    """The form of some records, and their end in the log: the number of the file and the offset in it."""
 
     number: int
     end: int
@@ -204,7 +204,7 @@ async def read_log(
     readers: Readers | None = None,
     since: Since = lambda: None,
 ) -> AsyncIterator[Made]:
-    """What `form` makes of batches of records; with `follow`, goes on until `ended()` holds and all is read.
+    """Yield what `form` makes of batches of records; with `follow`, until `ended()` holds and all is read.
 
     As with dockerd, a line is told when it is whole, or its run has ended, if `since` tells of the present one.
     `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes. `readers` are all others.
@@ -256,7 +256,7 @@ async def resume_log(
 
 
 class _Batch(NamedTuple, Generic[Made]):
-    """What so many bytes of whole lines became, and whether they reach beyond what is wanted."""
+    """The form of so many bytes of whole lines, and whether they reach beyond what is wanted."""
 
     size: int
     made: Made
@@ -264,7 +264,7 @@ class _Batch(NamedTuple, Generic[Made]):
 
 
 class _Worker(Generic[Made]):
-    """What is done with each piece of a log, in a thread: read it, take it apart, choose, and give it its form."""
+    """The work on each piece of a log, in a thread: read it, take it apart, choose, and give it its form."""
 
     def __init__(self, selection: Selection, form: Form[Made]) -> None:
         self._selection = selection

@@ -1,4 +1,4 @@
-"""How much do all who read logs hold together, and how many read at one time?
+"""Limits for all who read logs: how much they hold together, and how many of them read at one time.
 
 A client that does not read on keeps its reader with whatever was read for it. One reader takes large pieces, which is
 fast; the more there are, the smaller the pieces, so that hundreds that stand still cost little each. And when hundreds
@@ -31,5 +31,5 @@ class Readers:
 
     @property
     def piece(self) -> int:
-        """How many bytes a reader takes next."""
+        """The number of bytes that a reader takes next."""
         return max(SMALLEST, min(LARGEST, TOGETHER // max(1, self._present)))

@@ -1,4 +1,4 @@
-"""Where messages go, and in which form: one receiver for each container with a driver that sends its log away."""
+"""Receivers of messages, with their addresses and forms: one for each container whose driver sends its log away."""
 
 import socket
 from collections.abc import Callable, Sequence

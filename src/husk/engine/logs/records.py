@@ -50,7 +50,7 @@ class LogRecord(NamedTuple):
 
 
 class LogQuery(Struct, kw_only=True, frozen=True):
-    """Which records: of which streams, how many from the end (None: all), from when to when, and whether to go on.
+    """The wanted records: of which streams, how many from the end (None: all), from when to when, whether to go on.
 
     The moment 0 is no end, as with dockerd.
     """
@@ -76,7 +76,7 @@ class Columns(NamedTuple):
         return self.kinds[0] if self.kinds and self.kinds.count(self.kinds[0]) == len(self.kinds) else None
 
     def partial(self) -> list[int]:
-        """Where pieces of lines are."""
+        """Return the places of pieces of lines."""
         if self.kind is not None and self.kind not in PARTIAL:
             return []
         return [place for place, kind in enumerate(self.kinds) if kind in PARTIAL]
@@ -105,7 +105,7 @@ def take_apart(text: bytes, *, times: bool = True) -> Columns:
 
 
 def _of_one_kind(text: bytes, times: bool) -> Columns | None:
-    """What most logs are, whole lines of one stream, with as few objects as can be; None where it is something else."""
+    """Read whole lines of one stream, as most logs are, with as few objects as can be; None for anything else."""
     if (head := HEAD.match(text)) is None:
         return None
     kind, piece = head[2] + b" F", head[2] + b" P"
@@ -192,8 +192,8 @@ class Selection:
         return lines
 
     def _go_on(self, lines: Columns, times: list[bytes]) -> None:
-        """What would be put together with the piece before it (`_join`), had both been read at once, has its time: so
-        a line is of the same time wherever the log was cut."""
+        """Give a piece that would be put together with the one before it (`_join`), had both been read at once, the
+        time of that one: so a line is of the same time wherever the log was cut."""
         stream, size = KINDS[lines.kinds[0]][0], len(lines.data[0])
         if self._piece is not None and self._piece[0] == stream and self._piece[2] + size <= LONGEST:
             times[0], size = self._piece[1], self._piece[2] + size

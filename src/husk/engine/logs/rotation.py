@@ -1,4 +1,4 @@
-"""When does a log get a new file? When the present one is full; looked at as it grows, as often as its growth asks for.
+"""Rotation of logs: a new file when the present one is full; looked at as it grows, as often as its growth asks for.
 
 A file may grow beyond its size by what is written between two looks. Cut off anywhere, the next daemon goes on: a log
 without a file being written belongs to a monitor that has still to be told to open one.
@@ -31,7 +31,7 @@ _STUCK = 10.0
 
 
 class Writer(Enum):
-    """What became of the writer of a file that was put aside."""
+    """The state of the writer of a file that was put aside."""
 
     ELSEWHERE = "it has begun a new file"
     STUCK = "it may still write to the old one"
@@ -130,7 +130,7 @@ class Rotator(Companion[LoggedContainer]):
             self._watches.remove(number)
 
     async def _reopen(self, files: LogFiles, record: Container) -> Writer:
-        """Have the monitor begin a new file."""
+        """Make the monitor begin a new file, and return what became of the old one's writer."""
         for pause in _REOPEN_PAUSES:
             try:
                 self._reopen_log(record)

@@ -1,4 +1,4 @@
-"""Which volumes a list shows, by filters. Pure."""
+"""The volumes that a list shows, by filters. Pure."""
 
 from collections.abc import Collection, Iterable
 

@@ -1,4 +1,4 @@
-"""What the edge can do with volumes, and containers that take and leave them."""
+"""Operations on volumes, of the edge and of containers that take and leave them."""
 
 import asyncio
 import contextlib
@@ -103,7 +103,7 @@ class Volumes:
         return select(self._by_name.values(), self._used(), filters)
 
     async def usage(self) -> list[Usage]:
-        """What each volume takes on disk; those that are mounts of their own are measured where they are."""
+        """Measure each volume's size on disk; those that are mounts of their own are measured where they are."""
         counts = self._used()
         return [Usage(volume, await self._size(volume), counts[volume.name]) for volume in list(self._by_name.values())]
 
@@ -119,7 +119,7 @@ class Volumes:
         return await threads.trees(self._store.size, volume.name)
 
     def _used(self) -> Counter[str]:
-        """How many containers have each volume."""
+        """Count the containers that have each volume."""
         return Counter(name for record in self._containers() for name in {p.name for p in _volume_points(record)})
 
     def _users_of(self, name: str) -> list[str]:
@@ -295,7 +295,7 @@ class Volumes:
                     await threads.outside(self._store.unmount, volume.name)
 
     async def may_fill(self, volume: Volume) -> bool:
-        """Is it worth to look what the image has? Not if the volume is known to have content."""
+        """Return True if it is worth to look what the image has: not if the volume is known to have content."""
         return bool(volume.options) or await asyncio.to_thread(self._store.is_empty, volume.name)
 
     # --- for a container that starts and ends

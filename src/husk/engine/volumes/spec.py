@@ -1,4 +1,4 @@
-"""What a client says of a volume that is to be made, and the record that it becomes."""
+"""A client's specification of a volume that is to be made, and the record that it becomes."""
 
 import os
 from collections.abc import Mapping
