@@ -1,4 +1,4 @@
-"""What containers, images, networks, volumes and services are and do: state machines, policies, events.
+"""State machines, policies and events of containers, images, networks, volumes and services.
 
 The engine decides and records. It knows no HTTP and makes no system calls: it drives the host through `husk.runtime`,
 `husk.storage`, `husk.registry` and `husk.network`, and is usable on its own:

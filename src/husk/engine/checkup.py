@@ -1,4 +1,4 @@
-"""Is a whole data root sound? Every blob, layer, record and reference, read with nobody's help and nothing changed.
+"""Examination of a whole data root: every blob, layer, record and reference is read without an engine, none changed.
 
 `husk doctor --check-store` calls it without an engine: a store that is damaged may be one that no engine opens.
 """
@@ -194,7 +194,7 @@ def _of(records: Mapping[str, msgspec.Struct], type: type[T]) -> dict[str, T]:
 def _directories(
     root: Path, kind: str, known: Iterable[str], documents: Mapping[str, Mapping[str, bytes]], found: Examination
 ) -> None:
-    """Has each container and volume its directory, and each directory its record?"""
+    """Note each container and volume without its directory, and each directory without its record."""
     expected, present = set(known), set(names_in(root)) - {".trash"}
     for name in sorted(expected - present):
         cure = f"docker {'volume rm' if kind == 'volume' else 'rm'} {name}: its content is lost"

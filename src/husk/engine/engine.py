@@ -74,14 +74,14 @@ class Engine(LateParts):
 
     @property
     def services(self) -> "Services":
-        """What is declared. Where there was nothing of a swarm at the start, they are built with the first question."""
+        """The declared state. Where there was nothing of a swarm at the start, it is built with the first question."""
         if self._services is None:
             self._services = self._build_services()
         return self._services
 
     @property
     def declared(self) -> "Services | None":
-        """What is declared; None where nothing can be: nobody has asked for a swarm, and there was nothing of one."""
+        """The declared state; None where there can be none: nobody asked for a swarm, and there was nothing of one."""
         return self._services
 
     @property

@@ -1,4 +1,4 @@
-"""What does this host offer to containers? Facts gathered once, when the engine opens."""
+"""This host's offer to containers: facts gathered once, when the engine opens."""
 
 import os
 
@@ -62,7 +62,7 @@ class Host(msgspec.Struct, frozen=True):
 
 
 def _seccomp(setting: str) -> str:
-    """What the setting stands for; a profile is read once, as dockerd does."""
+    """Return the text of the setting's profile, which is read once, as by dockerd; empty for the built-in one."""
     if setting in ("builtin", "unconfined"):
         return "" if setting == "builtin" else setting
     from husk.runtime import seccomp_custom

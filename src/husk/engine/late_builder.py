@@ -31,7 +31,7 @@ class LateBuilder(Once["Builder"]):
         self._state = state
 
     async def cache(self) -> "list[Item]":
-        """What builds have kept. Where they have kept nothing, nothing is loaded to say so."""
+        """List the cache that builds have kept. Where they have kept nothing, nothing is loaded to say so."""
         from husk.engine.model.build import CACHE_MOUNT, RECORD
 
         if self.made is None and not any((await self._state.fetch_several((RECORD, CACHE_MOUNT))).values()):

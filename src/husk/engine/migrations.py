@@ -1,4 +1,4 @@
-"""How records of earlier releases become what this one reads: one step per schema, each a pure function.
+"""Migrations of records of earlier releases to what this one reads: one step per schema, each a pure function.
 
 A step takes the kind and the body of a record of its schema and returns what the next schema wants. All of them run
 when the store is opened, in one transaction; a record that a step stumbles over is put aside and told. Adding a field

@@ -1,4 +1,4 @@
-"""How an engine is put together: its parts, opened in the order in which they need each other.
+"""Opening of an engine: its parts are put together in the order in which they need each other.
 
 Each is handed what it needs; what one needs from above is a function. What was opened is closed in the other order.
 """
@@ -328,7 +328,7 @@ async def _end_containers(parts: Parts) -> None:
 
 
 async def _as_far_as_possible(work: Coroutine[object, object, object], what: str) -> None:
-    """What cannot be done, on a full disk for example, keeps the daemon from nothing else."""
+    """Await work; what cannot be done, on a full disk for example, is logged and keeps the daemon from nothing else."""
     try:
         await work
     except (HuskError, OSError) as error:

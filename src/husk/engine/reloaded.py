@@ -1,4 +1,4 @@
-"""What the event of a reload tells of the settings that hold now, in dockerd's words. Pure."""
+"""The event of a reload: the settings that hold now, in dockerd's words. Pure."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How is a damaged store mended? What `checkup` found is worked through, in an order in which each step can be killed.
+"""Repair of a damaged store: what `checkup` found is worked through, in an order in which each step can be killed.
 
 Nobody else may use the data root meanwhile (`claims`). Nothing of a container or volume is ever deleted: records that
 cannot be read are put aside into `lost/`, with the container's directory.

@@ -1,4 +1,4 @@
-"""What are this daemon and its host? The facts behind `docker info` and `docker version`."""
+"""Facts about this daemon and its host, behind `docker info` and `docker version`."""
 
 import asyncio
 import hashlib
@@ -101,7 +101,7 @@ class System:
         return self._facts
 
     def warnings(self) -> list[str]:
-        """What is wrong at this moment."""
+        """Return a warning of the trouble that there is at this moment, if there is any."""
         trouble = self._trouble()
         return [f"WARNING: {trouble}: changes are refused until there is room; removing works"] if trouble else []
 
@@ -119,8 +119,8 @@ class System:
         return self._components
 
     async def features(self) -> dict[str, str]:
-        """What each runtime can do, in the words of OCI's runtime specification; of those that tell. Each program is
-        asked once."""
+        """Return the features of each runtime that tells them, in the words of OCI's runtime specification. Each
+        program is asked once."""
         programs = {name: (runtime.path, *runtime.args) for name, runtime in self._facts.runtimes.items()}
         unknown = [each for each in dict.fromkeys(programs.values()) if each not in self._features]
         told = await asyncio.gather(*map(_features_of, unknown))
@@ -154,7 +154,7 @@ def read_version(name: str, text: str) -> Component:
 
 
 def is_contained(cgroups: str) -> bool:
-    """Is the first process in a cgroup that somebody else made? Then this is no machine of its own."""
+    """Return True if the first process is in a cgroup of somebody else's: then this is no machine of its own."""
     return any(line and not line.endswith(("/", "/init.scope")) for line in cgroups.splitlines())
 
 

@@ -68,7 +68,7 @@ def _nanoseconds(fraction: str) -> int:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """What clients send as since/until: seconds with a fraction, RFC 3339, or a duration back from now. Empty: None."""
+    """Parse a client's since/until: seconds with a fraction, RFC 3339, or a duration back from now. Empty: None."""
     if not text:
         return None
     if re.fullmatch(r"-?\d{1,18}(\.\d+)?", text, re.ASCII):

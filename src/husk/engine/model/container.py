@@ -1,4 +1,4 @@
-"""What a container is: its state, its place on networks, its mounts, and its record in the store."""
+"""The model of a container: its state, its place on networks, its mounts, and its record in the store."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -27,7 +27,7 @@ class HealthResult(Struct, kw_only=True, rename="pascal"):
 
 @counted
 class Health(Struct, kw_only=True, rename="pascal"):
-    """What the probes of a container say; `log` holds the latest of them."""
+    """The health of a container, by its probes; `log` holds the latest of them."""
 
     status: Literal["starting", "healthy", "unhealthy"] = "starting"
     failing_streak: int = 0
@@ -92,13 +92,13 @@ class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
 
     @property
     def staged(self) -> bool:
-        """Must it be mounted beside the container's root first, for the runtime takes nothing but paths?"""
+        """True if the mount must be made beside the container's root first, as the runtime takes nothing but paths."""
         return self.type == "image" or bool(self.subpath)
 
 
 @counted
 class State(Struct, kw_only=True):
-    """Where the container is in its life. Times are RFC 3339 with nanoseconds, `ZERO_TIME` for never."""
+    """The stage of its life that the container is in. Times are RFC 3339 with nanoseconds, `ZERO_TIME` for never."""
 
     status: Status = "created"
     pid: int = 0
@@ -145,16 +145,16 @@ class Container(Struct, kw_only=True):
 
     @property
     def on_networks(self) -> bool:
-        """Does it have its interfaces? Not while it waits for its next run."""
+        """True while the container has its interfaces: not while it waits for its next run."""
         return self.state.running and self.state.status != "restarting"
 
     @property
     def is_task(self) -> bool:
-        """Does it belong to a service?"""
+        """True if the container belongs to a service."""
         return TASK_LABEL in self.config.labels
 
     def uses(self, images: Collection[str]) -> bool:
-        """Whether it was made of one of these images, by their ids, or mounts one."""
+        """Return True if the container was made of one of these images, by their ids, or mounts one."""
         return self.image_id in images or any(point.image_id in images for point in self.mounts)
 
     @property

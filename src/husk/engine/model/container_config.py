@@ -1,4 +1,4 @@
-"""What a client says about a container that it wants: the part that an image may carry too, and the host's part.
+"""A client's description of a container that it wants: the part that an image may carry too, and the host's part.
 
 These types keep the API's own field names, because the API's vocabulary is the engine's own here and the same document
 is what the store holds. Everything else on the wire is translated at the edge.
@@ -245,7 +245,7 @@ class HostConfig(Struct, kw_only=True, rename="pascal"):
 
 @counted
 class EndpointRequest(Struct, kw_only=True, rename="pascal"):
-    """How the client wants the container on one network."""
+    """A client's wishes for a container on one network."""
 
     ipam_config: dict[str, object] | None = field(default=None, name="IPAMConfig")
     links: list[str] | None = None

@@ -1,4 +1,4 @@
-"""What happened, for those who ask: a short history and a live stream to any number of listeners.
+"""Events, for those who ask what happened: a short history and a live stream to any number of listeners.
 
 A listener that does not read is dropped rather than allowed to grow without bound: it sees its stream end. Labels are
 shared with the record they are of, and the history forgets sooner where they are large.
@@ -157,7 +157,7 @@ def _actor_matches(event: Event, kind: str, wanted: list[str]) -> bool:
 
 
 def _image_names(event: Event) -> set[str]:
-    """What an image filter may say to get this event; a container's events count as those of its image."""
+    """Return the names by which an image filter gets this event; a container's events count as those of its image."""
     if event.type == "image":
         names = {event.actor_id, event.attributes.get("name", "")}
     elif event.type == "container":

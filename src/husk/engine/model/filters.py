@@ -1,4 +1,4 @@
-"""Which of many does the client mean? The one place that reads the API's `filters` parameter, and what values mean.
+"""Filters of clients: the one place that reads the API's `filters` parameter and knows what its values mean.
 
 On the wire it is a JSON object: `{"label": ["a=b"], "status": ["running"]}`, or the older `{"label": {"a=b": true}}`
 that Go clients still send. Every key must match. Truths, numbers, moments and labels are read here, with Docker's

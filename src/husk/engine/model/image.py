@@ -1,4 +1,4 @@
-"""What an image is: a configuration and a stack of layers, named by the digest of its configuration.
+"""The model of an image: a configuration and a stack of layers, named by the digest of its configuration.
 
 An image is one type however it arrived. Pull, commit and import are ways to make one; run, push and save are ways to
 use one; nothing branches on where it came from.
@@ -72,7 +72,7 @@ class Image(Struct, kw_only=True):
 
 
 class Pushed(Struct, kw_only=True, rename="pascal"):
-    """What a push ends with: the manifest under one tag."""
+    """The result of a push: the manifest under one tag."""
 
     tag: str
     digest: str
@@ -88,13 +88,13 @@ class PushedInsteadOfIndex(Struct, kw_only=True, rename="camel"):
 
 
 class Built(Struct, kw_only=True):
-    """What a build ends with: the image's id."""
+    """The result of a build: the image's id."""
 
     id: str = field(name="ID")
 
 
 class Traced(Struct, kw_only=True):
-    """What a build tells in BuildKit's own messages."""
+    """News of a build in BuildKit's own messages."""
 
     message: bytes
 

@@ -1,4 +1,4 @@
-"""What a network is: a name, a driver, and for bridges an address range of its own."""
+"""The model of a network: a name, a driver, and for bridges an address range of its own."""
 
 import ipaddress
 

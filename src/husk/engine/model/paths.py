@@ -10,7 +10,7 @@ _LONGEST_PATH, _LONGEST_NAME = 4095, 255
 
 
 class HostPaths(Struct, frozen=True):
-    """Where the things of a container lie on the host. `lower` begins with what holds its mount points."""
+    """The paths of a container's things on the host. `lower` begins with what holds its mount points."""
 
     resolv_conf: str
     hostname: str

@@ -14,7 +14,7 @@ S = TypeVar("S", bound=Struct)
 
 
 class Changes:
-    """How often something has changed; it never goes back."""
+    """The number of changes to something; it never goes back."""
 
     __slots__ = ("count",)
 

@@ -1,4 +1,4 @@
-"""Which signal does a client mean? Names with or without SIG, in any case, or numbers."""
+"""Signals as clients name them: with or without SIG, in any case, or by number."""
 
 import re
 import signal as _signal

@@ -1,4 +1,4 @@
-"""What is a volume? Its record in the store."""
+"""The model of a volume: its record in the store."""
 
 import re
 
@@ -27,7 +27,7 @@ class Volume(Struct, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a volume takes on disk, and how many containers have it."""
+    """The size of a volume on disk, and the number of containers that have it."""
 
     volume: Volume
     size: int
@@ -35,7 +35,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def check_name(name: str) -> None:
-    """May this be the name of a volume? It becomes the name of a directory."""
+    """Raise InvalidParameter if this may not be the name of a volume. It becomes the name of a directory."""
     if len(name) == 1:
         raise InvalidParameter("volume name is too short, names should be at least two alphanumeric characters")
     if _NAME.fullmatch(name) is None or len(name) > _LONGEST:

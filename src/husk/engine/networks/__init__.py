@@ -1,4 +1,4 @@
-"""Where a container is reached: the networks `bridge`, `host` and `none`, and those that users make.
+"""Networks, on which a container is reached: `bridge`, `host` and `none`, and those that users make.
 
 The life of a network: asked for (`options` checks) → its bridge is made, with a subnet of its own → its record is
 written, and with that it exists → containers come and go → the record is deleted → the bridge is removed. What a crash

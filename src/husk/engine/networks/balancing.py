@@ -93,6 +93,6 @@ class Balancing:
 
 
 def _led(lives: dict[str, LiveNetwork], service: VirtualService) -> tuple[str, ...]:
-    """Where a virtual address leads. That on the ingress network, which nobody is told, leads nowhere: all that is to
-    be reached there are published ports."""
+    """Return the addresses that a virtual one leads to. That on the ingress network, which nobody is told, leads
+    nowhere: all that is to be reached there are published ports."""
     return () if lives[service.network_id].record.ingress else service.targets

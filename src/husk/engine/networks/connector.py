@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 class Connected(Struct, frozen=True):
-    """What a container's files must say about its network."""
+    """The facts about its network that a container's files must tell."""
 
     # What `host-gateway` in extra hosts stands for.
     host_gateways: tuple[str, ...]
@@ -99,7 +99,7 @@ class Connector:
         return self._publisher.adopt(record)
 
     async def resume(self, record: Container) -> None:
-        """What a running container has from the daemon itself, or what a crash kept from it."""
+        """Give a running container again what it has from the daemon itself, or what a crash kept from it."""
         if len(record.endpoints) > 1 and record.sandbox_path:
             await self._try_default_route(record)
         if self.resolves(record):
@@ -240,7 +240,7 @@ class Connector:
         self._announce("connect", live, record)
 
     async def _connect_to_nothing(self, record: Container) -> None:
-        """Where there is no default network, who asks for it has itself alone, and may be put on others later."""
+        """Build an empty sandbox, as there is no default network; the container may be put on others later."""
         if not record.sandbox_path and not record.config.network_disabled:
             record.sandbox_path = await asyncio.to_thread(sandbox.build_empty, self._netns_dir)
 
@@ -273,7 +273,7 @@ class Connector:
         ) and bool(record.sandbox_path)
 
     def _links(self, record: Container, starting: bool = True) -> "Iterator[Link]":
-        """What the container sees of those it is linked to. All of them must run when it starts; later they may end."""
+        """Yield the container's view of those it is linked to. All must run when it starts; later they may end."""
         if record.host_config.network_mode != "bridge" or self._roster.bridge is None:
             return
         from husk.engine.networks.links import link
@@ -314,13 +314,13 @@ class Connector:
         return False
 
     def described(self, record: Container) -> Connected:
-        """What the files of a running container must say by now."""
+        """Return the facts that the files of a running container must tell by now."""
         links = tuple(self._links(record, starting=False))
         gateways = self.gateways_of_host(record.host_config.network_mode)
         return Connected(gateways, self.resolves(record), links=links)
 
     def gateways_of_host(self, mode: str = "") -> tuple[str, ...]:
-        """What `--add-host name:host-gateway` means: as the settings say, else the default bridge's own addresses."""
+        """Return the addresses that `host-gateway` means: as the settings say, else the default bridge's own."""
         if self._host_gateways or mode == "host":
             return self._host_gateways or ("127.0.0.1",)
         if (bridge := self._roster.bridge) is None:
@@ -385,7 +385,7 @@ class Connector:
 
 @contextmanager
 def _setting_up() -> Iterator[None]:
-    """What keeps a container from its networks at a start is told as dockerd does."""
+    """Tell as dockerd does what keeps a container from its networks at a start."""
     try:
         yield
     except HuskError as error:

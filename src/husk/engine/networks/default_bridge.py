@@ -40,7 +40,7 @@ def settle(network: Network, config: Config) -> None:
 
 
 def settings(network: Network, config: Config, base: BridgeSettings) -> BridgeSettings:
-    """How its driver is to behave."""
+    """Return the settings of the default bridge's driver."""
     wanted = config.default_bridge
     bip6 = network.gateway_interface6 if network.subnet6 else ""
     return base._replace(

@@ -29,7 +29,7 @@ class Departures:
             gone.set_result(None)
 
     async def retry(self, refusal: type[HuskError], attempt: Callable[[], Awaitable[T]]) -> T:
-        """What is refused because another one has it may be on its way back: then it is tried once more."""
+        """Try again, once, what is refused because another one has it, if there is something on its way back."""
         try:
             return await attempt()
         except refusal:

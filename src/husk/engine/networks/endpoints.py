@@ -25,7 +25,7 @@ def fresh(endpoint: Endpoint) -> Endpoint:
 
 
 def lease(sandbox_path: str, endpoint: Endpoint) -> Lease | None:
-    """What a driver gave for the endpoint; None while it has nothing."""
+    """Return the lease that a driver gave for the endpoint; None while it has nothing."""
     if not endpoint.host_interface:
         return None
     return Lease(
@@ -68,7 +68,7 @@ def gateway6_endpoint(record: Container) -> Endpoint | None:
 
 
 def leads_out(record: Container) -> bool:
-    """Whether it reaches other networks at all."""
+    """Return True if the container reaches other networks at all."""
     return gateway_endpoint(record) is not None or gateway6_endpoint(record) is not None
 
 
@@ -85,13 +85,13 @@ def wanted_address6(request: EndpointRequest) -> str:
 
 
 def dns_names(record: Container, endpoint: Endpoint) -> list[str]:
-    """What the container is called on a network where names are resolved."""
+    """Return the container's names on a network where names are resolved."""
     names = [record.name, *(endpoint.request.aliases or []), record.id[:12], record.config.hostname]
     return list(dict.fromkeys(name for name in names if name))
 
 
 def link_names(record: Container) -> dict[str, str]:
-    """What the container calls those it is linked to on the default bridge, such as web/db: names for everybody."""
+    """Return the container's names for those it is linked to on the default bridge, such as web/db: for everybody."""
     if record.host_config.network_mode != "bridge":
         return {}
     return {f"{record.name}/{alias}": target for alias, target in parse_links(record.host_config.links).items()}

@@ -1,4 +1,4 @@
-"""What a container knows of those it is linked to: Docker's old way of names, on the default bridge. Pure.
+"""A container's knowledge of those it is linked to: Docker's old way of names, on the default bridge. Pure.
 
 A linked container is in /etc/hosts under its alias, its host name and its name, and in the environment with its ports
 and its own variables. On networks that users make, a link is one more name there (`names`).

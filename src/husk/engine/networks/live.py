@@ -91,7 +91,7 @@ class LiveNetwork:
 
 
 def _any(_: str) -> bool:
-    """Where nobody has told what is known of tasks."""
+    """Return True for any task, where nobody has told what is known of tasks."""
     return True
 
 

@@ -13,7 +13,7 @@ from husk.network.ipam import mac_address
 
 
 class LoadBalancer(Struct, frozen=True):
-    """What Docker calls it, and what it has."""
+    """The load balancer of a network, by the names that Docker gives it and with the addresses that it has."""
 
     # Of its place among the containers of a network, and its own.
     key: str

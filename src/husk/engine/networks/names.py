@@ -1,4 +1,4 @@
-"""Which addresses names stand for on the networks of a container, and who serves the answers.
+"""Names on the networks of a container: the addresses they stand for, and the service that answers.
 
 A container knows the members of its own networks: by name, id, host name and alias, each also with the network's name
 behind it, and under the aliases of its own links. An alias that several have gets all their addresses, in any order.
@@ -60,7 +60,7 @@ class NameService:
                     live.renamed(record)
 
     def answer(self, record: Container, query: dns.Query) -> bytes | None:
-        """What the container's own networks know; None when others must be asked."""
+        """Answer by what the container's own networks know; None when others must be asked."""
         networks = self._networks(record)
         if query.kind == dns.PTR:
             address = dns.reversed_address(query.name)
@@ -113,7 +113,7 @@ def names_of(networks: list[LiveNetwork], address: Address) -> list[str]:
 
 
 def servers(record: Container) -> list[str]:
-    """Whom to ask for other names; nobody, for a container that reaches no other network itself."""
+    """Return the servers to ask for other names; none for a container that reaches no other network itself."""
     if not leads_out(record):
         return []
     if record.host_config.dns:

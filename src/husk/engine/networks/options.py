@@ -125,7 +125,7 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
 
 
 def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
-    """How the driver of a network is to behave."""
+    """Return the settings of the driver of a network."""
     options = network.options
     gateways = ((4, network.gateway), (6, network.gateway6))
     announcements, milliseconds = (_number(options, *told) for told in _NUMBERS)
@@ -296,7 +296,7 @@ def _not_an_mtu(text: str) -> str:
 
 
 def _number(options: dict[str, str], name: str, kind: str, least: int, most: int) -> int | None:
-    """What an option says, as dockerd reads it; None when it says nothing."""
+    """Read the number that an option says, as dockerd does; None when it says nothing."""
     if (text := options.get(name)) is None:
         return None
     if not _INTEGER.fullmatch(text):

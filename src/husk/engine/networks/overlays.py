@@ -38,8 +38,8 @@ SOON, LATE, SETTLED = 0.2, 30.0, 60.0
 
 
 class Way(Struct, frozen=True):
-    """How one network reaches other hosts: its number, this host's own addresses on it, and all of its endpoints. Those
-    of an encrypted network are at hosts' addresses inside of the tunnel."""
+    """The way of one network to other hosts: its number, this host's own addresses on it, and all of its endpoints.
+    Those of an encrypted network are at hosts' addresses inside of the tunnel."""
 
     vni: int
     own: str
@@ -48,7 +48,7 @@ class Way(Struct, frozen=True):
 
 
 class Underlay(Struct, frozen=True):
-    """What lies between the hosts: this one's address, the UDP port, and who is in the tunnel."""
+    """The network between the hosts: this one's address, the UDP port, and who is in the tunnel."""
 
     local: str
     port: int
@@ -122,7 +122,7 @@ class Overlays:
 
     @property
     def tunnel(self) -> "Tunnel | None":
-        """What encrypted networks run over; None while there is none of them here."""
+        """The tunnel that encrypted networks run over; None while there is none of them here."""
         return self._tunnel
 
     @property
@@ -251,14 +251,14 @@ class Overlays:
         self.senders = None
 
     def _plain(self) -> bool:
-        """Is a network here that hosts share, and that is not encrypted?"""
+        """Return True if a network is here that hosts share, and that is not encrypted."""
         lives = self._roster.by_name.values()
         return any(live.bridged and live.record.vni and not encrypted(live.record) for live in lives)
 
     # --- the tunnel of encrypted networks
 
     def _secret(self) -> bool:
-        """Is an encrypted network here that hosts share, or about to be?"""
+        """Return True if an encrypted network is here that hosts share, or about to be."""
         lives = self._roster.by_name.values()
         return bool(self._coming) or any(live.bridged and live.record.vni and encrypted(live.record) for live in lives)
 
@@ -270,7 +270,7 @@ class Overlays:
         return self._tunnel
 
     async def _tell_tunnel(self, underlay: Underlay, underlay_mtu: int) -> None:
-        """What encrypted networks send is encrypted before there is anything that could send."""
+        """Set the tunnel up before there is anything that could send: what encrypted networks send goes through it."""
         from ipaddress import ip_address
 
         from husk.network.overlay import WIREGUARD_OVERHEAD

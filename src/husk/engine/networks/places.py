@@ -1,4 +1,4 @@
-"""Which networks a container has a place on, by what is asked for it. Pure."""
+"""The places of a container on networks, by what is asked for it. Pure."""
 
 import logging
 

@@ -16,7 +16,7 @@ _MOST_AUXILIARY = 4096
 
 
 def pool_of(request: NetworkRequest, version: int) -> IpamConfig:
-    """What is asked for of one kind of addresses; a pool that says nothing is for IPv4."""
+    """Return the pool asked for of one kind of addresses; a pool that says nothing is for IPv4."""
     found = [config for config in request.ipam.config if (6 if is_ipv6(config) else 4) == version]
     return found[0] if found else _NO_POOL
 

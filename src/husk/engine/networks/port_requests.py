@@ -45,7 +45,7 @@ class Ports(Struct, frozen=True, order=True):
 
 
 def parse_ports(text: str) -> Ports:
-    """What `80`, `80/udp` or `8000-8010/tcp` names. InvalidParameter where that is no port."""
+    """Parse `80`, `80/udp` or `8000-8010/tcp`. InvalidParameter where that is no port."""
     numbers, _, protocol = text.partition("/")
     first, last = _parse_range(numbers, numbers)
     protocol = protocol.lower() or "tcp"
@@ -57,7 +57,7 @@ def parse_ports(text: str) -> Ports:
 
 
 def stored(names: Iterable[str] | None) -> list[Ports]:
-    """What a stored configuration names, in order. Images may have anything there: what is no port is left out."""
+    """Parse a stored configuration's ports, in order. Images may have anything there: what is no port is left out."""
     found = set()
     for text in names or ():
         with suppress(InvalidParameter):
@@ -84,7 +84,7 @@ class PortSet:
                 merged.append((first, last))
 
     def meets(self, first: int, last: int, protocol: str) -> bool:
-        """Is any port of that range among them?"""
+        """Return True if any port of that range is in the set."""
         ranges = self._ranges.get(protocol, [])
         after = bisect_right(ranges, last, key=lambda one: one[0])
         return after > 0 and ranges[after - 1][1] >= first
@@ -93,7 +93,7 @@ class PortSet:
 def port_requests(
     config: ContainerConfig, host_config: HostConfig, host_binding: str = EVERYWHERE
 ) -> list[PortRequest]:
-    """What is to be published; `host_binding` stands for a host address that is not given."""
+    """List the ports that are to be published; `host_binding` stands for a host address that is not given."""
     found: list[PortRequest] = []
     bound: set[tuple[int, str]] = set()
     for text, bindings in (host_config.port_bindings or {}).items():
@@ -118,7 +118,7 @@ async def port_requests_aside(config: ContainerConfig, host_config: HostConfig, 
 
 
 def are_many(config: ContainerConfig, host_config: HostConfig) -> bool:
-    """May it take a while to read the ports? A range is short, and may name all that there are."""
+    """Return True if it may take a while to read the ports. A range is short, and may name all that there are."""
     bound, exposed = host_config.port_bindings or {}, config.exposed_ports or {}
     if len(bound) + len(exposed) > _MANY or sum(len(bindings or ()) for bindings in bound.values()) > _MANY:
         return True

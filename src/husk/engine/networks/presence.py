@@ -1,4 +1,4 @@
-"""Which of the swarm's networks are on this host. All are known everywhere; one is here while somebody here needs it.
+"""Presence of the swarm's networks on this host. All are known everywhere; one is here while somebody here needs it.
 
 A network that is here has a bridge, and a record in this host's own store, so that the next daemon finds it without
 asking anybody. What it is, its number and its subnets are told by the swarm's records.
@@ -78,7 +78,7 @@ class Presence:
         ]
 
     def numbered(self, live: LiveNetwork, others: Collection[int]) -> Network:
-        """What the swarm's record of such a network is to be."""
+        """Draft the swarm's record of such a network: with the first number that no other network has."""
         numbers = {live.record.vni for live in self._shared} | set(others)
         number = next(n for n in range(FIRST_NUMBER, 1 << 24) if n not in numbers)
         return msgspec.structs.replace(live.record, vni=number, service_addresses=[])
@@ -150,7 +150,7 @@ class Presence:
             await self._tasks.to_its_end(self._end(live.record, driver), f"end network {live.record.name} here")
 
     async def _end(self, network: Network, driver: BridgeDriver) -> None:
-        """Whatever fails: nobody else would close the bridge any more."""
+        """Remove the network's record and close its bridge, whatever fails: nobody else would close it any more."""
         try:
             await self._state.settle(Change(KIND, network.id, None))
             await self._overlays.remove(network)

@@ -1,4 +1,4 @@
-"""Which networks does nobody use, and what becomes of them?"""
+"""Removal of the networks that nobody uses."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable

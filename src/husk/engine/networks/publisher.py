@@ -20,7 +20,7 @@ class NoConnectivity(HuskError):
 
 
 class Publisher:
-    """What is published is in the container's record at once, so that `withdraw` can give it back whatever happens."""
+    """Publishing of ports: they are in the container's record at once, so `withdraw` can always give them back."""
 
     def __init__(self, roster: Roster, firewall: Firewall, ports: Ports, departures: Departures) -> None:
         self._roster = roster
@@ -57,7 +57,7 @@ class Publisher:
             self._ports.give_back(left)
 
     def _target(self, record: Container) -> Target:
-        """Where ports of the host are to lead; to nothing when no network of the container's is reached from there."""
+        """Return the target of ports of the host: empty when no network of the container's is reached from there."""
         leading = self._reached(gateway_endpoint(record))
         leading6 = self._reached(gateway6_endpoint(record))
         return Target(

@@ -77,7 +77,7 @@ def check_attachable(live: LiveNetwork, record: Container) -> None:
 
 
 def check_joinable(live: LiveNetwork, record: Container) -> None:
-    """May this container be put on this network, beside those it is on?"""
+    """Raise if this container may not be put on this network, beside those it is on."""
     name = live.record.name
     if name in record.endpoints and not record.on_networks:
         return
@@ -101,7 +101,7 @@ def check_joinable(live: LiveNetwork, record: Container) -> None:
 
 
 def check_request(live: LiveNetwork, endpoint: Endpoint) -> None:
-    """Does the network have what the endpoint asks for?"""
+    """Raise if the network does not have what the endpoint asks for."""
     network = live.record
     for wanted, chosen in (
         (wanted_address(endpoint.request), network.chosen_subnet),
@@ -133,7 +133,7 @@ def link_local(request: EndpointRequest) -> tuple[str, ...]:
 
 
 def interface_name(request: EndpointRequest) -> str:
-    """What the interface is to be called inside; empty for the next free name."""
+    """Return the name that the interface is to have inside; empty for the next free name."""
     return (request.driver_opts or {}).get(_IFNAME, "")
 
 
@@ -155,13 +155,13 @@ def interface_sysctls(request: EndpointRequest) -> tuple[tuple[str, str], ...]:
 
 
 def disables_ipv6(host_config: HostConfig, interface: str = "all") -> bool:
-    """Does the container's owner switch IPv6 off, everywhere in it or on an interface?"""
+    """Return True if the container's owner switches IPv6 off, everywhere in it or on an interface."""
     settings = {name.replace("/", "."): value for name, value in (host_config.sysctls or {}).items()}
     return _is_set(settings.get(f"net.ipv6.conf.{interface}.disable_ipv6", "0"))
 
 
 def without_ipv6(record: Container, request: EndpointRequest) -> bool:
-    """Is IPv6 switched off where this endpoint comes? Then it takes no address."""
+    """Return True if IPv6 is switched off where this endpoint comes: then it takes no IPv6 address."""
     # The first interface is the one whose name is known ahead.
     name = interface_name(request) or ("" if record.sandbox_path else "eth0")
     here = dict(interface_sysctls(request)).get("net/ipv6/conf/IFNAME/disable_ipv6", "0")

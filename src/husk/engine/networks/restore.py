@@ -1,4 +1,4 @@
-"""What a daemon that starts finds of its networks on the host: what of it stays, and what is opened again.
+"""Networks that a starting daemon finds on the host: what of them stays, and what is opened again.
 
 A container whose record cannot be read runs on, and nobody knows which sandbox and which addresses are its own. While
 there is such a container, nothing is removed that might be part of its network.
@@ -63,7 +63,7 @@ def named(config: Config) -> Iterator[Config]:
 
 
 def tunnel(config: Config) -> TunnelSettings:
-    """What this daemon's device for encrypted networks is on the host. Pure."""
+    """Describe this daemon's device for encrypted networks on the host. Pure."""
     return TunnelSettings(
         interface=config.tunnel_name,
         owner=f"husk bridge of {config.nft_table}",
@@ -75,7 +75,7 @@ def tunnel(config: Config) -> TunnelSettings:
 def openings(
     networks: Iterable[Network], running: Collection[Container], config: Config, base: BridgeSettings, spare: bool
 ) -> dict[str, Opening]:
-    """How the networks with a driver are opened, by their names. Pure.
+    """Plan the opening of the networks with a driver, by their names. Pure.
 
     All at once: with many networks most of the time would go into looking at the host again for each.
     """

@@ -168,7 +168,7 @@ class Networks:
         return await self.presence.plan(request, self._new_id(), options, pools, known, used)
 
     async def subnets(self) -> tuple[str, ...]:
-        """What this host reaches by other ways than networks of a swarm."""
+        """Return the subnets that this host reaches by other ways than networks of a swarm."""
         from husk.network import host
 
         lives = self._roster.by_name.values()
@@ -225,7 +225,7 @@ class Networks:
         return {subnet: (used + special(subnet), left) for subnet, (used, left) in live.driver.usage.items()}
 
     async def warnings(self) -> list[str]:
-        """What on this host keeps containers from their networks."""
+        """Return the warnings of what keeps containers from their networks on this host."""
         interfaces = [live.driver.interface for live in self._roster.by_name.values() if live.bridged]
         found = await asyncio.to_thread(self._drop_policies.look, interfaces)
         old = await self._legacy_rules.look(interfaces)
@@ -321,7 +321,7 @@ class Networks:
         await self._connector.disconnect(record)
 
     def forget(self, record: Container) -> None:
-        """What its record names of a former daemon's time has been given back: `open` keeps what runs, and no more."""
+        """Drop what the record names of a former daemon's time: it is given back, as `open` keeps only what runs."""
         self._connector.forget(record)
 
     def new_endpoint(self, reference: str, record: Container, request: EndpointRequest) -> Endpoint:
@@ -343,14 +343,14 @@ class Networks:
         return self._connector.owner(record)
 
     def described(self, record: Container) -> Connected:
-        """What the files of a running container must say about its networks."""
+        """Return the facts about its networks that the files of a running container must tell."""
         return self._connector.described(record)
 
     # --- life of the daemon
 
     @property
     def host_gateways(self) -> tuple[str, ...]:
-        """What `host-gateway` means to whoever asks for no network of their own."""
+        """The addresses that `host-gateway` means to whoever asks for no network of their own."""
         return self._connector.gateways_of_host()
 
     def restored(self) -> None:

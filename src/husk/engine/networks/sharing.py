@@ -14,7 +14,7 @@ Kind = Literal["endpoint", "host", "service"]
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Whose an address is: an endpoint's, a host's own, or a service's. `node` took it and gives it back."""
+    """The holder of an address: an endpoint, a host itself, or a service. `node` took it and gives it back."""
 
     network: str
     address: str
@@ -32,7 +32,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Occupant(Struct, frozen=True):
-    """Who is to have an address."""
+    """The holder that an address is wanted for."""
 
     kind: Kind
     names: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Occupant(Struct, frozen=True):
 
 
 class Sharing(Protocol):
-    """What the records of the swarm do for networks that it shares."""
+    """The swarm's records, as they serve the networks that its hosts share."""
 
     def claimed(
         self, network: Network, options: EndpointOptions, who: Occupant

@@ -1,4 +1,4 @@
-"""What a network takes over from one that is only a configuration: `--config-only` and `--config-from`. Pure.
+"""Settings that a network takes from one that is only a configuration: `--config-only` and `--config-from`. Pure.
 
 Docker has these so that each host of a swarm can give a network of one name settings of its own: the configuration says
 which subnet, driver options and labels, the network made from it says the driver and who may use it.
