@@ -47,7 +47,7 @@ class CheckOptions(Struct, frozen=True):
         return not (self.skip_all or rule in self.skip)
 
     def with_comment(self, comments: Iterable[str]) -> "CheckOptions":
-        """What counts for an instruction with these comments above it."""
+        """Return the options that count for an instruction with these comments above it."""
         for comment in comments:
             directive = directives.parse(comment, 0, comment="")
             if directive is None or directive.name != "check":
@@ -128,7 +128,7 @@ class Checks:
 
 
 def options_of(dockerfile: Dockerfile, given: str | None = None) -> CheckOptions:
-    """What counts: as the client says (BUILDKIT_DOCKERFILE_CHECK), else as the file does."""
+    """Return the check options that count: the client's (BUILDKIT_DOCKERFILE_CHECK), else the file's."""
     if given is not None:
         return parse_options(given)
     for directive in dockerfile.directives:
@@ -302,7 +302,7 @@ def check_bases(
 
 
 def _defaults(predefined: dict[str, str], args: list[types.ArgInstruction], rules: Rules) -> dict[str, str]:
-    """What variables are without any build argument; one that must be given is not there."""
+    """Return the variables as they are without any build argument; one that must be given is not among them."""
     variables = dict(predefined)
     for instruction in args:
         with contextlib.suppress(DockerfileError):

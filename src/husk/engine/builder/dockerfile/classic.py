@@ -1,4 +1,4 @@
-"""What the classic builder has of its own while a Dockerfile is converted: its rules, and steps that can be told."""
+"""The classic builder's own part in converting a Dockerfile: its rules, and steps that can be told."""
 
 from msgspec import Struct
 
@@ -50,7 +50,7 @@ def not_from(name: str, reason: str) -> str:
 
 
 def note(state: StageState, instruction: types.Instruction) -> str:
-    """What is told of an instruction besides, before it is carried out."""
+    """Return the note that a client gets before an instruction is carried out; empty for none."""
     before = state.config.healthcheck
     if isinstance(instruction, types.HealthCheck) and before and before.test and before.test[0] != "NONE":
         return f"Note: overriding previous HEALTHCHECK: [{' '.join(before.test)}]\n"
@@ -80,7 +80,7 @@ def begin(graph: Graph, state: StageState, stage: int, made: int, base: str, bas
 
 
 class Before(Struct, frozen=True):
-    """What there was before an instruction: how many vertices, how many lines of history, and the file system."""
+    """The state before an instruction: the counts of vertices and of lines of history, and the file system."""
 
     made: int
     told: int
@@ -118,7 +118,7 @@ def label(state: StageState, stage: int, name: str, value: str) -> ShownStep:
 
 
 def _vertices(graph: Graph, count: int) -> list[str]:
-    """What is said to be made here: contexts are not."""
+    """Return the digests of vertices after the first `count` that are said to be made here: contexts are not."""
     return [vertex.digest for vertex in graph.added_since(count) if vertex.locations]
 
 

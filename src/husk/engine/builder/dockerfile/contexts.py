@@ -9,7 +9,7 @@ _UNPACK_NAME = "[internal] unpack build context"
 
 
 def add(graph: Graph, context: Source | RemoteContext) -> Edge:
-    """Have a context in a graph."""
+    """Add a context to a graph, and return the edge that has its files."""
     if isinstance(context, Source):
         return graph.add(Operation(context), name=CONTEXT_NAME)
     edge = graph.add(Operation(context.source), name=context.name or CONTEXT_NAME)

@@ -219,7 +219,7 @@ class _Conversion:
                 self.steps.append(classic.shown(self._graph, state, step, self._numbers[plan], note, before))
 
     def label(self, state: StageState) -> None:
-        """What the client labels the image with. The classic builder has instructions for that."""
+        """Set the client's labels for the image. The classic builder has instructions for that."""
         state.config.labels.update(self._options.labels)
         if self._options.classic:
             number, labels = self._numbers[state.plan], sorted(self._options.labels.items())

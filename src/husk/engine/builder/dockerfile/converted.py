@@ -1,4 +1,4 @@
-"""What becomes of a Dockerfile: operations, an image, and what is told of the file."""
+"""The result of converting a Dockerfile: operations, an image, and what clients are told of the file."""
 
 from msgspec import Struct
 

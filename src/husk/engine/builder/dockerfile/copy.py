@@ -53,7 +53,7 @@ class Copier:
 
     @property
     def context_paths(self) -> list[str]:
-        """What it takes from the build context, or wherever it copies from."""
+        """The paths that are taken from the build context, or from wherever else the instruction copies."""
         return [posixpath.normpath("/" + path) for path in self._paths if not _is_remote(path)]
 
     def carry_out(self, source: Edge | None, *, from_trigger: bool) -> None:
@@ -113,7 +113,7 @@ class Copier:
             raise DockerfileError("checksum requires HTTP(S) or Git sources")
 
     def _check_classic(self) -> None:
-        """What dockerd's classic builder refuses, and BuildKit does not."""
+        """Raise DockerfileError for a copy that dockerd's classic builder refuses, and BuildKit does not."""
         keyword = "ADD" if self._is_add else "COPY"
         if len(self._paths) + len(self._instruction.files.heredocs) > 1 and not self._written_destination.endswith("/"):
             message = f"When using {keyword} with more than one source file, the destination must be a directory"

@@ -57,7 +57,7 @@ def escape_of(directives: list[Directive]) -> str:
 
 
 def syntax_of(text: str) -> Directive | None:
-    """Which frontend a file asks for, which need not be a Dockerfile: `// syntax=` and a JSON object say it as well."""
+    """Find the directive that asks for a frontend; a file that is no Dockerfile has it as `// syntax=` or in JSON."""
     first_line = 1
     if text.startswith("#!"):
         _, _, text = text.partition("\n")

@@ -1,4 +1,4 @@
-"""What can be wrong with a Dockerfile, and where in the file it stands."""
+"""The errors of Dockerfiles, and the places in the file where they stand."""
 
 from collections.abc import Iterable, Sequence
 
@@ -56,8 +56,8 @@ def suggestion(word: str, known: Iterable[str], *, fold_case: bool = True) -> st
 
 
 def _distance(first: str, second: str) -> int:
-    """How many letters to add, drop or change (Levenshtein's), or `_FAR` if that is more: what is further from the
-    diagonal of its table than that is not looked at."""
+    """Count the letters to add, drop or change (Levenshtein's distance), up to `_FAR`: whatever is further from the
+    diagonal of the table than that is not looked at."""
     if abs(len(first) - len(second)) >= _FAR:
         return _FAR
     row = dict(enumerate(range(_FAR)))

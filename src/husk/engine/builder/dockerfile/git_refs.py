@@ -116,7 +116,7 @@ def _within(directory: str) -> str:
 
 
 def source_of(repository: GitRef) -> Source:
-    """What is the same repository by another protocol has the same identifier."""
+    """Return the source of a repository; by another protocol the same repository has the same identifier."""
     fragment = repository.ref + (f":{repository.directory}" if repository.directory else "")
     attributes = {
         "git.fullurl": repository.remote,

@@ -23,11 +23,11 @@ class Heredoc(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What the file is to have in it."""
+        """The text that the file is to have, without leading tabs where they are stripped."""
         return _LEADING_TABS.sub("", self.content) if self.strip_tabs else self.content
 
     def ends_with(self, line: str) -> bool:
-        """Is this the line that ends it?"""
+        """Return True if this line is the one that ends the heredoc."""
         line = line.rstrip("\r\n")
         return (line.lstrip("\t") if self.strip_tabs else line) == self.name
 

@@ -12,7 +12,7 @@ from husk.engine.builder.dockerfile.run_mounts import RunMount
 
 
 class Origin(Struct, frozen=True):
-    """Where an instruction stands in its file."""
+    """The keyword and line of an instruction as written, and their place in the file."""
 
     keyword: str  # as written: `run`, `RUN`
     code: str  # the line, continuations joined
@@ -55,7 +55,7 @@ class Maintainer(Instruction, frozen=True, kw_only=True):
 
 
 class CopiedFiles(Struct, frozen=True):
-    """What COPY and ADD take: paths (expanded), texts that stand in the file, and where they go (expanded)."""
+    """The operands of COPY and ADD: paths (expanded), texts that stand in the file, and the destination (expanded)."""
 
     paths: list[str]
     heredocs: list[Heredoc]

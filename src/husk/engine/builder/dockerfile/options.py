@@ -1,4 +1,4 @@
-"""What a client asks of the build of a Dockerfile, and what the frontend asks of the engine."""
+"""The options of a client for the build of a Dockerfile, and the questions of the frontend to the engine."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -37,7 +37,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     @property
     def created(self) -> str:
-        """When the image is said to be made, in RFC 3339; empty where nobody said anything."""
+        """The time when the image is said to be made, in RFC 3339; empty where nobody gave one."""
         return shortest_rfc3339(self.epoch) if self.epoch is not None else ""
 
 
@@ -50,7 +50,7 @@ class BaseImage(Struct, frozen=True):
 
 
 class NamedContext(Struct, frozen=True):
-    """What a client gave a name to (`--build-context`): it stands for the stage or image of that name."""
+    """A context that a client gave a name to (`--build-context`): it stands for the stage or image of that name."""
 
     source: Source | None  # None: nothing is in it
     document: ImageConfig | None = None
@@ -69,7 +69,7 @@ class RemoteContext(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """What has to be known of a stage: a context that was given one of these names, or else an image, if it has one."""
+    """A question about a stage: for a context that was given one of these names, or else an image, if it has one."""
 
     contexts: list[str]
     image: str
@@ -77,7 +77,7 @@ class Wanted(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What is known: one of these, or nothing; or why it is not known."""
+    """The answer to a question about a stage: an image, a context, or neither; or the reason why it is not known."""
 
     image: BaseImage | None = None
     context: NamedContext | None = None
@@ -87,7 +87,7 @@ class Found(Struct, frozen=True):
 
 class Sources(Protocol):
     async def look_up(self, wanted: Sequence[Wanted]) -> Sequence[Found]:
-        """What is not in the file, in the order of the questions."""
+        """Find what is not in the file; the answers are in the order of the questions."""
         ...
 
     def main_context(self, paths: list[str]) -> Source | RemoteContext:

@@ -1,4 +1,4 @@
-"""What a build can be given: the arguments, secrets and SSH agents that a target uses. Pure."""
+"""The inputs that a build can be given: the arguments, secrets and SSH agents that a target uses. Pure."""
 
 from collections.abc import Iterable, Mapping
 

@@ -53,7 +53,7 @@ def parse(text: str) -> Dockerfile:
 
 
 def parse_trigger(text: str) -> Instruction:
-    """What an image left for builds on top of it (ONBUILD)."""
+    """Parse an instruction that an image left for builds on top of it (ONBUILD)."""
     lines = split(text)
     if len(lines.lines) != 1:
         raise DockerfileError(f"a trigger must be one instruction: {text!r}")
@@ -190,7 +190,7 @@ def _files(line: Line) -> CopiedFiles:
 def _with_files(
     kind: Callable[..., Instruction], line: Line, known: dict[str, str]
 ) -> tuple[Flags, Callable[..., Instruction]]:
-    """What COPY and ADD have in common; `known` are the flags that only one of them has."""
+    """Read the parts that COPY and ADD have in common; `known` are the flags that only one of them has."""
     files = _files(line)
     flags = _flags(line, chown=VALUE, chmod=VALUE, link=FLAG, exclude=LIST, **known)
     made = partial(

@@ -16,7 +16,7 @@ class Pattern:
         self._pieces = [re.compile(piece) for piece in _pieces(source)]
 
     def prefix(self, text: str, *, longest: bool) -> int | None:
-        """Where the shortest or longest start of `text` that matches ends."""
+        """Return the end of the shortest or longest start of `text` that matches; None if none does."""
         first = self._pieces[0].match(text)
         return None if first is None else self._end(text, first.end(), longest=longest)
 

@@ -1,4 +1,4 @@
-"""What a Dockerfile wants to have scanned for the SBOM of its target besides the target itself. Pure.
+"""The stages and context that a Dockerfile wants scanned for the SBOM of its target, besides the target itself. Pure.
 
 `ARG BUILDKIT_SBOM_SCAN_STAGE=true` in a stage is for that stage, before the first FROM or as `--build-arg` for all; a
 list of names is for those stages. `BUILDKIT_SBOM_SCAN_CONTEXT` is the same for the context, and the target says it.

@@ -47,7 +47,7 @@ class StagePlan(Struct, eq=False):
             yield from (source for source in step.sources if source)
 
     def need_of(self, other: "StagePlan") -> Span:
-        """Where it is said that another one is needed."""
+        """Return the lines of the first step that needs another stage; the lines of this stage if no step does."""
         spans = (step.instruction.origin.span for step in self.steps if other in step.sources)
         return next(spans, self.span)
 
@@ -138,7 +138,7 @@ class StagePlans:
         return [plan.given_name for plan in self.stages if plan.given_name]
 
     def needed_for(self, *targets: StagePlan) -> list[StagePlan]:
-        """What has to be there for targets, and the targets: what is copied from first, then stages in order."""
+        """Return the targets and all that they need: first what is copied from besides stages, then stages in order."""
         wanted: set[StagePlan] = set()
         waiting = [*targets]
         while waiting:

@@ -1,4 +1,4 @@
-"""Which variables there are while a Dockerfile is carried out: predefined ones, arguments, the environment.
+"""The variables that exist while a Dockerfile is carried out: predefined ones, arguments, the environment.
 
 Global arguments stand before the first FROM and are seen by FROM alone, until a stage asks for them by an ARG.
 """
@@ -15,7 +15,7 @@ NOT_IN_ENVIRONMENT = ("BUILDKIT_SBOM_SCAN_CONTEXT", "BUILDKIT_SBOM_SCAN_STAGE") 
 
 
 def predefined(target: Platform, here: Platform, build_args: Mapping[str, str], stage: str) -> dict[str, str]:
-    """What FROM can use without any ARG; `--build-arg` may say otherwise."""
+    """Return the variables that FROM can use without any ARG; `--build-arg` may give them other values."""
     known = {
         "BUILDPLATFORM": str(here),
         "BUILDOS": here.os,

@@ -27,7 +27,7 @@ class Expanded(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """What is done to a word; the default is what most instructions want."""
+    """The rules by which a word is expanded; the defaults are for most instructions."""
 
     escape: str = "\\"
     quotes: bool = True  # False: quotes mean nothing

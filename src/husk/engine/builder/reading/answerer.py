@@ -130,7 +130,7 @@ def _pieces(made: Converted | dict[str, bytes]) -> Iterator[bytes]:
 
 
 class _Sources:
-    """What the file asks for while it is converted, asked of the daemon."""
+    """The contexts and images that the file asks for while it is converted; the daemon is asked for them."""
 
     def __init__(self, context: messages.Context) -> None:
         self._context = context

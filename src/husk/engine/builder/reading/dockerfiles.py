@@ -34,7 +34,7 @@ class Parsers(Protocol):
 
 
 class Sources(Protocol):
-    """What a Dockerfile asks for that is not in it."""
+    """The images and contexts that a Dockerfile asks for and that are not in it."""
 
     async def image(self, name: str, platform: Platform) -> BaseImage: ...
 
@@ -70,7 +70,7 @@ class OpenDockerfile:
 
     @property
     def patterns(self) -> list[str]:
-        """What is left out of its context. InvalidParameter if that cannot be told."""
+        """The patterns of what is left out of the file's context. InvalidParameter if that cannot be told."""
         if self._complaint:
             raise InvalidParameter(f".dockerignore: {self._complaint}")
         return self._patterns
@@ -80,7 +80,7 @@ class OpenDockerfile:
         return (await self._ask(messages.LeavesOut(list(names)), messages.Left)).names if self.patterns else []
 
     async def outline(self, target: str) -> messages.Outlined:
-        """What the classic builder says first. DockerfileError for a file that cannot be read."""
+        """Ask for the outline that the classic builder tells first. DockerfileError for a file that cannot be read."""
         return await self._ask(messages.AskOutline(target), messages.Outlined)
 
     async def syntax(self, build_args: Mapping[str, str]) -> messages.SyntaxTold:
@@ -97,7 +97,7 @@ class OpenDockerfile:
     async def answer(
         self, request: str, options: Options, context: Context, sources: Sources, file: SourceFile
     ) -> dict[str, bytes]:
-        """What `docker build --call` asks."""
+        """Answer a question of `docker build --call`."""
         question = messages.Ask(request, _sent(options), context, file.name)
         return (await self._ask(question, messages.Answered, sources)).answer
 

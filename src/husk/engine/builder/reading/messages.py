@@ -1,4 +1,4 @@
-"""What the daemon and the worker that reads Dockerfiles say to each other: msgpack of these."""
+"""The messages between the daemon and the worker that reads Dockerfiles: msgpack of these."""
 
 import msgspec
 from msgspec import Struct
@@ -22,19 +22,19 @@ class Open(Struct, frozen=True, tag="open"):
 
 
 class LeavesOut(Struct, frozen=True, tag="leaves-out"):
-    """Which of these are left out? Answer: `Left`."""
+    """A question for those of these names that the context leaves out. Answer: `Left`."""
 
     names: list[str]
 
 
 class AskOutline(Struct, frozen=True, tag="outline"):
-    """What leads to a target, as the classic builder tells it. Answer: `Outlined`."""
+    """A question for the way to a target, as the classic builder tells it. Answer: `Outlined`."""
 
     target: str
 
 
 class AskSyntax(Struct, frozen=True, tag="syntax"):
-    """Which frontend does it ask for? Answer: `SyntaxTold`."""
+    """A question for the frontend that the file asks for. Answer: `SyntaxTold`."""
 
     build_args: dict[str, str]
 
@@ -65,7 +65,7 @@ class Ask(Struct, frozen=True, tag="ask"):
 
 
 class Told(Struct, frozen=True, tag="told"):
-    """What was asked with `Asking`, in its order."""
+    """The answers to `Asking`, in its order."""
 
     found: list[Found]
 
