@@ -1,4 +1,4 @@
-"""What is stated about the results of builds: where they come from (provenance), and what is in them (SBOM).
+"""Statements about the results of builds: where a result comes from (provenance), and what is in it (SBOM).
 
 `wanted` reads what a client asks for. When a result is made, `attester` looks at its graph and at what the build has
 told: `materials` knows which image, commit or file a source was, `definition` writes the graph as JSON, `slsa` makes

@@ -64,7 +64,7 @@ class Attester:
 
 
 def _operations(job: Job, results: Collection[str], ref: Ref) -> Iterator[Operation]:
-    """What led to a ref, and what the build did beside: it loaded a Dockerfile, it ran a frontend."""
+    """Yield the operations that led to a ref, and those done beside it: to load a Dockerfile, to run a frontend."""
     if ref.edge is not None:
         yield from (vertex.operation for vertex in ref.graph.needed_for(ref.edge))
     beside = {one.vertex.digest: one for one in job.log.told if isinstance(one, VertexTold)}
@@ -108,13 +108,13 @@ class _About:
         )
 
     def _loaded(self) -> Operation | None:
-        """How the Dockerfile came."""
+        """Return the operation that brought the Dockerfile; None if the build's log tells of none."""
         vertices = (one.vertex for one in self._job.log.told if isinstance(one, VertexTold))
         return next((one.operation for one in vertices if one.name.startswith(BUILD_DEFINITION)), None)
 
 
 def _layer_counts(names: dict[str, str], build: Build | None, whole: str) -> dict[str, int]:
-    """How many layers of the result are those of an output of a step, by the names of steps."""
+    """Count the layers of the result that an output of a step has, by the names of steps with numbers of outputs."""
     counts = {}
     for digest, name in names.items():
         record = build.known(digest) if build else None

@@ -1,4 +1,4 @@
-"""What the sources of a build were: images by their digests, commits, and files of the web.
+"""The sources that a build has used: images by their digests, commits, and files of the web.
 
 A build has asked for all of them before, and what it was told then still holds for it (`per_build`): nothing is
 fetched here.
@@ -44,7 +44,7 @@ class Web(Protocol):
 
 
 class Used(Struct):
-    """What is found in operations so far; each thing once."""
+    """Findings in the operations so far; each thing once."""
 
     materials: dict[str, Material] = {}
     locals: set[str] = set()
@@ -61,7 +61,7 @@ class Materials:
         self._web = web
 
     async def of(self, operations: Iterable[Operation], session: Session | None) -> Captured:
-        """What these operations use; who asked for them is not told."""
+        """Collect the sources, secrets and agents that these operations use; the session's client is told nothing."""
         used = Used()
         watcher = _Quiet(session)
         for operation in operations:

@@ -1,4 +1,4 @@
-"""What is in a result: a generator looks at it, as one more step of the build, and writes down what it finds.
+"""Lists of the contents of a result (SBOM): as one more step of the build a generator looks at it and writes them.
 
 A generator is an image that keeps to BuildKit's protocol: it finds the result below BUILDKIT_SCAN_SOURCE, what else a
 Dockerfile wants to have scanned below BUILDKIT_SCAN_SOURCE_EXTRAS, and writes in-toto statements (JSON files) into
@@ -65,7 +65,7 @@ class Scanner:
         self._files = files
 
     async def scan(self, job: Job, platform: str, ref: Ref, wanted: Sbom) -> list[Predicate]:
-        """What the generator says of a ref, which is for this platform."""
+        """Run the generator on a ref, which is for this platform, and return its statements, the core one first."""
         image = await self._generator(job, wanted.generator)
         extras = {name: await one.stack() for name, one in job.scans.get(ref, {}).items()}
         scanned = job.definition(definition(platform, await ref.stack(), image, wanted, extras))

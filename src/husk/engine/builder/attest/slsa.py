@@ -51,7 +51,7 @@ class Granted(Struct, frozen=True):
 
 
 class Captured(Struct, frozen=True, kw_only=True):
-    """What a build was asked for, and what it used."""
+    """The request of a build, and the sources, secrets and agents that it used."""
 
     frontend: str = ""
     attributes: Mapping[str, str] = {}
@@ -187,7 +187,7 @@ def _split(captured: Captured) -> tuple[dict[str, str], Json, dict[str, str]]:
 
 
 def _material_uri(address: str) -> str:
-    """How the source of a context is called among the materials."""
+    """Return the name that the source of a context has among the materials."""
     try:
         repository = git_refs.parse(address)
     except DockerfileError:

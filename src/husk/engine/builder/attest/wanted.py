@@ -1,4 +1,4 @@
-"""Which statements a client wants: the attributes `attest:provenance` and `attest:sbom` of a build. Pure."""
+"""The statements that a client wants: the attributes `attest:provenance` and `attest:sbom` of a build. Pure."""
 
 from collections.abc import Mapping
 from typing import Final, Literal

@@ -1,4 +1,4 @@
-"""What becomes of the result of a build, as a client's `--output` says.
+"""The exports of the result of a build, as a client's `--output` asks for them.
 
     image       an image of our store, or an index of several platforms; and the push of it (`moby`, `image`)
     archive     the same as a tar on the client's side (`oci`, `docker`)

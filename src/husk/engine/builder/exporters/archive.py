@@ -50,7 +50,7 @@ class ArchiveExport:
         exporter_options.read(attributes, {})
 
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
-        """What a client is told of the image."""
+        """Send the client an image, as a tar or as a layout, and return the facts that it is told of the image."""
         if job.session is None:
             raise InvalidParameter("could not send an archive without session")
         for_docker = self._kind == "docker"
@@ -92,7 +92,7 @@ class ArchiveExport:
 
 
 def layout_index(bundle: Bundle, options: ExportOptions) -> bytes:
-    """What an OCI layout begins with."""
+    """Return the JSON index that an OCI layout begins with."""
     created = shortest_rfc3339(now_ns() if options.epoch is None else options.epoch * 10**9)
     annotations = {_CREATED: created} | (bundle.descriptor.annotations or {})
     named: list[Descriptor] = []

@@ -1,4 +1,4 @@
-"""What is stated about an image goes beside it, as a manifest of its own: in-toto statements as its layers. Pure."""
+"""Statements about an image, beside it in a manifest of their own: in-toto statements as its layers. Pure."""
 
 import base64
 from collections.abc import Sequence

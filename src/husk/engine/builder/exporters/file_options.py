@@ -1,4 +1,4 @@
-"""What a client says about an exporter of files, and where the files of each platform go. Pure."""
+"""The options of a client for an exporter of files, and the directories for the files of each platform. Pure."""
 
 from collections.abc import Callable, Mapping
 
@@ -34,7 +34,7 @@ def read(attributes: Mapping[str, str], metadata: Mapping[str, bytes]) -> FileOp
 
 
 async def directories_of(result: Result, *, split: bool | None = None) -> dict[str, PlatformPart]:
-    """Where the files of each platform go: into a directory of its own, if there may be several."""
+    """Return the platforms by their directories: each has one of its own, if there may be several."""
     parts = await parts_aside(result)
     if not is_several(result) and not split:
         return {"": parts[0]}
@@ -50,7 +50,7 @@ def directory(part: PlatformPart) -> str:
 
 
 def name_in(options: FileOptions, part: PlatformPart, *, several: bool) -> Callable[[Predicate], str]:
-    """What the files of statements about a platform are called: where all lie together its name is in them."""
+    """Return a namer of the files of statements about a platform: where all lie together its name is in them."""
 
     def name(predicate: Predicate) -> str:
         called = options.prefix + predicate.path.rpartition("/")[2]

@@ -46,7 +46,7 @@ class ImageExport:
             raise InvalidParameter("tag is needed when pushing to registry")
 
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
-        """What a client is told of the image."""
+        """Store and push an image as the options say, and return the facts that the client is told of it."""
         options = exporter_options.read(attributes, result.metadata)
         if not options.push:
             result = without_inline_only(result)
@@ -128,7 +128,7 @@ def upload_of(bundle: "Bundle", name: Reference, by_digest: bool) -> "Upload":
 
 
 def told_of(bundle: "Bundle", names: Sequence[Reference]) -> dict[str, str]:
-    """What clients write into `--iidfile` and `--metadata-file`."""
+    """Return the facts that clients write into `--iidfile` and `--metadata-file`."""
     told = {
         "containerimage.digest": bundle.root.descriptor.digest,
         "containerimage.descriptor": base64.b64encode(msgspec.json.encode(bundle.descriptor)).decode(),

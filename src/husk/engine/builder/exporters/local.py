@@ -61,7 +61,7 @@ class LocalExport:
 
 
 class _Sent:
-    """How many bytes have gone so far."""
+    """The bytes that have gone so far, shown each time that `_STEP` more have gone."""
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown

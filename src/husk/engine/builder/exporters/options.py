@@ -1,4 +1,4 @@
-"""What a client says about an exporter of images: words and values, as BuildKit's clients send them. Pure."""
+"""The options of a client for an exporter of images: words and values, as BuildKit's clients send them. Pure."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ _HIGHEST = {GZIP: 9, ZSTD: 22, PLAIN: 0}
 
 
 class Annotations(Struct, frozen=True):
-    """What manifests and indexes say beside what they are, and what is said where they are named."""
+    """Annotations of manifests and indexes, and of the descriptors that name them."""
 
     index: dict[str, str] = field(default_factory=dict)
     index_descriptor: dict[str, str] = field(default_factory=dict)

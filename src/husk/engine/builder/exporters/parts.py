@@ -72,7 +72,7 @@ def refs_of(result: Result) -> dict[str, Ref]:
 
 
 def is_several(result: Result) -> bool:
-    """Is an index wanted, though it may have one platform?"""
+    """Return True if an index is wanted, though it may have one platform."""
     return bool(result.refs)
 
 

@@ -1,4 +1,4 @@
-"""What is stated about a result that goes out as files: a file for each statement beside them, about each of them."""
+"""The statements about a result that goes out as files: for each statement a file beside them, about each of them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ class ListedFile(Protocol):
 
 
 class Lists(Protocol):
-    """Which files stacks have: `husk.storage.stack_lists`."""
+    """The lists of files that stacks have: `husk.storage.stack_lists`."""
 
     async def files(self, stack: str, *, digests: bool = False) -> Sequence[ListedFile]: ...
 

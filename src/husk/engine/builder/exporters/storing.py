@@ -13,7 +13,7 @@ from husk.registry.reference import Reference
 
 
 async def store_bundle(store: ImageStore, bundle: Bundle, names: Sequence[Reference]) -> None:
-    """Whoever calls holds what the bundle consists of."""
+    """Add the images and the index of a bundle to the store; the caller holds what the bundle consists of."""
     images = [await _image(store, one, bool(names)) for one in bundle.images]
     former = [known for image in images if (known := store.catalog.get(image.id)) is not None]
     index = _index(bundle, images)

@@ -1,4 +1,4 @@
-"""What a build has made becomes the document of a cache. Pure.
+"""The document of a cache, written from the things that a build has made. Pure.
 
     chains = Chains()
     base = chains.source(digest)
@@ -44,7 +44,7 @@ class Chains:
         return self._record(record_digest(digest, output), inputs)
 
     def result(self, record: int, layers: Sequence[Descriptor], created: str) -> None:
-        """What a record's layers are, base first."""
+        """Set the layers of a record, base first."""
         top = -1
         for layer in layers:
             self.descriptors[layer.digest] = layer

@@ -25,7 +25,7 @@ Describe = Callable[[str], Awaitable[Sequence[Descriptor] | None]]
 
 
 class CacheFacts(Protocol):
-    """What our own cache tells of records."""
+    """The facts about records that our own cache tells."""
 
     def is_whole(self, record: Record) -> bool: ...
 

@@ -1,4 +1,4 @@
-"""What caches elsewhere have for the vertices of a build: `husk.engine.builder.interfaces.Elsewhere`.
+"""The findings of caches elsewhere for the vertices of a build: `husk.engine.builder.interfaces.Elsewhere`.
 
 A vertex is asked for after its inputs. What was found for it are records of the caches, without anything being fetched;
 with a result they make a record of ours whose layers are not here yet.

@@ -42,7 +42,7 @@ CONTENT = -1
 
 
 class InputKey(Struct, frozen=True):
-    """What of an input counts: `selector` for the input by its own key, `files` for its content (None: never)."""
+    """The parts of an input that count: `selector` for its own key, `files` for its content (None: never)."""
 
     selector: str = ""
     files: list[Selection] | None = None
@@ -189,7 +189,7 @@ def _chosen(selections: list[Selection]) -> InputKey:
 
 
 def _without_doubles(selections: list[Selection]) -> list[Selection]:
-    """What lies below another path counts with that."""
+    """Drop the plain paths that lie below another one, which counts for them, too; sort the rest by path."""
     plain = [one for one in selections if not (one.wildcards or one.include or one.exclude)]
     found = [
         Selection(path=path, follow_links=follow)

@@ -24,7 +24,7 @@ class RemoteLayer(Struct, frozen=True):
 
 
 class InputMatch(Struct, frozen=True):
-    """What an input is known as: records with a selector, or digests of the files that matter."""
+    """The names by which an input is known: records with a selector, or digests of the files that matter."""
 
     records: frozenset[int]
     selector: str = ""

@@ -32,7 +32,7 @@ class CacheService:
         self._loader = loader
 
     def elsewhere(self, sources: Sequence[CacheSource]) -> Callable[[Asker], Elsewhere | None]:
-        """What knows these caches, for a build that is about to begin."""
+        """Return a function that makes the reader of these caches for a build that begins; None without caches."""
 
         def make(asker: Asker) -> Elsewhere | None:
             if not sources:

@@ -1,4 +1,4 @@
-"""Where a cache goes: a repository of a registry, or a directory of the client's. Blobs first, then what names them."""
+"""The targets of a cache: a repository of a registry, or a directory of the client's. Blobs first, then their names."""
 
 from collections.abc import Mapping
 from contextlib import aclosing

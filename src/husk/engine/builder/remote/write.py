@@ -42,7 +42,7 @@ MANIFEST = "cache.manifest"
 
 
 class CacheOptions(Struct, frozen=True, kw_only=True):
-    """What a client says of a cache that it wants to have."""
+    """The options of a client for a cache that it wants to have."""
 
     whole: bool = False  # the layers of all steps (`mode=max`)
     oci: bool = True
@@ -92,7 +92,7 @@ class CacheWriter:
         self._cache = cache
 
     async def write(self, job: Job, result: Result, source: CacheSource) -> dict[str, str]:
-        """What the client is told. A result that no layer came of has no cache."""
+        """Write a cache, and return the facts that the client is told. A result that no layer came of has no cache."""
         options = read(source)
         asker = Asker(job.log, job.session)
         held = Held(self._store)

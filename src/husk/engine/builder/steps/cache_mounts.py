@@ -165,7 +165,7 @@ class CacheMounts:
                 self._give_back(directory)
 
     def begin_anew(self, ids: Mapping[str, bool]) -> None:
-        """Have the next steps get new directories of these caches; with True also where they have a first content."""
+        """Give the next steps new directories of these caches; with True also of those with a first content."""
         for key in [key for key in self._caches if _is_of(key, ids)]:
             cache = self._caches[key]
             for directory in [one for one in cache.directories if not one.removing]:

@@ -1,4 +1,4 @@
-"""What steps ask of the rest of the engine, and of whoever waits for them."""
+"""The interfaces of steps to the rest of the engine, and to whoever waits for them."""
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from husk.runtime.stdio import Streams
 
 
 class Asking(Protocol):
-    """Whom a step may ask for what it needs, as long as somebody is there, and what its user allows."""
+    """The client that a step may ask for what it needs, as long as somebody is there, and what its user allows."""
 
     @property
     def session(self) -> Session | None: ...

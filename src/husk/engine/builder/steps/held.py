@@ -37,7 +37,7 @@ _MOST_PROCESSES = 64
 
 
 class Steps(Protocol):
-    """What runs processes: `run.Steps`."""
+    """The part that runs processes: `run.Steps`."""
 
     def record_of(self, body: Exec, *, tty: bool) -> Container: ...
 

@@ -1,4 +1,4 @@
-"""What is mounted where in a step, and which file systems come out of it.
+"""The mounts of a step, and the file systems that come out of it.
 
 `Mounts.prepared` takes all that a step's mounts need: workspaces of stacks, caches, secrets. The first mount is the
 root. A stack that a step may write to has a workspace: what is written there is kept as an output if the step asks for
@@ -65,7 +65,7 @@ class Diffs(Protocol):
 
 
 class Prepared(Struct, kw_only=True):
-    """What a step is going to have."""
+    """The mounts and variables of a step that is going to run."""
 
     root: Layered
     mounts: list[StepMount]
@@ -95,7 +95,7 @@ class Mounts:
         self._caches = caches
 
     def begin_anew(self, caches: Mapping[str, bool]) -> None:
-        """Have steps from now on begin with nothing in these caches."""
+        """Let steps from now on begin with nothing in these caches."""
         self._caches.begin_anew(caches)
 
     async def drop(self, diffs: Collection[str]) -> None:

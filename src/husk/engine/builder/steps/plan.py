@@ -1,4 +1,4 @@
-"""What the runtime is told about a step. Pure: an operation and facts about the host in, a record and a spec out."""
+"""The plan of a step for the runtime. Pure: an operation and facts about the host in, a record and a spec out."""
 
 from collections.abc import Sequence
 

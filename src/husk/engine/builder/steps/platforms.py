@@ -1,4 +1,4 @@
-"""Can this host run programs of a platform? Its own, those that its processor runs too, and those with an emulator."""
+"""The platforms whose programs this host can run: its own, those its processor runs too, and those with an emulator."""
 
 from collections.abc import Callable, Collection
 

@@ -91,7 +91,7 @@ class Steps:
         self._removals = Tasks()
 
     async def close(self) -> None:
-        """When no step runs any more."""
+        """Wait for removals to end, and close the spare runtimes, when no step runs any more."""
         await self._removals.join()
         await self._spares.close()
 
@@ -100,7 +100,7 @@ class Steps:
         self._defaults = defaults
 
     def begin_anew(self, caches: Mapping[str, bool]) -> None:
-        """Have steps from now on begin with nothing in these cache mounts."""
+        """Let steps from now on begin with nothing in these cache mounts."""
         self._mounts.begin_anew(caches)
 
     async def run(
@@ -379,7 +379,7 @@ async def _left(prepared: Prepared, remains: Remains, session: Session) -> list[
 
 
 def _forward(watcher: Asking, agent: str) -> Serve:
-    """Whoever connects is connected with the client's SSH agent, as long as there is a client."""
+    """Make a server that connects whoever comes with the client's SSH agent, as long as there is a client."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         session: Session | None = watcher.session
