@@ -151,7 +151,7 @@ def _steps(around: Surroundings, mounts: Mounts, remains: Remains) -> Steps:
 
 
 def _entitlements(config: Config) -> list[str]:
-    """What steps may ask for, by BuildKit's names."""
+    """Return the entitlements that the configuration allows to steps, by BuildKit's names."""
     allowed = {"network.host": config.builder.host_network, "security.insecure": config.builder.insecure}
     return [name for name, is_allowed in allowed.items() if is_allowed]
 

@@ -1,4 +1,4 @@
-"""What builds have made before: records by keys, kept in the store, and the diffs that they consist of.
+"""The results of earlier builds: records by keys, kept in the store, and the diffs that the records consist of.
 
 A record is found only while all of its stack is there. Layers of images may go with their image, and come back with it:
 the records that lie on them wait for that; until then they still tell what others were made from (`know`). What was
@@ -31,7 +31,7 @@ _FIRST_KEYS, _MOST_KEYS = 8, 100
 
 
 class Diffs(Protocol):
-    """What steps have changed: `husk.storage.diffs`."""
+    """The changes that steps have made to files: `husk.storage.diffs`."""
 
     def has(self, element: str) -> bool: ...
 
@@ -113,7 +113,7 @@ class BuildCache:
         return kept.record if kept else None
 
     def is_whole(self, record: Record) -> bool:
-        """Is all of it here?"""
+        """Return True if everything that a record's outputs consist of is here."""
         return not record.absent and all(
             self._diffs.has(element) for output in record.outputs for element in stacks.elements(output)
         )
@@ -179,12 +179,12 @@ class BuildCache:
         return [maker for maker in dict.fromkeys(makers) if maker and maker != kept.id]
 
     def made_at(self, diff: str) -> int | None:
-        """When a diff was made, in nanoseconds."""
+        """Return the time when a diff was made, in nanoseconds; None if no record has made it."""
         kept = self._records.get(self._makers.get(diff, ""))
         return kept.record.times.get(diff, kept.created) if kept else None
 
     def created(self, record: Record) -> int | None:
-        """When a record was made, in nanoseconds; that of its last layer, if it was made elsewhere."""
+        """Return the time when a record (made elsewhere: its last layer) was made, in nanoseconds; None if unknown."""
         if kept := self._records.get(record.id):
             return max(record.times.values(), default=kept.created)
         return None
@@ -196,7 +196,7 @@ class BuildCache:
     # --- removal -----------------------------------------------------------------------------------------------------
 
     def is_leaf(self, kept: StoredResult) -> bool:
-        """Does nothing lie on it? What it was made with is then named by itself alone."""
+        """Return True if no other record lies on this one: what it was made with is then named by itself alone."""
         own = (element for element in kept.record.made if self._makers.get(element) == kept.id)
         return all(self._named[element] == 1 for element in own)
 

@@ -275,7 +275,7 @@ class _Quiet:
 
 
 def _ends(steps: Sequence[ShownStep]) -> list[Edge]:
-    """What is made besides the image: other stages, and places for volumes."""
+    """Return the ends of all stages, and the places for volumes, which are made besides the image."""
     found = []
     for step, behind in zip(steps, [*steps[1:], None], strict=True):
         if behind is None or behind.stage != step.stage:
@@ -318,7 +318,7 @@ def _named(reason: str, before: str, after: str) -> str | None:
 
 
 def _granted(request: ClassicRequest) -> list[str]:
-    """Who asks for the host's network for all steps allows it; nothing else can be allowed by this API."""
+    """Grant the host's network to a client that asks for it for all steps; this API can allow nothing else."""
     return [entitlements.HOST_NETWORK] if request.options.network == "host" else []
 
 
@@ -344,13 +344,13 @@ def _removals(paths: Sequence[str]) -> list[FileAction]:
 
 
 def _begins_with(image: ImageConfig, base: ImageConfig) -> bool:
-    """Whether an image whose own layers are not there yet has the layers of a base, and its steps before others."""
+    """Return True if an image whose own layers are not there yet has a base's layers, and its steps before others."""
     count = len(base.history)
     return image.rootfs == base.rootfs and len(image.history) > count and image.history[:count] == base.history
 
 
 class _Sources:
-    """What the Dockerfile asks for while it is converted."""
+    """The images that the Dockerfile asks for while it is converted."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How a build is told to clients of the classic API: step by step in the order of the Dockerfile, in dockerd's words.
+"""The progress of a build for classic clients: step by step in the order of the Dockerfile, in dockerd's words.
 
 Steps may run side by side and end in any order: what one says is held back until all before it have ended.
 
@@ -29,7 +29,7 @@ _RED, _NORMAL = "\x1b[91m", "\x1b[0m"
 
 
 class Seen(Protocol):
-    """What was carried out before: `SeenSteps`."""
+    """The memory of steps that were carried out before: `SeenSteps`."""
 
     def made(self, id: str, /) -> int | None: ...
 

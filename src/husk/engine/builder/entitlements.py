@@ -1,4 +1,4 @@
-"""What steps of builds may ask for beyond what every step has, by BuildKit's names. Pure.
+"""The entitlements of steps: what they may have beyond what every step has, by BuildKit's names. Pure.
 
 The daemon's configuration says what any build may have (`check_allowed`), the user of the client what this one may
 (`check_granted`). The grant goes with a build to everything that is done for it, builds within it included. It is

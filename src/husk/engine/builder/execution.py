@@ -35,7 +35,7 @@ from husk.storage.workers.jobs import DigestForm
 
 class SourceKind(Protocol):
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
-        """What the source is right now: whoever finds the same again need not fetch it."""
+        """Return a key for the source as it is right now: whoever finds the same key again need not fetch it."""
         ...
 
     async def fetch(self, source: Source, platform: Platform | None, watcher: Watcher) -> "Fetched": ...
@@ -139,7 +139,7 @@ class Execution:
         self._steps = steps
 
     def begin_anew(self, vertices: Iterable[Vertex]) -> None:
-        """Have those of these steps that are carried out without a cache begin with nothing in their cache mounts."""
+        """Let those of these steps that are carried out without a cache begin with nothing in their cache mounts."""
         if caches := _caches_of(vertices):
             self._steps.begin_anew(caches)
 
@@ -181,7 +181,7 @@ class Execution:
         return self._trees.ahead(action, below)
 
     async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
-        """What a build within a build is to make: a file of one of its inputs says it."""
+        """Read the definition that a build within a build is to make, from a file of one of its inputs."""
         if self._files is None or self.read_definition is None:
             raise NotImplementedYet("a build within a build is not available to the classic API")
         if body.builder != NONE:
@@ -256,7 +256,7 @@ def _made(inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
 
 
 def described(vertex: Vertex) -> str:
-    """What a list of the cache shows for what a vertex has made."""
+    """Return the description that a list of the cache shows for the results of a vertex."""
     body = vertex.operation.body
     if isinstance(body, Exec):
         return ("mount / from exec " + " ".join(body.process.args))[:LONGEST_NAME]

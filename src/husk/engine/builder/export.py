@@ -26,7 +26,7 @@ class Packer(Protocol):
 
 
 class Told(Protocol):
-    """What is known of the diffs of a stack: the cache."""
+    """The facts that the cache knows of the diffs of a stack."""
 
     def made_at(self, diff: str) -> int | None: ...
 
@@ -81,7 +81,7 @@ class ImageExporter:
         epoch: int | None = None,
         clamp: int | None = None,
     ) -> Image:
-        """Whoever calls holds what the stack consists of. No file of a layer is later than `clamp`.
+        """Make the image of a stack, which the caller holds, in the store. No file of a layer is later than `clamp`.
 
         `parent` is the id of the image that it was made from.
         """

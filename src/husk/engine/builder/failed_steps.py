@@ -21,7 +21,7 @@ class FailedStep(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """What it was given, and what it has left."""
+    """A process that failed: its inputs, and the outputs that it has left."""
 
     body: Exec
     inputs: list[Made]

@@ -1,4 +1,4 @@
-"""Why a build failed, with the place in a file that it comes from, so that a client can show the lines."""
+"""The reason why a build failed, with its place in a file, so that a client can show the lines."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from husk.errors import HuskError, NotImplementedYet
 
 
 class BuildFailed(HuskError):
-    """What went wrong, and of which vertex and lines that is known."""
+    """The failure of a build, with the vertex and lines that it comes from, where they are known."""
 
     def __init__(
         self, message: str, *, vertex: str = "", source: SourceFile | None = None, locations: Iterable[Location] = ()

@@ -216,8 +216,8 @@ class _Loader:
 
     @property
     def _asks(self) -> bool:
-        """Is `.dockerignore` a client's, who need only send it? Others are made for it, so it is known first whether
-        it is wanted at all."""
+        """True if `.dockerignore` is a client's, who need only send it. Others are made for it, so it is known first
+        whether it is wanted at all."""
         return self._remote is None and self._wanted.context_name not in self._asker.inputs
 
     async def _definition(self) -> tuple[bytes, bytes | None]:
@@ -278,7 +278,7 @@ class _Loader:
 
 
 def _without_session(vertices: Sequence[Vertex]) -> list[Operation]:
-    """What was done, for others than who asked for it now: whose directories they are is not theirs to know."""
+    """Return the operations as others than the client may see them: whose directories they are is not for others."""
     graph = Graph()
     places: dict[str, Edge] = {}
     for vertex in vertices:
@@ -291,7 +291,7 @@ def _without_session(vertices: Sequence[Vertex]) -> list[Operation]:
 
 
 class _Sources:
-    """What a Dockerfile asks for while it is converted."""
+    """The images and contexts that a Dockerfile asks for while it is converted."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a client asks of the built-in frontend: words and values, as BuildKit's clients send them. Pure."""
+"""The options of a client for the built-in frontend: words and values, as BuildKit's clients send them. Pure."""
 
 import ipaddress
 from collections.abc import Mapping

@@ -62,11 +62,11 @@ class Streams:
 
 
 class Bridge(Protocol):
-    """What answers a frontend's calls: `husk.api.buildkit`."""
+    """The part that answers a frontend's calls: `husk.api.buildkit`."""
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What every frontend is told of us."""
+        """The variables that tell every frontend about us."""
         ...
 
     async def serve(self, streams: Streams, job: Job, /) -> None:

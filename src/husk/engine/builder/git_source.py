@@ -90,7 +90,7 @@ class GitSource:
         return (await self._found(source, watcher))[1]
 
     async def resolve(self, source: Source, watcher: Watcher) -> Resolved:
-        """What the source is right now."""
+        """Ask for the object and the commit that the source is right now."""
         wanted = _read(source)
         return await self._resolve(wanted, await self._repository(source, wanted, watcher), watcher)
 
@@ -105,7 +105,7 @@ class GitSource:
         return key, record
 
     def _is_pinned_to_a_word(self, wanted: GitRef, found: Resolved) -> bool:
-        """Whether the build is pinned to a tag, and only the server says which commit that is."""
+        """Return True if the build is pinned to a tag, and only the server says which commit that is."""
         by_tag = bool(wanted.checksum) and not found.commit.startswith(wanted.checksum.lower())
         return by_tag and self._peeled.get(found.id) != found.commit
 
@@ -237,7 +237,7 @@ def _read(source: Source) -> GitRef:
 
 
 def chosen(ref: str, lines: str) -> Resolved | None:
-    """What `git ls-remote` says a name is: as it is written, else a branch, else a tag."""
+    """Choose the object of a name among the lines of `git ls-remote`: it as written, else a branch, else a tag."""
     found = {name: id for id, _, name in (line.partition("\t") for line in lines.splitlines()) if _COMMIT.fullmatch(id)}
     in_full = "refs/" + ref.removeprefix("refs/")
     branch = "refs/heads/" + ref.removeprefix("refs/heads/")

@@ -41,7 +41,7 @@ class SourceFile(Struct, frozen=True):
 
 
 class Shown(TypedDict, total=False):
-    """What clients see of a vertex, and how it is to be carried out."""
+    """The looks of a vertex for clients, and the way that it is to be carried out."""
 
     name: str
     description: dict[str, str]
@@ -136,15 +136,15 @@ class Graph:
         self._vertices[digest] = Vertex(digest=digest, operation=operation, **shown)
 
     def added_since(self, count: int) -> list[Vertex]:
-        """What was added when there were `count` of them already, the first one first."""
+        """Return the vertices that were added when there were `count` of them already, the first one first."""
         return list(islice(reversed(self._vertices.values()), len(self) - count))[::-1]
 
     def share(self, known: KnownVertices) -> None:
-        """Have what others know in common with them."""
+        """Take vertices that others know, where they are the same as ours. InvalidParameter for too many."""
         self._vertices = {digest: known.shared(vertex) for digest, vertex in self._vertices.items()}
 
     def needed_for(self, *results: Edge) -> list[Vertex]:
-        """What has to be done for these results, inputs first."""
+        """Return the vertices that have to be done for these results, inputs first."""
         wanted = {edge.digest for edge in results}
         for vertex in reversed(self._vertices.values()):
             if vertex.digest in wanted:

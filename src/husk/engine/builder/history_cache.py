@@ -39,7 +39,7 @@ class _Candidate(Struct, frozen=True):
 
 
 class HistoryCache:
-    """What images have for the stage that a build makes; the interface `Elsewhere`."""
+    """The layers of images as a cache for the stage that a build makes; the interface `Elsewhere`."""
 
     def __init__(self, contents: Contents, is_whole: Callable[[Record], bool]) -> None:
         self._contents = contents
@@ -82,7 +82,7 @@ class HistoryCache:
         pass
 
     async def _is_made_from(self, candidate: _Candidate, number: int, below: str) -> bool:
-        """Is what a step begins with, in the image, what it begins with here?"""
+        """Return True if a step begins with the same files in the image as it does here."""
         theirs, ours = candidate.layers[: self._base + number], stacks.elements(below)
         if len(theirs) != len(ours) or theirs[: self._base] != ours[: self._base]:
             return False
@@ -101,7 +101,7 @@ class HistoryCache:
 
 
 def steps_below(graph: Graph, root: Edge) -> list[Vertex]:
-    """What makes the layers of a stage, the first one first; without what the stage begins with."""
+    """Return the vertices that make the layers of a stage, the first one first; without the source below them."""
     found: list[Vertex] = []
     edge: Edge | None = root
     while edge is not None:
@@ -126,7 +126,7 @@ def _root_input(vertex: Vertex) -> int:
 
 
 def shared_steps(ours: Sequence[History], theirs: Sequence[History], base: int) -> int:
-    """How many layers after those of the base are made by the same instructions in both."""
+    """Count the layers after those of the base that are made by the same instructions in both."""
     layers = 0
     for our, their in zip(ours, theirs, strict=False):
         if our.empty_layer != their.empty_layer or instruction(our) != instruction(their):

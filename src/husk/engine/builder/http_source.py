@@ -122,7 +122,7 @@ class HttpSource:
         return FetchedFile(record.outputs[0], record.description)
 
     async def have(self, source: Source, watcher: Watcher) -> tuple[Found, Record]:
-        """What the source is right now, and the file itself."""
+        """Return the state of the source right now, and the record of the file itself."""
         if any(source.attributes.get(name) for name in _SIGNATURES):
             raise NotImplementedYet("signatures of files of the web are not checked by Husk yet")
         checksum = source.attributes.get("http.checksum", "")
@@ -137,7 +137,7 @@ class HttpSource:
         return (Found(checksum, found.name) if checksum else found), record
 
     async def _had(self, source: Source, watcher: Watcher) -> tuple[Found, Record] | None:
-        """What this build has asked for before."""
+        """Return the file that this build has asked for before; None if there is none, or it is not here any more."""
         found = self._once.get(watcher.session, _asked(source))
         record = await self._cache.find(_known_as(source, found)) if found else None
         return (found, record) if found and record else None
@@ -198,7 +198,7 @@ async def _told(file: WebFile, watcher: Watcher) -> AsyncIterator[bytes]:
 
 
 class Upload:
-    """What a client offers over its session, as a file of the web."""
+    """A file that a client offers over its session, as if it were a file of the web."""
 
     unchanged = False
     size = 0
@@ -273,7 +273,7 @@ def _conditions(seen: Found) -> dict[str, str]:
 
 
 def name_of(source: Source, said: str = "") -> str:
-    """What the file is called: as the client says, else as the server does, else as the address does."""
+    """Choose the name of a file: the client's, else the server's, else the address's. InvalidParameter if invalid."""
     url = posixpath.basename(_address(source).path)
     name = source.attributes.get("http.filename", "") or said or url
     if "/" in name or "\0" in name or name in (".", "..") or len(name.encode()) > _LONGEST_NAME:

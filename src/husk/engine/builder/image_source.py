@@ -131,7 +131,7 @@ class ImageSource:
         return None if image is None else await read_config_aside(await self._config(image.id))
 
     async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
-        """What a stage begins with, for a client with a session."""
+        """Look up the image that a stage begins with, for a client with a session."""
         found = await self.describe(name, platform, pull, watcher)
         return BaseImage(found.reference, await read_config_aside(found.config))
 
@@ -153,7 +153,7 @@ class ImageSource:
         return known or await self._ask(reference, wanted, watcher)
 
     async def _ask(self, reference: Reference, platform: Platform, watcher: Watcher) -> RemoteImage:
-        """What a registry has now; nothing of it is kept but its documents, in memory."""
+        """Ask a registry for the image that it has now; only the documents of the image are kept, in memory."""
         auth = login_at(reference, watcher.session)
         fetched = await self._registry.manifest(reference, auth)
         pinned = Reference(reference.domain, reference.path, reference.tag, fetched.descriptor.digest)

@@ -1,4 +1,4 @@
-"""What the solver works with and asks of others: records, the cache, whoever carries operations out, clients."""
+"""The interfaces of the solver: records, the cache, whoever carries operations out, clients."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
@@ -38,7 +38,7 @@ class CacheSource(Struct, frozen=True):
 
 
 class Cache(Protocol):
-    """What remembers records by keys. A record that is held is not thrown away."""
+    """A memory of records by keys. A record that is held is not thrown away."""
 
     async def find(self, key: str) -> Record | None: ...
 
@@ -86,14 +86,14 @@ class Customer(Watcher, Protocol):
 
 
 class Executor(Protocol):
-    """What does the work."""
+    """The part that carries operations out."""
 
     def begin_anew(self, vertices: Iterable[Vertex]) -> None:
         """A build of these begins: what steps keep beside the cache is not for those that are made without one."""
         ...
 
     async def source_key(self, operation: Operation, watcher: Watcher) -> str:
-        """What a source is right now: an image's digest, a commit, the digest of a context that was sent."""
+        """Ask for a source's state right now: an image's digest, a commit, the digest of a context that was sent."""
         ...
 
     async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Customer) -> Record:
@@ -109,7 +109,7 @@ class Executor(Protocol):
         ...
 
     async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
-        """What a build within a build is to make."""
+        """Read what a build within a build is to make: a graph and an edge of it."""
         ...
 
 
@@ -131,7 +131,7 @@ class Elsewhere(Protocol):
     async def find(
         self, vertex: Vertex, records: Sequence[Record], key: str, known: Record | None, watcher: Watcher
     ) -> Record | None:
-        """What they have for a vertex, perhaps no more than that it exists; asked for inputs first."""
+        """Find the record of a vertex elsewhere, perhaps only the fact that it exists; inputs are asked for first."""
         ...
 
     async def fetch(self, record: Record, watcher: Watcher) -> bool:
@@ -142,8 +142,8 @@ class Elsewhere(Protocol):
 
 
 class Client(Struct, frozen=True, eq=False):
-    """Who wants a build: whoever watches it, whom to ask, which caches may help, what its steps may ask for, and which
-    sources it may have."""
+    """The client of a build: whoever watches it, the session to ask, the caches that may help, what its steps may
+    ask for, and the sources that it may have."""
 
     progress: Progress
     session: Session | None = None

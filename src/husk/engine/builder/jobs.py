@@ -130,7 +130,7 @@ class Job:
         return result_of(made)
 
     async def _forward(self, question: Question, syntax: Syntax, source: SourceFile) -> Result:
-        """Have a file read by the frontend that it asks for."""
+        """Solve a question with the frontend, an image, that the question's file asks for."""
         attributes = {**question.attributes, "source": syntax.image, "cmdline": syntax.command}
         try:
             if self._images is None:
@@ -253,7 +253,7 @@ class Job:
 
     @property
     def has_result(self) -> bool:
-        """Has whoever works for it said the last word?"""
+        """True once whoever works for the job has said the last word, good or bad."""
         return self._given.done()
 
     @property

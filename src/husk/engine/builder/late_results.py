@@ -1,5 +1,5 @@
-"""What makes results, and what becomes of them. A plain build needs the exporter of images alone: the rest is made when
-a client asks for it.
+"""The parts that make results, and those that bring them out. A plain build needs the exporter of images alone: the
+rest is made when a client asks for it.
 """
 
 from functools import cached_property, partial
@@ -137,7 +137,7 @@ class LateResults:
     # --- what goes with a build --------------------------------------------------------------------------------------
 
     def judge(self, session: Session, asker: "Asker") -> "SessionJudge":
-        """What asks a client about the sources of its build."""
+        """Make the judge that asks a client about the sources of its build."""
         from husk.engine.builder.session_judge import SessionJudge
 
         return SessionJudge(self._sources, session, asker)

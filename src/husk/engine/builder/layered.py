@@ -1,4 +1,4 @@
-"""Which operations of a build make layers of its result? Those on the way down from it to where it begins.
+"""The operations of a build that make layers of its result: those on the way down from it to where it begins.
 
 What else a build makes is copied from, or mounted, and is no layer of an image.
 """

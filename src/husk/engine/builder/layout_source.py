@@ -30,7 +30,7 @@ _MOST_INDEXES = 3
 
 
 class Layout(Struct, frozen=True):
-    """Which image of which store of which client."""
+    """The digest of an image in a store of a client, and the client's session, if it is named."""
 
     digest: str
     store: str
@@ -38,7 +38,7 @@ class Layout(Struct, frozen=True):
 
 
 class _Documents(Struct, frozen=True):
-    """What is known of an image before its layers come."""
+    """The documents of an image, which are known before its layers come."""
 
     digest: str
     body: bytes
@@ -68,7 +68,7 @@ class LayoutSource:
         return await self.describe(named(text), platform, watcher)
 
     async def resolve(self, source: Source, platform: Platform | None, watcher: Watcher) -> DescribedImage:
-        """What the image is, without its layers being fetched."""
+        """Describe the image without fetching its layers."""
         layout = layout_of(source)
         content = (await self._session(layout, watcher)).content(f"oci:{layout.store}")
         documents = await _documents(content, layout.digest, platform or host_platform())
@@ -101,7 +101,7 @@ def layout_of(source: Source) -> Layout:
 
 
 def named(text: str) -> Layout:
-    """What a client gave a name to: `//store:tag@digest`. What the tag meant is for the client to know."""
+    """Parse a name that a client gave: `//store:tag@digest`. The meaning of the tag is for the client to know."""
     store, _, digest = text.removeprefix("//").partition("@")
     return _checked(Layout(digest, store.partition(":")[0]))
 

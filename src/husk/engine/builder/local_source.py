@@ -27,7 +27,7 @@ _STEP = 1 << 20
 
 
 class Mirrors(Protocol):
-    """What keeps directories of clients: `husk.storage.sync.mirrors`."""
+    """The directories of clients that are kept here: `husk.storage.sync.mirrors`."""
 
     async def sync(
         self,

@@ -60,7 +60,7 @@ class Ulimit(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What processes may use, by the words of `docker build`; 0 and empty for no limit. BuildKit knows none of it."""
+    """Limits of processes, by the words of `docker build`; 0 and empty for no limit. BuildKit knows none of them."""
 
     memory: int = 0  # bytes
     memory_swap: int = 0  # with the memory; -1 for as much as there is
@@ -160,7 +160,7 @@ class Merge(Struct, frozen=True, tag="merge"):
 
 
 class Diff(Struct, frozen=True, tag="diff"):
-    """What is in the upper input and not in the lower."""
+    """The files that are in the upper input and not in the lower."""
 
     lower: int
     upper: int
@@ -184,7 +184,7 @@ class Operation(Struct, frozen=True):
 
 
 def has_nul(thing: Struct) -> bool:
-    """Whether one of its texts has a NUL, with which nothing of a system has a name; bytes may have any."""
+    """Return True if a text of the thing has a NUL, with which nothing of a system has a name; bytes may have any."""
     encoded = msgspec.json.encode(thing)
     return b"\\u0000" in encoded and _NUL.search(encoded) is not None
 

@@ -1,5 +1,5 @@
-"""What a build has found out about the world stays true for it: a branch that moves meanwhile, or a file of the web
-that changes, does not give one build two contexts. A client's session stands for its build."""
+"""The facts that a build has found out about the world, which stay true for it: a branch that moves meanwhile, or a
+file of the web that changes, does not give one build two contexts. A client's session stands for its build."""
 
 from typing import Generic, TypeVar
 

@@ -1,4 +1,4 @@
-"""What a build tells while it goes on."""
+"""The progress of a build, told while it goes on."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class LogLimit:
         self._lengths: dict[str, int] = {}
 
     def cut(self, vertex: Vertex, data: bytes) -> bytes:
-        """What of it may be told."""
+        """Cut data that a vertex has logged down to what may still be told; the place of the cut is marked."""
         length = self._lengths.get(vertex.digest, 0)
         if length >= LONGEST_LOG:
             return b""
@@ -40,7 +40,7 @@ class LogLimit:
 
 
 class Progress(Protocol):
-    """Who watches one build. Each vertex is told in this order: started, then logs and statuses, then ended, once.
+    """The watcher of one build. Each vertex is told in this order: started, then logs and statuses, then ended, once.
 
     Of one that has ended well the `outputs` are told: stacks.
     """
@@ -98,6 +98,6 @@ _PLACE = re.compile(r"(\[[^\]]{1,60}\] )?([A-Z]+)\b")
 
 
 def public_name(vertex: Vertex) -> str:
-    """What may be told of a vertex to others than its client: its place and its kind. Commands may hold secrets."""
+    """Name a vertex for others than its client: by its place and keyword, or its kind. Commands may hold secrets."""
     found = _PLACE.match(vertex.name)
     return found[0] if found else type(vertex.operation.body).__name__.lower()

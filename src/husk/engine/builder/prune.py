@@ -1,4 +1,4 @@
-"""Which records of builds go? Those that a client prunes, and what is too much by the daemon's own rules.
+"""The pruning of records of builds: those that a client prunes, and what is too much by the daemon's own rules.
 
 Records go from the outside: what others lie on goes after them, and of those that may go the one that was used longest
 ago goes first.
@@ -180,7 +180,7 @@ def _is_outer(item: Item) -> bool:
 
 
 class _Pruning(Struct, frozen=True, kw_only=True):
-    """What may go: of these types (or of all), used no later, until no more than `keep` bytes are left."""
+    """The records that may go: of these types (or of all), used no later, until no more than `keep` bytes are left."""
 
     wanted: Callable[[Item], bool]
     keep: int = 0

@@ -49,7 +49,7 @@ class Ref:
         return build.record.outputs[self.edge.output]
 
     async def build(self) -> Build | None:
-        """How it was made, and what is known of all of it."""
+        """Solve the ref, only once, and return its build with all that is known of it; None for an empty ref."""
         if self.edge is None:
             return None
         if self._solving is None:

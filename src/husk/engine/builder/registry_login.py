@@ -1,4 +1,4 @@
-"""Who a build is at registries: the client that started it. Its session is asked when a registry wants to know.
+"""The login of a build at registries: the client that started it. Its session is asked when a registry wants to know.
 
 A client that fetches tokens itself is asked for those, and its password stays where it is.
 """

@@ -1,4 +1,4 @@
-"""What steps that have failed leave behind, for clients who want to look around there (`docker buildx debug`): a file
+"""The remains of steps that have failed, for clients who want to look around there (`docker buildx debug`): a file
 system of its own for each, until the build ends that it was made for."""
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -37,7 +37,7 @@ class Files(Protocol):
 
 
 class Remote(Struct, frozen=True):
-    """Where a context is; `dockerfile` is its name there, if the whole of it is one."""
+    """The source of a context elsewhere; `dockerfile` names its file, if the whole of it is a Dockerfile."""
 
     context: RemoteContext
     dockerfile: str = ""
@@ -51,7 +51,7 @@ async def find(
     session: Session | None,
     policy: SourcePolicy = FREE,
 ) -> Remote | None:
-    """Where the context of a build is; None for a directory of the client's."""
+    """Find the context of a build in a repository or on the web; None for a directory of the client's."""
     if not wanted.context:
         return None
     args = wanted.options.build_args
@@ -73,7 +73,7 @@ async def find(
 
 
 def named(text: str) -> Source | None:
-    """What a client gave a name to, if it is a repository or a file of the web; that is no archive to be unpacked."""
+    """Return the source of a named context: a repository, or a file of the web, which is not unpacked; else None."""
     if source := git_context(text):
         return source
     return Source(text, {"http.filename": _FILE}) if text.startswith(("http://", "https://")) else None
@@ -93,7 +93,7 @@ def git_context(text: str, *, keep: bool = False, dated: bool = False) -> Source
 
 
 def is_archive(head: bytes) -> bool:
-    """Is what begins so an archive, plain or compressed? If not, it is taken for a Dockerfile."""
+    """Return True if a file that begins so is an archive, plain or compressed; else it is taken for a Dockerfile."""
     from husk.storage.tar.header import is_tar
 
     return bool(compression_of(head)) or is_tar(head)

@@ -1,4 +1,4 @@
-"""What a client asks of a build (`Question`), and what it gets (`Result`): refs, and what is known of them."""
+"""The question of a client to a build (`Question`), and its answer (`Result`): refs, and what is known of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -20,14 +20,14 @@ EPOCH = "source.date.epoch"
 
 
 class Definition(Struct, frozen=True):
-    """What is to be made: an edge of a graph, or nothing."""
+    """An edge of a graph that is to be made, or nothing."""
 
     graph: Graph
     edge: Edge | None
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What a client wants to have solved: a definition, or what a frontend makes of attributes."""
+    """A request of a client to have something solved: a definition, or what a frontend makes of attributes."""
 
     definition: Definition | None = None
     frontend: str = ""
@@ -41,7 +41,7 @@ Completed = Callable[[list[Descriptor]], bytes]
 
 
 class Predicate(Struct, frozen=True, kw_only=True):
-    """What is stated about an image, without its name: the exporter makes a statement of it when it knows the digest.
+    """A claim about an image, without its name: the exporter makes a statement of it when it knows the digest.
 
     `inline_only`: it is for an image that goes to a registry or into an archive, and nothing to be asked for alone.
     `completed` is its body with the layers of the image, as they go out.

@@ -15,7 +15,7 @@ WEB = ("http", "https")
 
 
 def shown(source: Source) -> Source:
-    """What others may be told of it: neither whose it is, nor passwords."""
+    """Return the source as others may see it: neither whose it is, nor passwords."""
     attributes = {name: redacted(value) for name, value in source.attributes.items() if name not in OF_SESSION}
     return Source(redacted(source.identifier), attributes)
 

@@ -1,4 +1,4 @@
-"""What servers have said of files of the web, to ask them whether it is still so: kept from one daemon to the next."""
+"""The answers of servers about files of the web, to ask if they still hold: kept from one daemon to the next."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Found(Struct, frozen=True):
-    """What an address has now."""
+    """The file that an address has now."""
 
     digest: str
     name: str

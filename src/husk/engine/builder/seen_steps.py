@@ -1,4 +1,4 @@
-"""What classic builds have done before: which instructions that change no file were carried out, and when, and which
+"""The memory of classic builds: which instructions that change no file were carried out, and when, and which
 images were made. Kept from one daemon to the next.
 
 An instruction is known by its id, which tells all that came before it, too.
@@ -47,7 +47,7 @@ class SeenSteps:
         return cls(state, state.records(KIND, SeenStep))
 
     def made(self, id: str) -> int | None:
-        """When it was carried out."""
+        """Return the time when an instruction was carried out; None if it was not."""
         seen = self._seen.get(id)
         return seen.made or None if seen else None
 

@@ -1,4 +1,4 @@
-"""What the edge can do with builds: one method for each operation of the API."""
+"""The operations of the edge on builds: one method for each operation of the API."""
 
 import asyncio
 import fnmatch
@@ -76,7 +76,7 @@ class Steps(Protocol):
 
 
 class Rest(Protocol):
-    """What is done when no builds come any more: `husk.runtime.rest`."""
+    """The work that waits until no builds come any more: `husk.runtime.rest`."""
 
     def worked(self) -> None: ...
 
@@ -145,16 +145,16 @@ class Builder:
 
     @property
     def bodies(self) -> RequestBodies:
-        """What came with requests, as a source of builds."""
+        """The bodies of requests, as a source of builds."""
         return self._sources.bodies
 
     def understand(self, bridge: "Bridge", read: ReadDefinition) -> None:
-        """Who speaks BuildKit's protocol is here: it answers frontends, and reads definitions in it."""
+        """Take the parts that speak BuildKit's protocol: `bridge` answers frontends, `read` reads definitions."""
         self._late.understand(bridge)
         self._execution.read_definition = read
 
     def owns(self, parts: AsyncExitStack) -> None:
-        """What is closed with it."""
+        """Take parts that are closed together with the builder."""
         self._parts = parts
 
     def reload(self, defaults: ContainerDefaults) -> None:
@@ -291,12 +291,12 @@ class Builder:
         return data
 
     async def stat(self, ref: Ref, path: str) -> Entry:
-        """What a path of a result leads to."""
+        """Return the entry that a path of a result leads to."""
         (entry,) = await self._contexts.look(await ref.stack(), path)
         return entry
 
     async def entries(self, ref: Ref, path: str, pattern: str = "") -> Sequence[Entry]:
-        """What is in a directory of a result, of names that match."""
+        """List a directory of a result: the entries with names that match. InvalidParameter for too long a pattern."""
         if len(pattern) > _LONGEST_PATTERN:
             raise InvalidParameter(f"a pattern of more than {_LONGEST_PATTERN} letters")
         entries = await self._contexts.look(await ref.stack(), path, inside=True)
@@ -308,14 +308,14 @@ class Builder:
         return await self._pruner.items(filters)
 
     def cache_usage(self) -> tuple[int, int]:
-        """How many records the cache has, and their bytes; what cache mounts hold is not counted."""
+        """Count the records of the cache, and their bytes; what cache mounts hold is not counted."""
         return self._cache.count, self._cache.total()
 
     async def prune(self, filters: Filters, *, all: bool, keep: int) -> Pruned:
         return await self._tasks.to_its_end(self._pruner.prune(filters, all=all, keep=keep), "prune builds")
 
     def collect_soon(self) -> None:
-        """What is too much by the rules goes in the background, and free memory when no more builds come."""
+        """Remove in the background what is too much by the rules, and give memory back once no more builds come."""
         self._rest.worked()
         if self.rules and not self._collecting.count:
             self._collecting.spawn(self._collect(), "collect builds")

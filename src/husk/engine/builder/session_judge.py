@@ -20,7 +20,7 @@ _MOST_QUESTIONS = 10
 
 class PolicySession(Protocol):
     async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
-        """What the client's policy says of a source."""
+        """Ask the client's policy about a source: it decides, or wants to know more."""
         ...
 
 

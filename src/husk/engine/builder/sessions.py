@@ -1,4 +1,4 @@
-"""What a build asks of the client that started it: files, secrets, keys, names for registries; and what it sends back.
+"""The questions of a build to the client that started it, for files, secrets, keys, logins; and what it sends back.
 
 A client that builds keeps a session open beside its requests. The builder knows it by the protocol `Session`; how a
 question gets to the client is the edge's business. `Sessions` has all that are open, by id:
@@ -40,7 +40,7 @@ class LocalDirectory(Struct, frozen=True, kw_only=True):
 
 
 class TokenRequest(Struct, frozen=True, kw_only=True):
-    """What a registry's challenge asks for."""
+    """The token that a registry's challenge asks for."""
 
     host: str
     realm: str
@@ -61,7 +61,7 @@ class ContentStore(Protocol):
     """Blobs of a client, by digest: an OCI layout on its disk. What was read is not compared with its digest."""
 
     async def size(self, digest: str, /) -> int:
-        """How many bytes a blob has; NotFound."""
+        """Return the size of a blob in bytes; NotFound."""
         ...
 
     def read(self, digest: str, /, offset: int = 0) -> AsyncIterator[bytes]:
@@ -97,7 +97,7 @@ class Session(Protocol):
         ...
 
     async def credentials(self, host: str, /) -> Credentials:
-        """Who the client is at a registry, nobody if it does not say; Docker Hub is `registry-1.docker.io`."""
+        """Ask for the client's login at a registry, nobody's if it has none; Docker Hub is `registry-1.docker.io`."""
         ...
 
     async def token(self, request: TokenRequest, /) -> Token | None:
@@ -121,11 +121,11 @@ class Session(Protocol):
         ...
 
     async def check_policy(self, facts: "Facts", platform: Platform | None, /) -> "Decision | Inquiry":
-        """What the client's policy about sources says of one."""
+        """Ask the client's policy about a source: it decides, or wants to know more."""
         ...
 
     def upload(self, url: str, /) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """What the client offers under a URL of its own: a context that came on its standard input."""
+        """Read the file that a client offers under a URL of its own: a context that came on its standard input."""
         ...
 
 
@@ -144,7 +144,7 @@ class Sessions:
             self._changed.notify_all()
 
     def remove(self, session: Session) -> None:
-        """May be called at any time, any number of times."""
+        """Remove a session that is open here. May be called at any time, any number of times."""
         if self._open.get(session.id) is session:
             del self._open[session.id]
 

@@ -73,7 +73,7 @@ class Solves:
         self._judge = judge
 
     async def solve(self, request: SolveRequest) -> dict[str, str]:
-        """What the exporters tell. Who follows the job's log hears all of it, also why it failed."""
+        """Build, and return what the exporters tell. Who follows the job's log hears all of it, also why it failed."""
         session = await self._sessions.get(request.session) if request.session else None
         elsewhere = self._caches().elsewhere(request.cache_imports) if request.cache_imports else None
         policy = await self._policy(request)
@@ -88,7 +88,7 @@ class Solves:
             await self._jobs.end(job)
 
     async def _policy(self, request: SolveRequest) -> Callable[[Asker], SourcePolicy] | None:
-        """What makes the policy about a build's sources, if its client has one."""
+        """Return a maker of the policy about a build's sources; None if its client has no policy."""
         policies = [request.source_policy] if request.source_policy else []
         SourcePolicy(policies)
         if not request.policy_session:
@@ -97,7 +97,7 @@ class Solves:
         return lambda asker: SourcePolicy(policies, self._judge(session, asker))
 
     def _check(self, request: SolveRequest) -> WantedAttestations:
-        """What is wrong with a request is said before anything is built; whoever follows the job hears its end."""
+        """Check a request before anything is built; whoever follows the job hears the error as its end."""
         for export in request.exports:
             if export.kind not in self._exporters:
                 raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
@@ -124,5 +124,5 @@ class Solves:
 
 
 def _makes_layers(export: Export, result: Result) -> bool:
-    """Will the layers be packed as the files are? Those whose times are changed are not."""
+    """Return True if the layers will be packed as the files are; those whose times are changed are not."""
     return export.kind in _OF_LAYERS and exporter_options.read(export.attributes, result.metadata).clamp is None

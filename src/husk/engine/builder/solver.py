@@ -51,7 +51,7 @@ _AT_ONCE = 200
 
 
 class _Nest:
-    """Where a build stands within others, and how many there are around and beside it."""
+    """The depth of a build within others, and the number of those around and beside it."""
 
     def __init__(self, depth: int = 0, numbers: "itertools.count[int] | None" = None) -> None:
         self._depth = depth
@@ -334,7 +334,7 @@ class Build:
         return Record(secrets.token_hex(13)[:25], [build.record.outputs[edge.output]], [], vertex.name)
 
     async def _find(self, vertex: Vertex, records: Sequence[Record], *, eager: bool) -> Record | None:
-        """Who is `eager` brings inputs here whose content may tell."""
+        """Find the record of a vertex, in our cache or elsewhere; `eager`: bring inputs here whose content may tell."""
         key = await self._keys.by_definition(vertex, records, _SourceWatcher(self, vertex))
         found = await self._find_here(vertex, records, key)
         # Asked though we have it: what is found elsewhere for the next vertex depends on what was for this one.
@@ -358,7 +358,7 @@ class Build:
         return record is not None and self._solver.cache.is_whole(record)
 
     async def _find_here(self, vertex: Vertex, records: Sequence[Record], key: str) -> Record | None:
-        """What our own cache knows; it need not be here."""
+        """Find the record that our own cache knows; its files need not be here."""
         cache = self._solver.cache
         if record := await cache.find(key):
             return record
@@ -452,8 +452,8 @@ class _SourceWatcher:
 
 
 async def _all(tasks: Iterable[asyncio.Task[T]]) -> list[T]:
-    """What comes of tasks that others wait for, too. Who is cancelled meanwhile does not cancel them: asyncio would
-    cancel a chain of them by recursion, and a client's definition is longer than our stack is deep."""
+    """Return the results of tasks that others wait for, too. Who is cancelled meanwhile does not cancel them: asyncio
+    would cancel a chain of them by recursion, and a client's definition is longer than our stack is deep."""
     return await asyncio.gather(*map(asyncio.shield, tasks))
 
 

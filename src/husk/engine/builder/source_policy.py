@@ -30,7 +30,7 @@ _MOST_QUESTIONS = 10
 
 
 class DescribedImage(Struct, frozen=True):
-    """What a name stands for: the digest of its manifest or index (its id, if it has none), and its configuration."""
+    """The image that a name stands for: the digest of its manifest or index (or else its id), and its configuration."""
 
     reference: str
     digest: str
@@ -38,7 +38,7 @@ class DescribedImage(Struct, frozen=True):
 
 
 class Resolved(Struct, frozen=True):
-    """What a name stands for now: an object, which may be a tag, and then the commit that it is put on."""
+    """The object that a name stands for now, which may be a tag, and then the commit that it is put on."""
 
     reference: str  # in full, or empty if a commit was asked for
     id: str
@@ -52,7 +52,7 @@ class Decision(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What is known of a source: nothing but its name before the client has asked for more."""
+    """The facts that are known of a source: nothing but its name before the client has asked for more."""
 
     source: Source
     image: "DescribedImage | None" = None

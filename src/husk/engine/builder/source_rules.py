@@ -39,7 +39,7 @@ class Condition(IntEnum):
 
 
 class Constraint(Struct, frozen=True):
-    """What an attribute of the source has to be."""
+    """The condition on an attribute of the source."""
 
     key: str
     value: str
@@ -47,7 +47,7 @@ class Constraint(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """What takes a source's place; `$1` is what the first wildcard stands for."""
+    """The source that takes another's place; `$1` is what the first wildcard stands for."""
 
     identifier: str = ""
     attributes: Mapping[str, str] = {}
@@ -119,7 +119,7 @@ def _read(rules: Policy, source: Source) -> Source:
 
 
 def _matched(rule: Rule, source: Source) -> list[str] | None:
-    """What the wildcards stand for, behind the whole of it; None if the rule is about other sources."""
+    """Match a source: all of it, and then the text of each wildcard; None if the rule is about other sources."""
     for one in rule.constraints:
         if (source.attributes.get(one.key, "") == one.value) is not (one.condition == Condition.EQUAL):
             return None

@@ -32,6 +32,6 @@ def diffs_in(stack: str) -> list[str]:
 
 
 def above(lower: str, upper: str) -> str | None:
-    """What `upper` has on top of `lower`; None if it does not lie on it."""
+    """Return the elements that `upper` has on top of `lower`; None if it does not lie on it."""
     below, all = elements(lower), elements(upper)
     return " ".join(all[len(below) :]) if all[: len(below)] == below else None

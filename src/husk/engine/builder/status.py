@@ -1,4 +1,4 @@
-"""What a build has told so far, for whoever wants to hear it: from the beginning, and on until its end."""
+"""The log of what a build has told so far, for whoever wants to hear it: from the beginning, until its end."""
 
 import asyncio
 import contextlib

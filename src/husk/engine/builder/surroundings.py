@@ -1,4 +1,4 @@
-"""What builds share with the rest of the engine."""
+"""The parts of the engine that builds share with the rest of it."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""Which frontend reads a file: our own, or one that is an image (`# syntax=`, BUILDKIT_SYNTAX). Pure."""
+"""The frontend that reads a file: our own, or one that is an image (`# syntax=`, BUILDKIT_SYNTAX). Pure."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Syntax(Struct, frozen=True):
 
 
 def asked_for(text: str, build_args: Mapping[str, str]) -> Syntax | None:
-    """What the client wants, else what the file asks for."""
+    """Return the frontend that the client wants, else the one that the file asks for; None if neither names one."""
     if command := build_args.get(ARGUMENT, "").strip():
         return Syntax(command.split()[0], command)
     found = directives.syntax_of(text)
@@ -35,7 +35,7 @@ def asked_for(text: str, build_args: Mapping[str, str]) -> Syntax | None:
 
 
 def is_own(image: str) -> bool:
-    """Is it Docker's frontend for Dockerfiles? Ours does what it does."""
+    """Return True if it is Docker's frontend for Dockerfiles: ours does what that one does."""
     try:
         return references.parse(image).name in OWN
     except HuskError:

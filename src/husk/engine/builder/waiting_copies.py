@@ -1,4 +1,4 @@
-"""Which copy of a build waits for a directory of a client? Its layer may be packed while the files still come.
+"""The copies of a build that wait for a directory of a client: their layer may be packed while the files still come.
 
 It must be the whole directory that is copied, as it is, and by one copy alone: then it is known what the layer will be
 from what the client tells of its files.
@@ -78,7 +78,7 @@ def waiting_copies(graph: Graph, layered: frozenset[str]) -> Mapping[str, Waitin
 
 
 def _source_of(vertex: Vertex) -> Edge | None:
-    """What a vertex copies, if it does nothing but copy a whole directory."""
+    """Return the source that a vertex copies, if it does nothing but copy a whole directory; else None."""
     body, inputs = vertex.operation.body, vertex.operation.inputs
     if not isinstance(body, Files) or not can_be_told(body.actions):
         return None
@@ -96,6 +96,6 @@ def _only_action(vertex: Vertex) -> FileAction:
 
 
 def _is_plain(copy: Copy) -> bool:
-    """Is it all of a directory, and do copies look like what they are copied from?"""
+    """Return True if a copy takes all of a directory, and its files look like those that they are copied from."""
     other_look = copy.user or copy.group or copy.mode is not None or copy.symbolic_mode
     return copy.source == "/" and copy.contents_only and not other_look
