@@ -5,7 +5,7 @@
 # make bench   set up, then speed beside dockerd and podman into build/bench: make bench QUICK=1, ARGS="--only exec,api"
 # make deb     a Debian package, with a virtual environment inside: dist/husk_VERSION_ARCHITECTURE.deb
 # make simulate  lives of a swarm in simulated time: make simulate SECONDS=3600 SEED=1
-# make check   linters, types, import rules, and modules without tests, alone
+# make check   linters, types, import rules, modules without tests, and docstrings that open with a question, alone
 
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -25,7 +25,7 @@ BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: setup setup-test run fuzz bench deb test simulate check lint types imports mirrors collect lock clean
+.PHONY: setup setup-test run fuzz bench deb test simulate check lint types imports mirrors docstrings collect lock clean
 
 setup:
 	@scripts/setup
@@ -50,10 +50,10 @@ deb: setup
 	@$(BIN)/python scripts/build-deb
 
 check: setup-test
-	@$(BOTH) types imports lint mirrors
+	@$(BOTH) types imports lint mirrors docstrings
 
 test: setup-test
-	@$(BOTH) types collect imports lint mirrors
+	@$(BOTH) types collect imports lint mirrors docstrings
 	$(BIN)/python scripts/run-tests $(TESTS)
 
 lint:
@@ -68,6 +68,9 @@ imports:
 
 mirrors:
 	$(BIN)/python scripts/check-mirrored-tests
+
+docstrings:
+	@$(BIN)/python scripts/check-docstrings
 
 # Python compiles the tests once here, and not once in every worker; the sources, too, or the watch on a daemon's loop would name them.
 collect:
