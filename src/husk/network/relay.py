@@ -51,10 +51,18 @@ class Relay:
         self._acceptors: dict[Key, Acceptor] = {}
         self._tasks = Tasks()
         self._clients: dict[_Caller, _Client] = {}
+        self._conversations: dict[asyncio.Task[object], PublishedPort] = {}
 
     def serve(self, port: PublishedPort, held: socket.socket) -> None:
+        """Pass on what comes to a held socket. What went elsewhere until now is cut off: another container may have
+        that address by now."""
+        former = self._ports.get(port.key)
         self._ports[port.key] = port
         if port.key in self._held:
+            if former != port:
+                self._forget_clients(port.key)
+                for conversation in [task for task, led in self._conversations.items() if led == former]:
+                    conversation.cancel()
             return
         self._held[port.key] = held
         key = port.key
@@ -72,32 +80,44 @@ class Relay:
                 acceptor.close()
             else:
                 asyncio.get_running_loop().remove_reader(held.fileno())
-            for client in [client for caller, client in self._clients.items() if caller.key == port.key]:
-                client.close()
+            self._forget_clients(port.key)
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
 
-    def _target(self, key: Key) -> tuple[str, int]:
-        port = self._ports[key]
-        return port.container_ip, port.container_port
+    def _forget_clients(self, key: Key) -> None:
+        for client in [client for caller, client in self._clients.items() if caller.key == key]:
+            client.close()
 
     # --- TCP
 
     async def _pass_on(self, connection: socket.socket, key: Key) -> None:
-        if key not in self._ports:
+        if (port := self._ports.get(key)) is None:
             return
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(*self._target(key))
+        task = asyncio.current_task()
+        assert task is not None
+        self._conversations[task] = port
+        try:
+            await self._lead(connection, port)
+        except (OSError, TimeoutError) as error:
+            log.debug("TCP port %d: %r", key[2], error)
+        finally:
+            del self._conversations[task]
+
+    async def _lead(self, connection: socket.socket, port: PublishedPort) -> None:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection(*_target(port))
+        try:
+            # The port may have been given back meanwhile, and the address with it.
+            if self._ports.get(port.key) != port:
+                return
+            near, far = await asyncio.open_connection(sock=connection)
             try:
-                near, far = await asyncio.open_connection(sock=connection)
-                try:
-                    await self._converse((near, writer), (reader, far))
-                finally:
-                    far.close()
+                await self._converse((near, writer), (reader, far))
             finally:
-                writer.close()
+                far.close()
+        finally:
+            writer.close()
 
     async def _converse(self, *ways: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
         """Until both ways have ended, or nothing has come or gone for long."""
@@ -129,7 +149,7 @@ class Relay:
                 if not self._quota.take(key):
                     continue
                 try:
-                    client = _Client(self._clients, self._quota, caller, held, self._target(key))
+                    client = _Client(self._clients, self._quota, caller, held, _target(self._ports[key]))
                 except OSError as error:
                     self._quota.give_back(key)
                     log.debug("UDP port %d: %s", key[2], error)
@@ -143,6 +163,10 @@ class _Caller(Struct, frozen=True):
     key: Key
     sender: tuple[object, ...]
     asked: tuple[tuple[int, int, bytes], ...]
+
+
+def _target(port: PublishedPort) -> tuple[str, int]:
+    return port.container_ip, port.container_port
 
 
 def _tell_where_asked(held: socket.socket) -> None:
