@@ -123,9 +123,12 @@ def fitted_options(lower: Sequence[str], upper: str, work: str, more: str = "") 
 
 
 def mounts_below(path: str) -> list[str]:
-    """The mount points at or below `path`, in the order in which they can be unmounted."""
+    """The mount points at or below `path`, in the order in which they can be unmounted; named by `path`, also where
+    directories above it are links, which the kernel's table does not know."""
+    path = os.path.abspath(path)
+    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     with open("/proc/self/mountinfo", "rb") as table:
-        return parse_mounts_below(table.read(), path)
+        return [path + point[len(real) :] for point in parse_mounts_below(table.read(), real)]
 
 
 def parse_mounts_below(table: bytes, path: str) -> list[str]:

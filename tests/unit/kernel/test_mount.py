@@ -2,12 +2,14 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from husk.kernel.mount import (
     MOST_LOWER,
     fitted_options,
+    mounts_below,
     overlay_options,
     parse_mounts_below,
     parse_overlaid,
@@ -38,6 +40,13 @@ def test_everything_is_below_the_root():
 def test_nothing_is_mounted_below_an_ordinary_directory():
     assert parse_mounts_below(TABLE, "/data/a b/deep") == ["/data/a b/deep/er"]
     assert parse_mounts_below(TABLE, "/nowhere") == []
+
+
+def test_mounts_behind_a_link_are_named_as_they_were_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/")
+    assert f"{tmp_path}/link/proc" in mounts_below(f"{tmp_path}/link/proc")
+    assert not mounts_below(f"{tmp_path}/link"), "the link itself is none"
+    assert "/proc" in mounts_below("/")
 
 
 def test_separators_in_directory_names_are_escaped_in_overlay_options():
