@@ -96,6 +96,8 @@ class Life:
         self.services: dict[str, Service] = {}
         self.tasks: dict[str, Task] = {}
         self.nodes: dict[str, Node] = {}
+        # Services, also such as have been removed, whose updates start the new task of a slot first.
+        self._overlapping: set[str] = set()
         self._slots: defaultdict[object, set[str]] = defaultdict(set)
         # By address: who has it. Of services: which a client was told to be there, and which it may have removed.
         self.held: dict[str, str] = {}
@@ -470,6 +472,14 @@ class Life:
                 self._violated(f"service {key} is gone, which nobody has removed")
         else:
             self.services[key] = service
+            config = service.spec.update_config
+            if config is not None and config.order == "start-first":
+                self._overlapping.add(key)
+
+    def _most_at_once(self, service_id: str) -> int:
+        """How many tasks of one slot may be alive and wanted at once. Those of a service that was removed in the middle
+        of its update end together."""
+        return 2 if service_id in self._overlapping else 1
 
     def _note_task(self, key: str, task: Task | None) -> None:
         before = self.tasks.pop(key, None)
@@ -482,9 +492,7 @@ class Life:
             return
         beside = self._slots[_slot(task)]
         beside.add(key)
-        service = self.services.get(task.service_id)
-        config = service.spec.update_config if service is not None else None
-        if len(beside) > (2 if config is not None and config.order == "start-first" else 1):
+        if len(beside) > self._most_at_once(task.service_id):
             self._violated(f"tasks {sorted(beside)} of slot {_slot(task)} are alive and wanted at once")
 
     def _ending(self, host: Host, record: Container) -> None:
@@ -520,9 +528,7 @@ class Life:
             self._beside = {}
             return
         for slot, where in self._running().items():
-            service = self.services.get(slot[0])
-            config = service.spec.update_config if service is not None else None
-            if len(where) > (2 if config is not None and config.order == "start-first" else 1):
+            if len(where) > self._most_at_once(slot[0]):
                 found[slot] = self._beside.get(slot, now)
                 if now - found[slot] > BESIDE:
                     self._violated(f"containers of slot {slot} run side by side on {where}")
