@@ -3,20 +3,26 @@
 import os
 import random
 import socket
+import ssl
 import time
 from collections.abc import Generator
 from contextlib import closing, suppress
+from functools import partial
 from http.client import HTTPException
+from pathlib import Path
 from typing import Protocol
 
 import pytest
 
-from tests.fuzz import archives, disk, requests, wires
+from husk.cluster.trust.holders import MANAGER_NAME
+from tests.fuzz import archives, cluster, disk, requests, wires
 from tests.fuzz.lying import LyingRegistry
 from tests.fuzz.requests import NAMES, Sent
 from tests.fuzz.test_parsers import SECONDS
 from tests.fuzz.watch import Watch
+from tests.support.certificates import Authority, Pair
 from tests.support.daemon import Daemon
+from tests.support.remote import LOOPBACK, address, tls_daemon
 
 # For each door.
 _SHARE = SECONDS / 8
@@ -132,6 +138,37 @@ def _registry(bench: Bench, chance: random.Random) -> Generator[None]:
             yield
 
 
+def _cluster(bench: Bench, chance: random.Random) -> Generator[None]:
+    swarm = cluster.Swarm(bench.daemon)
+    bench.watch.restarted()
+    while True:
+        if bench.watch.count % _ROUND == 0:
+            swarm.again()
+        words = swarm.words(chance)
+        said = swarm.tell(swarm.caller(chance), words)
+        bench.watch.after(repr(words[:6000]), 0, said)
+        yield
+
+
+def _tls(bench: Bench, chance: random.Random, pair: Pair) -> Generator[None]:
+    """The cluster port's, and the API's."""
+    swarm = cluster.Swarm(bench.daemon)
+    bench.watch.restarted()
+    port = int(address(bench.daemon).rpartition(":")[2])
+    api = ssl.create_default_context(cafile=pair.ca)
+    api.load_cert_chain(pair.cert, pair.key)
+    while True:
+        own = chance.random() < 0.5
+        with closing(cluster.reached(bench.daemon, port if own else cluster.PORT)) as channel:
+            channel.settimeout(_STREAM)
+            if own:
+                sent = cluster.shake(chance, channel, api, LOOPBACK, partial(wires.http1, chance))
+            else:
+                sent = cluster.shake(chance, channel, swarm.caller(chance), MANAGER_NAME, partial(swarm.words, chance))
+        bench.watch.after(repr(sent[:6000]))
+        yield
+
+
 def _disk(bench: Bench, chance: random.Random) -> Generator[None]:
     daemon = bench.daemon
     while True:
@@ -160,6 +197,7 @@ def _disk(bench: Bench, chance: random.Random) -> Generator[None]:
 
 DOORS: dict[str, Door] = {
     "requests": _requests, "HTTP/1": _http1, "calls": _calls, "archives": _archives, "registry": _registry,
+    "cluster port": _cluster,
 }  # fmt: skip
 
 
@@ -171,6 +209,17 @@ def test_a_daemon_lives_with_what_comes(door: str, chance: random.Random) -> Non
     with Daemon(wrapper=_APART) as daemon:
         bench = Bench(daemon, chance)
         feed(bench, DOORS[door], _SHARE)
+        bench.watch.clean()
+
+
+@pytest.mark.timeout(_SHARE + 240)
+def test_a_daemon_lives_with_tls_that_goes_wrong(tmp_path: Path, chance: random.Random) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it runs real containers")
+    certificates = Authority(tmp_path)
+    with tls_daemon(tmp_path, certificates, wrapper=_APART) as daemon:
+        bench = Bench(daemon, chance)
+        feed(bench, partial(_tls, pair=certificates.issue("client")), _SHARE)
         bench.watch.clean()
 
 
@@ -195,3 +244,4 @@ def feed(bench: Bench, door: Door, seconds: float) -> None:
                 break
             if number % _ROUND == 0:
                 bench.again()
+    print(f"{bench.watch.count} inputs")

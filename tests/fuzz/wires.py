@@ -57,26 +57,25 @@ def calls(chance: random.Random) -> bytes:
     build = f"build{chance.randrange(10**6)}"
     found = b""
     if chance.random() < 0.7:
-        found += _call(encoder, 1, _SOLVE, control.SolveRequest(ref=build).encode())
+        found += call(encoder, 1, _SOLVE, control.SolveRequest(ref=build).encode())
     for number in range(3, 3 + 2 * chance.choice((1, 1, 2, 5)), 2):
         path = chance.choice(_methods())
-        found += _call(
-            encoder, number, path, _message(chance, path), build if chance.random() < 0.9 else mutate.text(chance)
-        )
-    found += _call(encoder, 99, f"{_GATEWAY}Return", b"", build)
+        message = _message(chance, path)
+        found += call(encoder, number, path, message, build=build if chance.random() < 0.9 else mutate.text(chance))
+    found += call(encoder, 99, f"{_GATEWAY}Return", b"", build=build)
     if chance.random() < 0.3:
         found = mutate.mutated(chance, [found])
     door = _UPGRADE % chance.choice((b"grpc", b"grpc", b"session")) if chance.random() < 0.9 else b""
     return door + frames.PREFACE + frames.settings({frames.INITIAL_WINDOW_SIZE: 65535}) + found
 
 
-def _call(encoder: hpack.Encoder, number: int, path: str, message: bytes, build: str = "") -> bytes:
+def call(encoder: hpack.Encoder, number: int, path: str, *messages: bytes, build: str = "") -> bytes:
     headers = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
     headers += [("content-type", "application/grpc"), ("te", "trailers")]
     headers += [("buildkit-controlapi-buildid", build[:200])] if build else []
-    data = b"\0" + len(message).to_bytes(4, "big") + message
+    data = b"".join(b"\0" + len(message).to_bytes(4, "big") + message for message in messages)
     out = frames.frame(1, 4, number, encoder.encode([(name, one.encode(errors="replace")) for name, one in headers]))
-    for start in range(0, len(data), _PIECE):
+    for start in range(0, len(data) or 1, _PIECE):
         out += frames.frame(0, 1 if start + _PIECE >= len(data) else 0, number, data[start : start + _PIECE])
     return out
 

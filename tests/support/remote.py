@@ -30,10 +30,10 @@ class Remote(Client):
         return DockerClient(base_url=self.host, tls=tls, version="auto", timeout=int(timeout))
 
 
-def tls_daemon(directory: Path, authority: Authority, *arguments: str) -> Daemon:
+def tls_daemon(directory: Path, authority: Authority, *arguments: str, wrapper: tuple[str, ...] = ()) -> Daemon:
     """A daemon, to be started, that also listens on TLS for clients of this authority."""
     server = authority.issue("server", addresses=[LOOPBACK])
-    return Daemon("-H", f"tcp://{LOOPBACK}:0", "--tlsverify", *server.flags, *arguments)
+    return Daemon("-H", f"tcp://{LOOPBACK}:0", "--tlsverify", *server.flags, *arguments, wrapper=wrapper)
 
 
 def address(daemon: Daemon) -> str:
