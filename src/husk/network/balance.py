@@ -346,7 +346,7 @@ class Balancer:
                     return False
                 self._generation = generation
                 return True
-            except OSError:
+            except FileNotFoundError:
                 return False
 
     def _intact(self, family: str) -> bool:

@@ -58,7 +58,7 @@ class Firewall:
         self._written6 = False
         # A kernel may have no rules for frames.
         self._frames = True
-        self._shapes: dict[str, nflisting.Shape] = {}
+        self._known = integrity.Written(self._table)
 
     @property
     def table(self) -> str:
@@ -74,17 +74,17 @@ class Firewall:
         with self._lock:
             if not self._written:
                 return True
-            if self._frames and not integrity.same(self._shapes, "bridge", self._table):
+            if self._frames and not self._known.same("bridge"):
                 return False
             return self._intact("ip") and (not self._written6 or self._intact("ip6"))
 
     def _intact(self, family: str) -> bool:
         expected = whole_elements(self._table, self._networks.values(), self._ports, family)
         try:
-            return integrity.same(self._shapes, family, self._table) and all(
+            return self._known.same(family) and all(
                 nflisting.elements(family, self._table, where) == wanted for where, wanted in expected.items()
             )
-        except OSError:
+        except FileNotFoundError:
             return False
 
     def apply(self) -> None:
@@ -184,7 +184,7 @@ class Firewall:
             self._written6, self._frames = with6, True
         except SystemFault:
             frames = self._write_apart(packets, with6, bool(stale6), frames)
-        self._shapes = integrity.look(self._table, packets + frames)
+        self._known.note(packets + frames)
 
     def _write_apart(self, packets: str, with6: bool, stale6: bool, frames: str) -> str:
         """Write all in turn: what a kernel lacks must not keep it from the rest. Return the rules of frames, if any."""

@@ -23,7 +23,7 @@ class Guarded(Protocol):
     def table(self) -> str: ...
 
     def intact(self) -> bool:
-        """Return True if everything of the table is there."""
+        """Return True if everything of the table is there. Raises OSError where that cannot be seen."""
         ...
 
     def apply(self) -> None:

@@ -1,10 +1,42 @@
 """A check that tables of rules are as they were written: what the kernel has now is compared with what it had then."""
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 
 from husk.kernel import nflisting
 from husk.kernel.nflisting import Shape
+
+log = logging.getLogger(__name__)
+
+
+class Written:
+    """The shapes of a table since it was written. The methods block, and need a lock of their caller's."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._shapes: Mapping[str, Shape] = {}
+        # The commands whose outcome nobody could look at yet.
+        self._unseen = ""
+
+    def note(self, commands: str) -> None:
+        """Look at the table, directly after it was written by these commands. It is written, whatever comes of that:
+        where it cannot be looked at now, `same` does it."""
+        self._shapes, self._unseen = {}, commands
+        try:
+            self._look()
+        except OSError as error:
+            log.warning("the rules of table %s are written and cannot be checked: %s", self._table, error)
+
+    def same(self, family: str) -> bool:
+        """Return True if all chains and rules are there, and no others. Raises OSError where that cannot be seen."""
+        if self._unseen:
+            self._look()
+        return same(self._shapes, family, self._table)
+
+    def _look(self) -> None:
+        self._shapes = look(self._table, self._unseen)
+        self._unseen = ""
 
 
 def look(table: str, commands: str) -> dict[str, Shape]:

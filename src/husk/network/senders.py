@@ -93,7 +93,7 @@ class SenderRules:
         self._table = validate_table(table)
         self._lock = threading.Lock()
         self._present: Senders | None = None
-        self._shapes: dict[str, nflisting.Shape] = {}
+        self._known = integrity.Written(self._table)
 
     @property
     def table(self) -> str:
@@ -104,11 +104,11 @@ class SenderRules:
             if (senders := self._present) is None:
                 return True
             try:
-                return integrity.same(self._shapes, senders.family, self._table) and all(
+                return self._known.same(senders.family) and all(
                     len(nflisting.elements(senders.family, self._table, name)) == len(wanted)
                     for name, wanted in elements(senders).items()
                 )
-            except OSError:
+            except FileNotFoundError:
                 return False
 
     def apply(self) -> None:
@@ -143,7 +143,7 @@ class SenderRules:
         stale: Collection[str] = self._tables() - {senders.family}
         Nftables().run(commands + "".join(_REMOVE.format(family=family, table=self._table) for family in stale))
         self._present = senders
-        self._shapes = integrity.look(self._table, commands)
+        self._known.note(commands)
 
     def _tables(self) -> set[str]:
         """The families of IP for which there is a table of ours."""

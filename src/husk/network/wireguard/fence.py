@@ -4,7 +4,6 @@ import threading
 from contextlib import suppress
 
 from husk.errors import SystemFault
-from husk.kernel.nflisting import Shape
 from husk.kernel.nftables import Nftables
 from husk.network import integrity
 from husk.network.wireguard import rules
@@ -18,7 +17,7 @@ class Fence:
         self._lock = threading.Lock()
         # Nothing before the first and after the last.
         self._commands = ""
-        self._shapes: dict[str, Shape] = {}
+        self._known = integrity.Written(table)
 
     @property
     def table(self) -> str:
@@ -32,10 +31,7 @@ class Fence:
 
     def intact(self) -> bool:
         with self._lock:
-            try:
-                return not self._commands or integrity.same(self._shapes, "ip6", self._table)
-            except OSError:
-                return False
+            return not self._commands or self._known.same("ip6")
 
     def apply(self) -> None:
         with self._lock:
@@ -51,4 +47,4 @@ class Fence:
 
     def _write(self) -> None:
         Nftables().run(self._commands)
-        self._shapes = integrity.look(self._table, self._commands)
+        self._known.note(self._commands)
