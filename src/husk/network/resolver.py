@@ -38,6 +38,8 @@ _COST = 2
 # Questions that are read in one go.
 _AT_ONCE = 8
 _LARGEST = 1 << 16
+# Messages that a server may send before its answer, and that are none. Who sends more is guessing, or holds the loop.
+_MOST_FALSE = 16
 # Seconds of the daemon's processor that one container's questions may take: so many at once, this part of the time.
 # What a question for others costs is spread over many turns.
 _ALLOWANCE, _SHARE = 0.02, 0.2
@@ -93,6 +95,7 @@ class Resolver:
         self._listener: socket.socket | None = None
         self._door: Acceptor | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._closed = False
 
     async def open(self, sandbox_path: str) -> None:
         try:
@@ -102,7 +105,12 @@ class Resolver:
         self.serve(datagrams, listener)
 
     def serve(self, datagrams: socket.socket, listener: socket.socket) -> None:
-        """Answer what comes at these sockets, which are the resolver's from now on."""
+        """Answer what comes at these sockets, which are the resolver's from now on. A container may end while they are
+        made: they would keep its sandbox."""
+        if self._closed:
+            datagrams.close()
+            listener.close()
+            return
         self._datagrams, self._listener = datagrams, listener
         self._loop = asyncio.get_running_loop()
         try:
@@ -113,7 +121,8 @@ class Resolver:
             raise
 
     def close(self) -> None:
-        """Nothing in the sandbox is ours any more afterwards. Safe to call twice."""
+        """Nothing in the sandbox is ours any more afterwards. Safe to call twice, and before the sockets are there."""
+        self._closed = True
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
@@ -207,7 +216,7 @@ class Resolver:
         reader, writer = await asyncio.open_connection(sock=connection)
         self._writers.add(writer)
         try:
-            while True:
+            while not self._closed:
                 async with asyncio.timeout(self._idle):
                     data = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
                 self._budget.spend(_OF_OTHERS)
@@ -241,9 +250,10 @@ async def _ask_by_datagram(server: str, query: dns.Query, data: bytes) -> bytes:
             raise OSError(errno.EMFILE, "too many descriptors are open")
         channel.connect(_where(server))
         await loop.sock_sendall(channel, data)
-        while not dns.answers(query, response := await loop.sock_recv(channel, 1 << 16)):
-            pass
-    return response
+        for _ in range(_MOST_FALSE):
+            if dns.answers(query, response := await loop.sock_recv(channel, _LARGEST)):
+                return response
+    raise _false()
 
 
 async def _ask_by_stream(server: str, query: dns.Query, data: bytes) -> bytes:
@@ -257,12 +267,18 @@ async def _ask_by_stream(server: str, query: dns.Query, data: bytes) -> bytes:
         raise
     try:
         writer.write(len(data).to_bytes(2) + data)
-        while True:
+        for _ in range(_MOST_FALSE):
             response = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
             if dns.answers(query, response):
                 return response
     finally:
-        writer.close()
+        # What it still sends is for nobody.
+        writer.transport.abort()
+    raise _false()
+
+
+def _false() -> OSError:
+    return OSError(errno.EBADMSG, f"{_MOST_FALSE} messages that do not answer the question")
 
 
 def _socket(server: str, kind: int) -> socket.socket:

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 
+import pytest
+
 from husk.network import dns
 from husk.network import resolver as module
 from husk.network.acceptor import Quota
@@ -69,3 +71,59 @@ async def test_what_is_over_the_share_waits_in_the_socket():
         assert len(client.recv(1000)) > 12
     resolver.close()
     resolver.close()
+
+
+QUESTION = bytes.fromhex("000701000001000000000000") + dns.encode_name("one") + b"\0\x01\0\x01"
+QUERY = dns.parse(QUESTION)
+FALSE = b"\xff" + dns.addresses(QUERY, [])[1:]
+
+
+@pytest.mark.parametrize("false", [0, module._MOST_FALSE - 1, module._MOST_FALSE])
+async def test_a_server_that_lies_over_udp_is_heard_so_often(monkeypatch: pytest.MonkeyPatch, false: int) -> None:
+    loop = asyncio.get_running_loop()
+    with bound(socket.SOCK_DGRAM) as server:
+        monkeypatch.setattr(module, "_where", lambda _: server.getsockname())
+        asked = loop.create_task(module._ask_by_datagram("127.0.0.1", QUERY, QUESTION))
+        _, caller = await loop.sock_recvfrom(server, 1000)
+        for answer in [FALSE] * false + [dns.addresses(QUERY, [])]:
+            server.sendto(answer, caller)
+        if false < module._MOST_FALSE:
+            assert dns.answers(QUERY, await asyncio.wait_for(asked, 10))
+        else:
+            with pytest.raises(OSError, match="do not answer the question"):
+                await asyncio.wait_for(asked, 10)
+
+
+@pytest.mark.parametrize("false", [0, module._MOST_FALSE - 1, module._MOST_FALSE])
+@pytest.mark.parametrize("said", [b"", FALSE])
+async def test_a_server_that_lies_over_tcp_is_heard_so_often(
+    monkeypatch: pytest.MonkeyPatch, false: int, said: bytes
+) -> None:
+    loop = asyncio.get_running_loop()
+    with bound(socket.SOCK_STREAM) as listener:
+        listener.listen()
+        monkeypatch.setattr(module, "_where", lambda _: listener.getsockname())
+        asked = loop.create_task(module._ask_by_stream("127.0.0.1", QUERY, QUESTION))
+        connection, _ = await loop.sock_accept(listener)
+        with connection:
+            for answer in [said] * false + [dns.addresses(QUERY, [])]:
+                await loop.sock_sendall(connection, len(answer).to_bytes(2) + answer)
+            if false < module._MOST_FALSE:
+                assert dns.answers(QUERY, await asyncio.wait_for(asked, 10))
+            else:
+                with pytest.raises(OSError, match="do not answer the question"):
+                    await asyncio.wait_for(asked, 10)
+
+
+async def test_what_is_opened_for_a_container_that_has_ended_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = bound(socket.SOCK_DGRAM), bound(socket.SOCK_STREAM)
+    resolver = Resolver(lambda query: None, list, Quota(10, 10), "container")
+
+    def slowly(_: str) -> tuple[socket.socket, socket.socket]:
+        loop.call_soon_threadsafe(resolver.close)
+        return made
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(module, "_sockets", slowly)
+    await resolver.open("/nowhere")
+    assert [one.fileno() for one in made] == [-1, -1]
