@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from husk.config_keys import BY_FLAG, BY_KEY, KeyKind, Option
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 
@@ -336,9 +337,10 @@ def _pools(option: Option, texts: Iterable[str]) -> list[PoolSetting]:
     found = []
     for text in texts:
         parts = dict(part.strip().partition("=")[::2] for part in text.split(","))
-        if parts.keys() != {"base", "size"} or not parts["size"].isdecimal():
+        size = read_number(parts.get("size", ""))
+        if parts.keys() != {"base", "size"} or size is None:
             raise _invalid(option, text, "it has the form base=172.30.0.0/16,size=24")
-        found.append(PoolSetting(parts["base"], int(parts["size"])))
+        found.append(PoolSetting(parts["base"], size))
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from husk.config import DEFAULT_HOST, AddressPool, ClusterStoreConfig, Ulimit
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 from husk.network.ipam import has_nobodys, parse_bip
 from husk.network.rules import validate_interface
@@ -94,7 +95,7 @@ def _tcp_address(text: str, address: str, usual: int) -> str:
 def metrics_address(text: str) -> str:
     """`host:port`; without a host all of this machine's addresses, as for dockerd."""
     host, colon, port = text.strip().rpartition(":")
-    if not (colon and port.isdecimal() and int(port) <= 0xFFFF):
+    if not colon or read_number(port, most=0xFFFF) is None:
         raise InvalidParameter(f"invalid metrics-addr {text!r}: it has the form host:port, as in 127.0.0.1:9323")
     return _tcp_address(text, f"{host or '0.0.0.0'}:{port}", 0)
 
@@ -294,7 +295,7 @@ def cluster_store(address: str, options: Mapping[str, str]) -> ClusterStoreConfi
 def etcd_ports(text: str) -> tuple[int, int]:
     """Of a manager's member of etcd: for clients, and for the other members."""
     parts = text.split(",")
-    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and 0 < int(part) < 1 << 16 for part in parts):
+    if len(parts) != 2 or None in [read_number(part, 1, 0xFFFF) for part in parts]:
         raise InvalidParameter(f"invalid swarm-etcd-ports {text!r}: expected two ports, as in 2379,2380")
     clients, members = map(int, parts)
     if clients == members:

@@ -9,10 +9,13 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from husk.config_values import loopback, unguarded
+from husk.digits import read_number
 from husk.errors import InvalidParameter, SystemFault
 
 # The first descriptor that systemd passes to a service with sockets of its own.
 _FIRST_PASSED = 3
+_MOST_PASSED = 1 << 16
+_HIGHEST_GROUP = (1 << 32) - 2
 _KEEPALIVE_SECONDS = 15
 USUAL_GROUP = "docker"
 
@@ -58,9 +61,9 @@ def _held(path: str, environment: MutableMapping[str, str]) -> int | None:
 
 def _descriptors(environment: MutableMapping[str, str]) -> range:
     """Return the descriptors that systemd has passed to this very process."""
-    count = environment.get("LISTEN_FDS", "")
-    ours = environment.get("LISTEN_PID") == str(os.getpid()) and count.isdigit()
-    return range(_FIRST_PASSED, _FIRST_PASSED + int(count)) if ours else range(0)
+    count = read_number(environment.get("LISTEN_FDS", ""), most=_MOST_PASSED) or 0
+    ours = environment.get("LISTEN_PID") == str(os.getpid())
+    return range(_FIRST_PASSED, _FIRST_PASSED + count) if ours else range(0)
 
 
 def _passed(host: str, which: str, environment: MutableMapping[str, str]) -> list[tuple[socket.socket, str]]:
@@ -126,8 +129,8 @@ def _listen_unix(path: Path, group: str) -> socket.socket:
 
 def _group_number(group: str) -> int | None:
     """None if it is the usual one, which a host need not have: then the socket is root's alone, as with dockerd."""
-    if group.isdigit():
-        return int(group)
+    if (number := read_number(group, most=_HIGHEST_GROUP)) is not None:
+        return number
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
@@ -164,13 +167,13 @@ def _alive(path: Path) -> bool:
 
 
 def _listen_tcp(host: str, rest: str, flag: str) -> tuple[socket.socket, str]:
-    address, _, port = rest.rpartition(":")
-    if not port.isdigit() or not 0 <= int(port) <= 0xFFFF:
+    address, _, said = rest.rpartition(":")
+    if (port := read_number(said, most=0xFFFF)) is None:
         raise InvalidParameter(f"invalid host {host!r}: expected tcp://ADDRESS:PORT")
     bare = address.strip("[]")
     try:
         listener = socket.create_server(
-            (bare or "0.0.0.0", int(port)), family=socket.AF_INET6 if ":" in bare else socket.AF_INET
+            (bare or "0.0.0.0", port), family=socket.AF_INET6 if ":" in bare else socket.AF_INET
         )
     except OSError as error:
         raise SystemFault(f"cannot listen on {host}: {_told(error, flag)}") from error

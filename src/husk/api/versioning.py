@@ -65,7 +65,7 @@ def _check(text: str, minimum: Version) -> Version:
 
 def _numbers(text: str) -> tuple[int, ...]:
     """At least two; what is no number counts as 0, and zeros at the end of more do not count."""
-    parts = [int(part[:9]) if part.isascii() and part.isdecimal() else 0 for part in text.split(".")]
+    parts = [int(part[:9]) if part.isascii() and part.isdigit() else 0 for part in text.split(".")]
     parts += [0] * (2 - len(parts))
     while len(parts) > 2 and not parts[-1]:
         parts.pop()

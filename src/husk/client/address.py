@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from husk.digits import read_number
 from husk.errors import InvalidParameter, NotFound
 
 DEFAULT = "unix:///run/husk.sock"
@@ -59,8 +60,8 @@ def normal(url: str, tls: bool = False) -> str:
         host, colon, port = rest.rstrip("/").rpartition(":")
         if not colon or "]" in port:
             host, port = rest.rstrip("/"), "2376" if tls else "2375"
-        if host and port.isdigit() and "/" not in host:
-            return f"tcp://{host}:{port}"
+        if host and (number := read_number(port, most=0xFFFF)) is not None and "/" not in host:
+            return f"tcp://{host}:{number}"
     elif scheme == "unix" and rest.startswith("/"):
         return f"unix://{rest}"
     elif scheme == "ssh" and rest.strip("/") and not rest.startswith("-"):

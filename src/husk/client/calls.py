@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 from husk.client.dial import Dial
 from husk.client.http import Connection, Content, Reader, Response, Writer
+from husk.digits import read_number
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -280,8 +281,8 @@ def _encoded(document: object) -> bytes:
 
 
 def _version(text: str) -> tuple[int, int]:
-    major, _, minor = text.partition(".")
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST
+    major, minor = map(read_number, text.partition(".")[::2])
+    return NEWEST if major is None or minor is None else (major, minor)
 
 
 def _failure(status: int, body: bytes) -> HuskError:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from husk.client.address import Address
 from husk.client.http import Connection
+from husk.digits import read_number
 from husk.errors import InvalidParameter, Unavailable
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def dialer(address: str, tls: "ssl.SSLContext | None" = None) -> Dial:
         return lambda: _unix(rest)
     if scheme == "tcp" and rest:
         host, _, port = rest.rstrip("/").rpartition(":")
-        if host and port.isdigit():
-            return lambda: _tcp(address, host.strip("[]"), int(port), tls)
+        if host and (number := read_number(port, most=0xFFFF)) is not None:
+            return lambda: _tcp(address, host.strip("[]"), number, tls)
     raise InvalidParameter(f"invalid address {address!r}: expected unix:///PATH, tcp://HOST:PORT or ssh://USER@HOST")
 
 

@@ -10,7 +10,7 @@ from husk.errors import InvalidParameter
 Moment = datetime | float | str | None
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_LENGTH = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(ns|us|µs|ms|s|m|h)")
 _LENGTHS = re.compile(rf"(?:{_LENGTH.pattern})+")
 
 
@@ -22,7 +22,7 @@ def moment(given: Moment) -> str | None:
         return f"{given.timestamp():.6f}"
     if isinstance(given, int | float):
         return f"{given:.9f}".rstrip("0").rstrip(".")
-    if re.fullmatch(r"\d+(\.\d+)?", given):
+    if re.fullmatch(r"[0-9]{1,19}(\.[0-9]{1,19})?", given):
         return given
     if _LENGTHS.fullmatch(given):
         ago = sum(float(number) * _UNITS[unit] for number, unit in _LENGTH.findall(given))

@@ -8,7 +8,7 @@ import msgspec
 
 from husk.errors import CommandFailed, HuskError, SystemFault
 
-_STEP = re.compile(r"Step (\d+)/(\d+) : ")
+_STEP = re.compile(r"Step ([0-9]{1,9})/([0-9]{1,9}) : ")
 _LOADED = re.compile(r"Loaded image(?: ID)?: (\S+)")
 _PULLED = "Digest: "
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

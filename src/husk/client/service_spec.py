@@ -19,6 +19,7 @@ from husk.client.spec import (
     ulimit,
     words,
 )
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 _NANO = 1_000_000_000
@@ -198,10 +199,10 @@ def _mode(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 
 def _port(port: str | int, published: int | None, mode: str) -> dict[str, Any]:
-    number, _, protocol = str(port).partition("/")
-    if not number.isdigit():
+    said, _, protocol = str(port).partition("/")
+    if (number := read_number(said, most=0xFFFF)) is None:
         raise InvalidParameter(f"ports: {port!r} is no port: expected for example 80 or 53/udp")
-    found = {"TargetPort": int(number), "Protocol": protocol or "tcp", "PublishMode": mode}
+    found = {"TargetPort": number, "Protocol": protocol or "tcp", "PublishMode": mode}
     return {**found, "PublishedPort": published} if published else found
 
 

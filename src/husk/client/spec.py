@@ -7,15 +7,17 @@ from typing import Any
 
 import msgspec
 
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 # A size: bytes, or a number with a unit as docker writes it: `64m`, `1.5g`.
 Size = int | str
 # One word is taken apart as a shell does; a list stays as it is.
 Command = str | Sequence[str] | None
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?) *([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _NANO = 1_000_000_000
+_MOST_RESTARTS = (1 << 31) - 1
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,8 +171,8 @@ def document(spec: ContainerSpec) -> dict[str, Any]:
 
 
 def _host_config(spec: ContainerSpec) -> dict[str, Any]:
-    restart, _, times = spec.restart.partition(":")
-    if times and not times.isdigit():
+    restart, _, number = spec.restart.partition(":")
+    if (times := read_number(number or "0", most=_MOST_RESTARTS)) is None:
         raise InvalidParameter(f"restart: {spec.restart!r} is no policy: expected for example on-failure:3")
     config: dict[str, Any] = {
         "Binds": list(spec.volumes),
@@ -215,7 +217,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
         "CgroupParent": spec.cgroup_parent,
         "Runtime": spec.runtime,
         "AutoRemove": spec.auto_remove,
-        "RestartPolicy": {"Name": restart, "MaximumRetryCount": int(times or 0)} if restart else {},
+        "RestartPolicy": {"Name": restart, "MaximumRetryCount": times} if restart else {},
         "LogConfig": {"Type": spec.log_driver, "Config": dict(spec.log_opts)}
         if spec.log_driver or spec.log_opts
         else {},

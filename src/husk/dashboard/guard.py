@@ -8,6 +8,7 @@ import ipaddress
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -38,7 +39,7 @@ def listening(text: str) -> Listening:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     try:
-        if not colon or not port.isdecimal() or int(port) > 0xFFFF:
+        if not colon or (number := read_number(port, most=0xFFFF)) is None:
             raise ValueError(text)
         if host != "localhost":
             host = str(ipaddress.ip_address(host))
@@ -46,7 +47,7 @@ def listening(text: str) -> Listening:
         raise InvalidParameter(
             f"invalid address of the dashboard {text!r}: expected ADDRESS:PORT, as in 127.0.0.1:2380"
         ) from None
-    return Listening(host, int(port))
+    return Listening(host, number)
 
 
 def guarded(text: str, tls: bool) -> Listening:
@@ -93,7 +94,8 @@ def _split(host: str) -> tuple[str, int | None]:
     name, colon, port = host.rpartition(":")
     if not colon or host.endswith("]"):
         return host.rstrip("."), None
-    return name.rstrip("."), int(port) if port.isdecimal() and len(port) <= 5 else -1
+    number = read_number(port, most=0xFFFF)
+    return name.rstrip("."), -1 if number is None else number
 
 
 def _is_address(name: str) -> bool:

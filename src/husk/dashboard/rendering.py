@@ -1,5 +1,6 @@
 """Templates, and the words that they may use for sizes and times. All that they show is escaped."""
 
+import string
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,7 +112,7 @@ def when(value: object) -> datetime | None:
     if not text or text.startswith("0001-"):
         return None
     head, dot, rest = text.partition(".")
-    digits = "".join(sign for sign in rest if sign.isdigit())[:6] if dot and rest.endswith("Z") else ""
+    digits = "".join(sign for sign in rest if sign in string.digits)[:6] if dot and rest.endswith("Z") else ""
     try:
         found = datetime.fromisoformat(f"{head}.{digits:0<6}+00:00" if digits else text)
     except ValueError:

@@ -225,9 +225,9 @@ def _text(path: Path) -> str:
 
 def _number(path: Path) -> int:
     text = _text(path).strip()
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _table(path: Path) -> dict[str, int]:
     words = (line.split() for line in _text(path).splitlines())
-    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdigit()}
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isascii() and pair[1].isdigit()}

@@ -135,7 +135,7 @@ def stop_ignoring_signals() -> None:
 
 
 def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return [int(name) for name in os.listdir("/proc") if name.isascii() and name.isdigit()]
 
 
 def arguments_of(pid: int) -> list[bytes]:

@@ -64,7 +64,7 @@ def _add_alone(name: str, around: host.Host) -> None:
 def _add_vlan(name: str, around: host.Host) -> None:
     """The parent `eth0.10` is the 802.1q network 10 of eth0."""
     below, _, number = name.rpartition(".")
-    if below not in around.by_name or not (number.isascii() and number.isdecimal()):
+    if below not in around.by_name or not (number.isascii() and number.isdigit()):
         raise NotFound(f"invalid subinterface vlan name {name}, example formatting is eth0.10: no interface {name}")
     if len(number) > 9 or not 1 <= int(number) <= _MOST_VLANS:
         raise InvalidParameter(f"vlan id must be between 1-{_MOST_VLANS}, received: {number}")

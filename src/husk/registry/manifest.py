@@ -225,7 +225,7 @@ def normalize(platform: Platform) -> Platform:
     architecture, variant = platform.architecture.lower(), platform.variant.lower()
     alias, implied = _ARCHITECTURE_ALIASES.get(architecture, (architecture, ""))
     variant = variant or implied
-    if variant.isdigit():
+    if variant.isascii() and variant.isdigit():
         variant = "v" + variant
     if alias == "arm" and not variant:
         variant = "v7"

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from husk.digits import read_number
 from husk.errors import SystemFault
 from husk.registry.auth import Authorizer, Credentials, TokenMissing, TokenRefused, challenges_of
 from husk.registry.challenges import Challenge
@@ -84,5 +85,4 @@ class Session:
 
 
 def _retry_after(response: "ClientResponse") -> float:
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else 0.0
+    return float(read_number(response.headers.get("Retry-After", "")) or 0)

@@ -20,5 +20,5 @@ def profile(path: str) -> str:
 
 def throttles(processors: Path = PROCESSORS) -> list[str]:
     """List the paths that tell how often each processor was slowed down for its heat, and so what the neighbours do."""
-    found = [path for path in processors.glob("cpu[0-9]*/thermal_throttle") if path.parent.name[3:].isdecimal()]
+    found = [path for path in processors.glob("cpu[0-9]*/thermal_throttle") if path.parent.name[3:].isdigit()]
     return [str(path) for path in sorted(found, key=lambda path: int(path.parent.name[3:]))]

@@ -54,7 +54,15 @@ def test_a_command_loads_what_it_needs(loaded, words, others, ours):
     assert [name for name in found if name.split(".")[0] in NEVER or name in NEVER] == []
     top = {name.split(".")[0] for name in found if "cython" not in name} - set(sys.stdlib_module_names) - {"husk"}
     assert top <= others
-    everywhere = ("husk.cli", "husk.cli.commands", "husk.cli.kit", "husk.errors", "husk.version", "husk.client")
+    everywhere = (
+        "husk.cli",
+        "husk.cli.commands",
+        "husk.cli.kit",
+        "husk.digits",
+        "husk.errors",
+        "husk.version",
+        "husk.client",
+    )
     packages = {name for each in ours for name in (each.rstrip(".").rpartition(".")[0], each.rstrip("."))}
     extra = [
         name

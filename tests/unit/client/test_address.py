@@ -86,3 +86,9 @@ def test_addresses_in_their_normal_form():
     for wrong in ("", "unix://", "unix://relative", "ftp://x", "tcp://h:p", "tcp://:80", "ssh://", "ssh://-oProxy"):
         with pytest.raises(InvalidParameter, match="invalid address"):
             normal(wrong)
+
+
+@pytest.mark.parametrize("port", ["²", "٣", "99999", "9" * 5000])
+def test_a_port_that_is_no_number_is_no_address(port):
+    with pytest.raises(InvalidParameter):
+        normal(f"tcp://127.0.0.1:{port}")

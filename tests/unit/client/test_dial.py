@@ -6,7 +6,9 @@ from husk.client.dial import dialer
 from husk.errors import InvalidParameter, Unavailable
 
 
-@pytest.mark.parametrize("address", ["", "unix://", "tcp://", "tcp://host", "tcp://host:x", "http://a:1", "/run/s"])
+@pytest.mark.parametrize(
+    "address", ["", "unix://", "tcp://", "tcp://host", "tcp://host:x", "tcp://host:²", "tcp://h:99999", "/run/s"]
+)
 def test_what_is_no_address(address):
     with pytest.raises(InvalidParameter, match="invalid address"):
         dialer(address)

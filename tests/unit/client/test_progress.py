@@ -47,3 +47,7 @@ def test_a_command_that_failed_tells_its_code():
     with pytest.raises(CommandFailed, match="non-zero") as failed:
         build_progress({"error": "returned a non-zero code: 3", "errorDetail": {"code": 3, "message": ""}})
     assert failed.value.code == 3
+
+
+def test_a_command_that_writes_a_step_of_thousands_of_digits_is_no_step():
+    assert build_progress({"stream": f"Step {'9' * 5000}/1 : "}).step == 0

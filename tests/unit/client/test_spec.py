@@ -126,3 +126,11 @@ def test_fields_without_a_name_of_ours():
 def test_an_unknown_keyword_is_told():
     with pytest.raises(TypeError, match="memmory"):
         said(memmory="1g")
+
+
+@pytest.mark.parametrize("text", ["²", "٣m", "9" * 400])
+def test_a_size_or_a_count_of_odd_digits_is_refused(text):
+    with pytest.raises(InvalidParameter):
+        size(text)
+    with pytest.raises(InvalidParameter):
+        document(ContainerSpec(image="busybox", restart=f"on-failure:{text}"))

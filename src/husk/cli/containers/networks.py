@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 _ADDRESSES = {"ip": "IPv4Address", "ip6": "IPv6Address"}
@@ -56,7 +57,9 @@ def _endpoint(text: str) -> tuple[str, dict[str, Any]]:
                 option, _, said = value.partition("=")
                 endpoint.setdefault("DriverOpts", {})[option] = said
             case "gw-priority":
-                endpoint["GwPriority"] = int(value) if value.lstrip("-").isdigit() else 0
+                if (number := read_number(value, -(1 << 63))) is None:
+                    raise InvalidParameter(f"--network: invalid gw-priority: {value!r}: expected a number")
+                endpoint["GwPriority"] = number
             case _:
                 raise InvalidParameter(
                     f"--network: invalid field {key!r}: expected name, alias, ip, ip6 or mac-address"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 _PROTOCOLS = ("tcp", "udp", "sctp")
@@ -57,8 +58,8 @@ def _protocol(text: str, whole: str) -> str:
 
 def _range(text: str, whole: str, kind: str = "containerPort") -> tuple[int, int]:
     start, dash, end = text.partition("-")
-    if start.isdigit() and (end.isdigit() if dash else True):
-        first, last = int(start), int(end or start)
-        if first <= last <= _LARGEST:
-            return first, last
+    first = read_number(start, most=_LARGEST)
+    last = read_number(end, most=_LARGEST) if dash else first
+    if first is not None and last is not None and first <= last:
+        return first, last
     raise InvalidParameter(f"invalid {kind}: {text!r} in {whole!r}: expected [[IP:]HOST:]CONTAINER[/PROTOCOL]")

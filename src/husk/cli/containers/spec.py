@@ -1,5 +1,6 @@
 """From the flags of `run` and `create` to what the library makes a container of. Pure but for files that flags name."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from husk.cli.containers.networks import networking
 from husk.cli.containers.ports import exposed, published
 from husk.cli.kit.read import seconds
 from husk.client.spec import ContainerSpec, nanoseconds, size
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 # Flags whose value goes into a keyword of the same name.
@@ -19,6 +21,7 @@ _SAME = (
     *("volumes_from", "group_add", "auto_remove", "init", "oom_kill_disable", "pids_limit", "privileged"),
     *("publish_all", "read_only", "restart", "tty"),
 )
+_CPUS = re.compile(r"[0-9]{0,9}\.?[0-9]{0,9}")
 _RENAMED = {"publish_all": "publish_all_ports"}
 _SIZES = ("memory", "memory_reservation", "memory_swap", "shm_size")
 _STREAMS = ("stdin", "stdout", "stderr")
@@ -152,10 +155,9 @@ def _size(name: str, text: str) -> int:
 
 
 def _cpus(text: str) -> float:
-    try:
-        return float(text or 0)
-    except ValueError:
-        raise InvalidParameter(f'invalid argument "{text}" for "--cpus" flag: expected for example 1.5') from None
+    if not _CPUS.fullmatch(text or "0"):
+        raise InvalidParameter(f'invalid argument "{text}" for "--cpus" flag: expected for example 1.5')
+    return float(text or 0)
 
 
 def _mapping(flag: str, given: Sequence[str]) -> dict[str, str]:
@@ -200,7 +202,8 @@ def _security(text: str) -> str:
 def _gpus(text: str) -> list[dict[str, Any]]:
     if not text:
         return []
-    count = -1 if text == "all" else int(text) if text.isdigit() else 0
+    number = read_number(text)
+    count = -1 if text == "all" else number or 0
     request: dict[str, Any] = {
         "Driver": "",
         "Count": count,
@@ -215,5 +218,7 @@ def _gpus(text: str) -> list[dict[str, Any]]:
         elif key == "driver":
             request["Driver"] = value
         elif key == "count":
-            request["Count"] = -1 if value == "all" else int(value or 0)
+            if (number := read_number(value or "0")) is None and value != "all":
+                raise InvalidParameter(f'invalid argument "{text}" for "--gpus" flag: count must be an integer')
+            request["Count"] = -1 if number is None else number
     return [request]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from husk.cli.kit.words import json_text
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
@@ -173,8 +174,8 @@ def _terms(words: Iterator[str], whole: str) -> Iterator[str | Callable[[Any, An
         elif word.startswith(("'", '"', "`")):
             text = json.loads(word) if word.startswith('"') else word[1:-1]
             yield _constant(text)
-        elif word.lstrip("-").isdigit():
-            yield _constant(int(word))
+        elif (number := read_number(word, -(1 << 63))) is not None:
+            yield _constant(number)
         elif word in ("true", "false"):
             yield _constant(word == "true")
         elif word.startswith(("$", ".")):

@@ -97,7 +97,7 @@ def coloured(text: str) -> str:
     found = [visible(pieces[0])]
     for piece in pieces[1:]:
         codes, end, rest = piece.partition("m")
-        colour = bool(end) and all((sign.isdecimal() and sign.isascii()) or sign in ";:" for sign in codes)
+        colour = bool(end) and all((sign.isascii() and sign.isdigit()) or sign in ";:" for sign in codes)
         found.append(f"\x1b[{codes}m{visible(rest)}" if colour else visible(f"\x1b[{piece}"))
     return "".join(found)
 

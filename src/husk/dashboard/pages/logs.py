@@ -10,10 +10,12 @@ from husk.dashboard.log_lines import LineMaker, batches
 from husk.dashboard.pages.container import found, shown
 from husk.dashboard.router import page, stream
 from husk.dashboard.visit import Visit
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 TAILS = ("1000", "10000", "100000", "all")
 _STREAMS = ("", "stdout", "stderr")
+_MOST_LINES = 10**9
 
 
 async def logs(visit: Visit) -> Answer:
@@ -68,7 +70,7 @@ def _output(visit: Visit, container: Container, *, follow: bool) -> Output:
 
 
 def _checked(tail: str, which: str) -> None:
-    if tail != "all" and not (tail.isdecimal() and len(tail) <= 9):
+    if tail != "all" and read_number(tail, most=_MOST_LINES) is None:
         raise InvalidParameter(f"invalid number of lines {tail!r}: expected a number or all")
     if which not in _STREAMS:
         raise InvalidParameter(f"invalid stream {which!r}: expected stdout or stderr")

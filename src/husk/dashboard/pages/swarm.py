@@ -4,6 +4,7 @@ from husk.api.http.response import Answer
 from husk.client.services import Service, Task
 from husk.dashboard.router import Route, change, page
 from husk.dashboard.visit import Visit
+from husk.digits import read_number
 from husk.errors import InvalidParameter
 
 _MOST_REPLICAS = 10_000
@@ -35,9 +36,9 @@ async def service(visit: Visit) -> Answer:
 async def scale(visit: Visit) -> Answer:
     found = await visit.engine.services.get(visit.words["service"])
     text = visit.form.get("replicas")
-    if not text.isdecimal() or len(text) > 9 or int(text) > _MOST_REPLICAS:
+    if (count := read_number(text, most=_MOST_REPLICAS)) is None:
         raise InvalidParameter(f"how many? {text!r} is not a number from 0 to {_MOST_REPLICAS}")
-    await found.scale(int(text))
+    await found.scale(count)
     return visit.redirect(f"/services/{found.name}", f"{found.name} shall have {text} tasks.")
 
 

@@ -126,7 +126,7 @@ class Execs(Companion):
         instance = self._index.find(reference)
         await instance.runs()
         container = _active(instance, reference)
-        if user and not user.isdigit():
+        if user and not (user.isascii() and user.isdigit()):
             from husk.engine.containers.config import exec_spec
 
             await asyncio.to_thread(exec_spec.find_user, self._assembly.root(container.id), container, user)

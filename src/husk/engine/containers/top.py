@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
+from husk.digits import read_number
 from husk.engine.containers.index import Index
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter, SystemFault
@@ -85,9 +86,9 @@ def parse(text: str, pids: Collection[int]) -> Table:
         if len(fields) <= column:
             raise SystemFault(f"Unexpected line in ps output: {line!r}")
         if fields[column] != "-":
-            if not fields[column].isdigit():
+            if (pid := read_number(fields[column])) is None:
                 raise SystemFault(f"Unexpected pid '{fields[column]}' in ps output")
-            belongs = int(fields[column]) in pids
+            belongs = pid in pids
         if belongs:
             last = len(titles) - 1
             chosen.append([*fields[:last], " ".join(fields[last:])])

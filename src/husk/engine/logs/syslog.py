@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
+from husk.digits import read_number
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.options import flag
@@ -57,8 +58,8 @@ def _facility(text: str) -> int:
         return _FACILITIES.index("daemon")
     if text in _FACILITIES:
         return _FACILITIES.index(text)
-    if text.isdecimal() and len(text) <= 3 and int(text) < len(_FACILITIES):
-        return int(text)
+    if (number := read_number(text, most=len(_FACILITIES) - 1)) is not None:
+        return number
     raise InvalidParameter("invalid syslog facility")
 
 

@@ -42,3 +42,9 @@ def test_what_cannot_be():
             networking(given, [], "", "", "")
     with pytest.raises(InvalidParameter, match="conflicting"):
         networking(["name=a,alias=x"], ["y"], "", "", "")
+
+
+@pytest.mark.parametrize("number", ["²", "--5", "x", ""])
+def test_a_priority_that_is_no_number_is_refused(number):
+    with pytest.raises(InvalidParameter, match="gw-priority"):
+        networking([f"name=a,gw-priority={number}"], [], "", "", "")

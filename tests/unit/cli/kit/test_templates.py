@@ -59,3 +59,9 @@ def test_a_misspelt_field_is_refused_and_one_that_may_be_missing_is_not():
     with pytest.raises(InvalidParameter, match="there is no 'Nope'"):
         Template("{{.Nope}}").fill({"Id": "1"})
     assert Template("{{.SizeRw}}").fill({"Id": "1"}) == "<no value>"
+
+
+@pytest.mark.parametrize("word", ["²", "--5", "9" * 5000])
+def test_what_only_looks_like_a_number_is_not_understood(word):
+    with pytest.raises(InvalidParameter):
+        Template("{{ " + word + " }}")

@@ -7,7 +7,7 @@ from msgspec import Struct
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.words import Rules, expand
 
-_FORM = re.compile(r"(\d*)<<(-?)\s*([^<]*)")
+_FORM = re.compile(r"([0-9]{0,9})<<(-?)\s*([^<]*)")
 _LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
 _IN_LINE = Rules(keep_quotes=True, keep_escapes=True, keep_unset=True)
 _NAME = Rules(keep_unset=True)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from husk.digits import read_number
 from husk.engine.builder.dockerfile import outline
 from husk.engine.builder.dockerfile.converted import Converted, UsedArg
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
@@ -66,7 +67,8 @@ def targets(source: SourceFile, dockerfile: Dockerfile) -> Answer:
 
 def outlined(source: SourceFile, dockerfile: Dockerfile, target: str, result: Converted) -> Answer:
     stage = next((one.begin for one in dockerfile.stages if one.name and one.name == target.lower()), None)
-    stage = stage or dockerfile.stages[int(target) if target.isdigit() else -1].begin
+    number = read_number(target, most=len(dockerfile.stages) - 1)
+    stage = stage or dockerfile.stages[-1 if number is None else number].begin
     secrets, agents = outline.secrets(result.graph), outline.agents(result.graph)
     document = _without_empty(
         name=stage.name,

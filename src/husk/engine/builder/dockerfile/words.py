@@ -273,8 +273,8 @@ class _Reader:
     def _name(self) -> str:
         start = self._position
         letter = self._peek()
-        if letter.isdigit():
-            while self._peek().isdigit():
+        if letter.isdecimal():
+            while self._peek().isdecimal():
                 self._position += 1
         elif letter and letter in SPECIAL_PARAMETERS:
             self._position += 1

@@ -12,7 +12,7 @@ MIN_MEMORY = 6 * 1024 * 1024
 # The kernel takes no longer text than a page for it.
 _LONGEST_CPUSET = 4095
 _CPUSET = pattern(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
-_DEVICE_RULE = pattern(r"([acb]) ([0-9]+|\*):([0-9]+|\*) ([rwm]{1,3})", re.ASCII)
+_DEVICE_RULE = pattern(r"([acb]) ([0-9]{1,18}|\*):([0-9]{1,18}|\*) ([rwm]{1,3})", re.ASCII)
 _ULIMITS = "core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack"
 # What mount(2) does with a tmpfs; changing what is mounted elsewhere is no option of it.
 _TMPFS_WORDS = """

@@ -28,3 +28,7 @@ def test_its_end():
     assert Heredoc("E", expand=True, strip_tabs=True).ends_with("\t\tE\r\n")
     assert not Heredoc("E", expand=True, strip_tabs=False).ends_with("\tE\n")
     assert not Heredoc("E", expand=True, strip_tabs=False).ends_with("E \n")
+
+
+def test_a_descriptor_is_a_number_that_can_be_one():
+    assert [parse(f"{digits}<<EOF") for digits in ("٣", "9" * 5000)] == [None, None]

@@ -38,3 +38,8 @@ def test_processors_are_named_in_no_more_than_a_page() -> None:
     for host in (HostConfig(cpuset_cpus=",".join(["0"] * 2049)), HostConfig(cpuset_mems=",".join(["0"] * 2049))):
         with pytest.raises(InvalidParameter, match="it has 4097 characters, 4095 is the most"):
             limits.check(host)
+
+
+def test_a_device_with_a_number_of_thousands_of_digits_is_refused():
+    with pytest.raises(InvalidParameter, match="device cgroup rule"):
+        limits.device_rule(f"c {'9' * 5000}:1 rwm")
