@@ -285,6 +285,14 @@ def _version(text: str) -> tuple[int, int]:
     return NEWEST if major is None or minor is None else (major, minor)
 
 
+def field(answer: Any, name: str) -> Any:
+    """Take a field out of an engine's answer. SystemFault for an answer without it."""
+    try:
+        return answer[name]
+    except (KeyError, TypeError):
+        raise SystemFault(f"the engine's answer has no field {name}") from None
+
+
 def _failure(status: int, body: bytes) -> HuskError:
     try:
         message = str(json.loads(body)["message"])

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from husk.client.calls import Calls, field
 from husk.client.container import Container
 from husk.client.filters import filters_of
 from husk.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
-    from husk.client.calls import Calls
     from husk.client.console import Console
     from husk.client.ending import Ending
     from husk.client.execs import Result
@@ -153,7 +153,7 @@ class Containers:
         tty = {"Config": {"Tty": wanted.tty, "Image": wanted.image, "Labels": dict(wanted.labels)}}
         return Container(
             self._calls,
-            {"Id": made["Id"], "Name": wanted.name, "State": "created", "Warnings": made.get("Warnings"), **tty},
+            {"Id": field(made, "Id"), "Name": wanted.name, "State": "created", "Warnings": made.get("Warnings"), **tty},
         )
 
     async def _gone(self, container: Container) -> None:

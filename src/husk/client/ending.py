@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 from husk.client.http import Response
 from husk.errors import CommandFailed
 
@@ -37,7 +37,7 @@ async def ending(calls: Calls, path: str, condition: str = "removed") -> AsyncIt
 
 def read(answer: Mapping[str, Any]) -> Ending:
     """Read the exit code and `OOMKilled` in an answer to `wait`; CommandFailed if the end could not be waited for."""
-    code = int(answer["StatusCode"])
+    code = int(field(answer, "StatusCode"))
     if error := (answer.get("Error") or {}).get("Message"):
         raise CommandFailed(error, code)
     return Ending(code, bool(answer.get("OOMKilled")))

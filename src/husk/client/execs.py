@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from husk.client import output
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 from husk.client.console import Console
 from husk.client.output import Piece
 from husk.client.spec import Command, environment, words
@@ -65,7 +65,7 @@ class Exec:
                     await console.write_eof()
                 async for piece in console:
                     yield piece
-            self.exit_code = (await self.inspect())["ExitCode"]
+            self.exit_code = field(await self.inspect(), "ExitCode")
         finally:
             if self.id and self.exit_code is None:
                 await self._calls.tasks.to_its_end(self.end(), "end a process")
@@ -98,7 +98,7 @@ class Exec:
 
     async def _create(self) -> None:
         created = await self._calls.post(f"/containers/{self._container}/exec", self._document)
-        self.id = created["Id"]
+        self.id = field(created, "Id")
 
     async def _resize(self, height: int, width: int) -> None:
         await self._calls.post(f"/exec/{self.id}/resize", None, {"h": height, "w": width})

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 from husk.client.names import platform_document, split_tag
 from husk.client.thing import Thing
 from husk.errors import NotFound
@@ -83,7 +83,7 @@ async def give_name(calls: Calls, image: str, repository: str, tag: str) -> None
     """Let a name mean an image. Who is cancelled meanwhile finds it as it was: unknown, or another's."""
     name, wanted = f"{repository}:{tag or 'latest'}", {"repo": repository, "tag": tag}
     try:
-        before = str((await calls.get(f"/images/{name}/json"))["Id"])
+        before = str(field(await calls.get(f"/images/{name}/json"), "Id"))
     except NotFound:
         before = ""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 from husk.client.container import Container
 from husk.client.filters import filters_of
 from husk.client.thing import Thing, id_of
@@ -135,7 +135,7 @@ class Networks:
 
         async def created() -> Network:
             answer = await self._calls.post("/networks/create", wanted)
-            return await self.get(answer["Id"])
+            return await self.get(field(answer, "Id"))
 
         return await self._calls.made(created(), Network.remove)
 

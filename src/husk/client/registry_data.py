@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from husk.client.calls import field
+
 
 class RegistryData:
     """A registry's data of an image: its digest and its platforms.
@@ -21,7 +23,7 @@ class RegistryData:
     @property
     def id(self) -> str:
         """The digest of what the name points to."""
-        return str(self.attrs["Descriptor"]["digest"])
+        return str(field(field(self.attrs, "Descriptor"), "digest"))
 
     @property
     def platforms(self) -> list[str]:

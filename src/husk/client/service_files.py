@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 from husk.client.filters import filters_of
 from husk.client.service_spec import ServiceFile
 from husk.client.thing import Declared
@@ -80,7 +80,7 @@ class _Collection(Generic[T]):
 
         async def created() -> T:
             answer = await self._calls.post(f"{self._path}/create", document)
-            return await self.get(answer["ID"])
+            return await self.get(field(answer, "ID"))
 
         return await self._calls.made(created(), self._of.remove)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 from husk.client.credentials import REGISTRY_AUTH, Auth, Keychain, encoded
 from husk.client.filters import filters_of
 from husk.client.logs import Output, logs
@@ -206,7 +206,7 @@ class Services:
 
         async def created() -> Service:
             answer = await self._calls.post("/services/create", document(wanted), {}, headers)
-            return await self.get(answer["ID"])
+            return await self.get(field(answer, "ID"))
 
         return await self._calls.made(created(), Service.remove)
 

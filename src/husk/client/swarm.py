@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 from husk.client.filters import filters_of
 from husk.client.spec import nanoseconds
 from husk.client.thing import Declared
@@ -106,13 +106,13 @@ class Swarm:
         """Change its settings, or its tokens; what is not said stays as it is. Times in seconds."""
         found = await self.inspect()
         query = {
-            "version": found["Version"]["Index"],
+            "version": field(field(found, "Version"), "Index"),
             "rotateWorkerToken": rotate_worker_token,
             "rotateManagerToken": rotate_manager_token,
             "rotateManagerUnlockKey": rotate_manager_unlock_key,
         }
         document = _spec(
-            {**found["Spec"], **(spec or {})},
+            {**field(found, "Spec"), **(spec or {})},
             labels,
             task_history_retention_limit,
             autolock_managers,
@@ -123,7 +123,7 @@ class Swarm:
 
     async def get_unlock_key(self) -> str:
         """Return the key that unlocks a manager after a restart; empty if it needs none."""
-        return str((await self._calls.get("/swarm/unlockkey"))["UnlockKey"])
+        return str(field(await self._calls.get("/swarm/unlockkey"), "UnlockKey"))
 
     async def unlock(self, key: str) -> None:
         """Let a manager that was restarted go on."""

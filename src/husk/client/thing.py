@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from husk.client.calls import Calls
+from husk.client.calls import Calls, field
 
 
 class Thing:
@@ -24,7 +24,7 @@ class Thing:
 
     @property
     def id(self) -> str:
-        return str(self.attrs["ID"] if "ID" in self.attrs else self.attrs["Id"])
+        return str(self.attrs["ID"] if "ID" in self.attrs else field(self.attrs, "Id"))
 
     @property
     def short_id(self) -> str:

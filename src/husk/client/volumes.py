@@ -95,7 +95,7 @@ class Volumes:
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Volume]:
         """All, or those that the filters let through."""
         found = await self._calls.get("/volumes", {"filters": filters_of(filters)})
-        return [Volume(self._calls, each) for each in found["Volumes"] or []]
+        return [Volume(self._calls, each) for each in found.get("Volumes") or []]
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Remove those without a name that no container has, with the filter `all=true` the others too:

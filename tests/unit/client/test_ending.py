@@ -5,7 +5,7 @@ import pytest
 from husk.api.http.response import Response
 from husk.client.calls import Calls
 from husk.client.ending import Ending, ending, read
-from husk.errors import CommandFailed
+from husk.errors import CommandFailed, SystemFault
 from tests.support.fake_engine import JSON
 
 
@@ -47,3 +47,15 @@ async def test_who_leaves_before_the_end_leaves_nothing(engine):
         pass
     assert calls.tasks.count == 0
     await calls.close()
+
+
+@pytest.mark.parametrize("answer", [{}, [], None])
+def test_an_answer_without_an_exit_code_is_the_engines_fault(answer):
+    with pytest.raises(SystemFault, match="no field StatusCode"):
+        read(answer)
+
+
+async def test_an_answer_without_a_key_is_the_engines_fault(engine, client):
+    engine.answers("GET", "/swarm/unlockkey", {})
+    with pytest.raises(SystemFault, match="no field UnlockKey"):
+        await client.swarm.get_unlock_key()
