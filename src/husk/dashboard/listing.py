@@ -4,6 +4,7 @@ The API has no list of files. A container that runs and has a shell is asked for
 directory is large; of others the beginning of an archive is read, which has the files of the directories below, too.
 """
 
+import codecs
 import io
 import posixpath
 import stat
@@ -110,10 +111,10 @@ def is_text(content: bytes) -> bool:
     if b"\0" in content:
         return False
     try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        # The last letter may be cut off.
-        return error.start >= len(content) - 3
+        # The last letter may be cut off: it waits for its rest then.
+        codecs.getincrementaldecoder("utf-8")().decode(content)
+    except UnicodeDecodeError:
+        return False
     return True
 
 

@@ -81,6 +81,9 @@ def test_an_archive_that_is_cut_off_is_listed_as_far_as_it_goes() -> None:
         ("x\u00e4".encode()[:-1], True),
         (b"a\0b", False),
         (b"\xff" * 9, False),
+        (b"ab\xff", False),
+        (b"abc\xe4\xff", False),
+        (b"ab\xe2\x82x", False),
     ],
 )
 def test_text_is_told_from_the_rest(content: bytes, text: bool) -> None:
