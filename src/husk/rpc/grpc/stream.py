@@ -31,6 +31,8 @@ _ENOUGH = 1 << 15
 _SMALL = 1 << 12
 
 Metadata = Mapping[str, list[str]]
+# Each call says them anew for itself; `grpc-…` is the protocol's own too.
+_OF_THE_CALL = frozenset((b"content-type", b"te", b"user-agent"))
 
 
 class Link(Protocol):
@@ -282,9 +284,9 @@ class ServerStream(Stream):
 
 
 def metadata_of(headers: Headers) -> dict[str, list[str]]:
-    """Collect a peer's headers besides those of HTTP that begin with `:`; a name may be there several times."""
+    """Collect what a peer's headers say besides the words of HTTP and gRPC; a name may be there several times."""
     metadata: dict[str, list[str]] = {}
     for name, value in headers:
-        if not name.startswith(b":"):
+        if not name.startswith((b":", b"grpc-")) and name not in _OF_THE_CALL:
             metadata.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
     return metadata

@@ -125,6 +125,12 @@ async def test_what_is_said_after_the_end_is_refused() -> None:
         stream.cancel()
 
 
-def test_names_of_http_are_no_metadata() -> None:
-    headers = [(b":path", b"/x"), (b"a", b"1"), (b"a", b"2"), (b"b", b"\xff")]
+def test_names_of_http_and_grpc_are_no_metadata() -> None:
+    own = [
+        (b"content-type", b"application/grpc"),
+        (b"te", b"trailers"),
+        (b"grpc-timeout", b"1S"),
+        (b"user-agent", b"x"),
+    ]
+    headers = [*own, (b":path", b"/x"), (b"a", b"1"), (b"a", b"2"), (b"b", b"\xff")]
     assert metadata_of(headers) == {"a": ["1", "2"], "b": ["\xff"]}
