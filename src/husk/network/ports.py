@@ -26,6 +26,8 @@ EVERYWHERE = "0.0.0.0"
 EVERYWHERE_6 = "::"
 _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _BACKLOG = 128
+# Ports that are tried before others have a turn: some ten milliseconds where other programs have them.
+_AT_ONCE = 100
 _DEFAULT_EPHEMERAL = (32768, 60999)
 
 _KINDS = {
@@ -93,6 +95,10 @@ class PortRequest(msgspec.Struct, frozen=True):
     # Another address on which the same port is wanted, if this host has such addresses.
     also: str = ""
 
+    @property
+    def range(self) -> tuple[str, str, str, int, int]:
+        return self.protocol, self.host_ip, self.also, self.first, self.last
+
 
 class Relays(Protocol):
     """The server of ports whose packets no rule can lead on. A port may be served anew when it leads elsewhere."""
@@ -122,14 +128,20 @@ class Ports:
     def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
         """Hold a port for each request, or none at all."""
         taken: list[PublishedPort] = []
-        listens, ephemeral = cache(_listens), _ephemeral()
         try:
-            for request in requests:
-                taken += self._take(request, target, listens, ephemeral)
+            for _ in self.taking(requests, target, taken):
+                pass
         except PortTaken:
             self.give_back(taken)
             raise
         return taken
+
+    def taking(self, requests: Sequence[PortRequest], target: Target, taken: list[PublishedPort]) -> Iterator[None]:
+        """As `take`, and stop now and then so that others have a turn. What is in `taken` is the caller's to give back,
+        also when this fails."""
+        search = _Search(cache(_listens), _ephemeral())
+        for request in requests:
+            yield from self._take(request, target, search, taken)
 
     def hold_again(self, ports: Iterable[PublishedPort]) -> None:
         """After a restart of the daemon: these are published already, whoever took the port meanwhile."""
@@ -175,8 +187,8 @@ class Ports:
             held.close()
 
     def _take(
-        self, request: PortRequest, target: Target, listens: Callable[[str], bool], ephemeral: tuple[int, int]
-    ) -> list[PublishedPort]:
+        self, request: PortRequest, target: Target, search: "_Search", taken: list[PublishedPort]
+    ) -> Iterator[None]:
         failure: PortTaken | None = None
         opened: list[PublishedPort] = []
         leading: list[tuple[str, str]] = []
@@ -188,11 +200,18 @@ class Ports:
             # SCTP goes by rules alone, and these lead from IPv4 to IPv4 and from IPv6 to IPv6.
             elif not to or (request.protocol == "sctp" and (":" in to) != (":" in address)):
                 continue
-            elif address == request.host_ip or listens(address):
+            elif address == request.host_ip or search.listens(address):
                 leading.append((address, to))
         if not leading:
-            return opened
-        for number in self._candidates(request, ephemeral):
+            taken += opened
+            return
+        for number in self._candidates(request, search):
+            search.tried += 1
+            if search.tried % _AT_ONCE == 0:
+                yield
+            known = any(self._conflicts(request.protocol, at, number) for at, _ in leading)
+            if known and (not request.first or request.first != request.last):
+                continue
             ports = [PublishedPort(request.protocol, at, number, to, request.container_port) for at, to in leading]
             try:
                 self._try(ports)
@@ -201,7 +220,9 @@ class Ports:
             else:
                 if not request.first:
                     self._next[request.protocol] = number + 1
-                return [*ports, *opened]
+                search.behind[request.range] = number + 1
+                taken += [*ports, *opened]
+                return
         if failure is not None and request.first and request.first == request.last:
             raise failure
         raise PortTaken(f"Bind for {_shown(request.host_ip)}:{request.first} failed: all ports are allocated")
@@ -217,11 +238,7 @@ class Ports:
 
     def _try_one(self, port: PublishedPort) -> None:
         address, number = port.host_ip, port.host_port
-        everywhere = EVERYWHERE_6 if ":" in address else EVERYWHERE
-        others = {
-            other for other in self._addresses.get((port.protocol, number), ()) if (":" in other) == (":" in address)
-        }
-        if address in others or everywhere in others or (others and address == everywhere):
+        if self._conflicts(port.protocol, address, number):
             raise PortTaken(f"Bind for {_shown(address)}:{number} failed: port is already allocated")
         try:
             held = _hold(port.protocol, address, number)
@@ -232,6 +249,12 @@ class Ports:
                 f":{port.container_port}/{port.protocol}: {reason}"
             ) from error
         self._note(port, held)
+
+    def _conflicts(self, protocol: str, address: str, number: int) -> bool:
+        """Return True if the port at that address is another container's."""
+        everywhere = EVERYWHERE_6 if ":" in address else EVERYWHERE
+        others = [other for other in self._addresses.get((protocol, number), ()) if (":" in other) == (":" in address)]
+        return address in others or everywhere in others or bool(others and address == everywhere)
 
     def _note(self, port: PublishedPort, held: socket.socket | None) -> None:
         self._held[port.key] = held
@@ -247,16 +270,26 @@ class Ports:
         else:
             self._relays.stop(port)
 
-    def _candidates(self, request: PortRequest, ephemeral: tuple[int, int]) -> Iterator[int]:
+    def _candidates(self, request: PortRequest, search: "_Search") -> Iterator[int]:
         if request.first:
-            yield from range(request.first, request.last + 1)
+            yield from range(search.behind.get(request.range, request.first), request.last + 1)
             return
         # As dockerd: one after the other, so that a port that was just given back is not soon somebody else's.
-        first, last = ephemeral
+        first, last = search.ephemeral
         start = self._next.get(request.protocol, first)
         start = start if first <= start <= last else first
         yield from range(start, last + 1)
         yield from range(first, start)
+
+
+class _Search:
+    """The state of one search for ports: thousands of requests of one range do not each try its first."""
+
+    def __init__(self, listens: Callable[[str], bool], ephemeral: tuple[int, int]) -> None:
+        self.listens, self.ephemeral = listens, ephemeral
+        self.tried = 0
+        # The number after the last one that was taken of a range.
+        self.behind: dict[tuple[str, str, str, int, int], int] = {}
 
 
 def _hold(protocol: str, address: str, port: int) -> socket.socket | None:

@@ -1,9 +1,12 @@
 """A port is given once, given back once, and refused with the reason."""
 
+import errno
+import itertools
 import socket
 
 import pytest
 
+from husk.network import ports as module
 from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
 from tests.support.free_ports import free_port
 
@@ -50,6 +53,39 @@ def test_everywhere_collides_with_every_address(ports, first, second, conflict):
             ports.take([options(number, address=second)], Target("10.0.0.3"))
     else:
         ports.take([options(number, address=second)], Target("10.0.0.3"))
+
+
+def test_a_thousand_ports_of_one_range_are_found_in_one_pass(ports, monkeypatch):
+    tried = list[int]()
+
+    def hold(protocol: str, address: str, port: int) -> None:
+        tried.append(port)
+        if port % 2:
+            raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    monkeypatch.setattr(module, "_hold", hold)
+    before = ports.take([options(20000, 20099, address="127.0.0.2")], Target("10.0.0.2"))
+    wanted = [PortRequest("tcp", number, "0.0.0.0", 20000, 40000) for number in range(1, 1001)]
+    tried.clear()
+    taken: list[PublishedPort] = []
+    turns = [len(tried) for _ in ports.taking(wanted, Target("10.0.0.3"), taken)]
+    assert [port.host_port for port in taken] == list(range(20002, 22002, 2)), "the first is another's"
+    assert len(tried) == len(set(tried)) == 2000
+    assert len(turns) >= 20, "others have turns in between"
+    assert all(after - before <= 100 for before, after in itertools.pairwise([0, *turns]))
+    ports.give_back([*taken, *before])
+    assert len(ports) == 0
+
+
+def test_who_finds_no_port_leaves_turns_to_others(ports, monkeypatch):
+    def hold(protocol: str, address: str, port: int) -> None:
+        raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    monkeypatch.setattr(module, "_hold", hold)
+    turns = list[None]()
+    with pytest.raises(PortTaken, match="all ports are allocated"):
+        turns.extend(ports.taking([options(20000, 29999)], Target("10.0.0.2"), []))
+    assert len(turns) == 100
 
 
 def test_protocols_have_ports_of_their_own(ports):

@@ -11,7 +11,7 @@ from husk.errors import HuskError
 from husk.network.firewall import Firewall
 from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
 
-# Ports that are taken or given back in one turn of the event loop: some ten milliseconds.
+# Ports that are given back in one turn of the event loop: some ten milliseconds.
 _AT_ONCE = 100
 
 
@@ -98,10 +98,8 @@ class Publisher:
         """All of them or none, with turns for others in between: thousands take a while."""
         taken: list[PublishedPort] = []
         try:
-            for begin in range(0, len(requests), _AT_ONCE):
-                taken += self._ports.take(requests[begin : begin + _AT_ONCE], target)
-                if len(requests) > _AT_ONCE:
-                    await asyncio.sleep(0)
+            for _ in self._ports.taking(requests, target, taken):
+                await asyncio.sleep(0)
         except BaseException:
             await self._give_back(taken)
             raise

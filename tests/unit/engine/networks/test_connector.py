@@ -1,7 +1,7 @@
 """The connector on drivers that are doubles: what a container takes from its networks it gives back, whatever fails."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -63,12 +63,13 @@ class FakePorts:
         self.held: list[PublishedPort] = []
         self.taken: set[int] = set()
 
-    def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+    def taking(self, requests: Sequence[PortRequest], target: Target, taken: list[PublishedPort]) -> Iterator[None]:
         made = [PublishedPort("tcp", "0.0.0.0", 8080, target.at("0.0.0.0")[0], 80) for _ in requests]
         if any(port.host_port in self.taken for port in made):
             raise PortTaken("Bind for 0.0.0.0:8080 failed: port is already allocated")
         self.held += made
-        return made
+        taken += made
+        yield
 
     def hold_again(self, ports: Sequence[PublishedPort]) -> None:
         self.held += ports
