@@ -34,6 +34,9 @@ CREATE TABLE IF NOT EXISTS document (
 ) WITHOUT ROWID
 """
 
+# One row, which says what the store was last: see `debts`.
+_MARK = "CREATE TABLE IF NOT EXISTS mark (value TEXT NOT NULL)"
+
 
 class Unreadable(Exception):
     """A record that this version cannot make sense of; says why."""
@@ -61,20 +64,41 @@ def refuse_later(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def brought_up(connection: sqlite3.Connection) -> bool:
-    """Tell if the table has its present form."""
+    """Tell if the tables have their present form."""
+    return _numbered(connection) and _has_mark(connection)
+
+
+def _numbered(connection: sqlite3.Connection) -> bool:
     rows = connection.execute("PRAGMA table_info(document)").fetchall()
     return any(name == "schema" for _, name, *_ in rows)
 
 
+def _has_mark(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA table_info(mark)").fetchall())
+
+
+def mark_of(connection: sqlite3.Connection) -> str:
+    """The mark of the store; empty in one that has had none yet."""
+    row = connection.execute("SELECT value FROM mark").fetchone() if _has_mark(connection) else None
+    return row[0] if row else ""
+
+
+def set_mark(connection: sqlite3.Connection, mark: str) -> None:
+    """Give the store another mark, within a transaction."""
+    connection.execute("DELETE FROM mark")
+    connection.execute("INSERT INTO mark VALUES (?)", (mark,))
+
+
 def bring_up(connection: sqlite3.Connection, steps: Mapping[int, Step]) -> None:
-    """Make the table, or bring it and its records to the present form, at once; what cannot be stays as it is."""
+    """Make the tables, or bring them and the records to the present form, at once; what cannot be stays as it is."""
     current = brought_up(connection) and connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA
     if current and not connection.execute("SELECT 1 FROM document WHERE schema < ? LIMIT 1", (SCHEMA,)).fetchall():
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(_TABLE)
-        if not brought_up(connection):
+        connection.execute(_MARK)
+        if not _numbered(connection):
             connection.execute("ALTER TABLE document ADD COLUMN schema INTEGER NOT NULL DEFAULT 1")
         older = connection.execute(f"SELECT kind, key, {_BODY}, schema FROM document WHERE schema < ?", (SCHEMA,))
         for kind, key, body, schema in older.fetchall():
@@ -91,7 +115,7 @@ def bring_up(connection: sqlite3.Connection, steps: Mapping[int, Step]) -> None:
 
 def rows_of(connection: sqlite3.Connection, kind: str = "") -> list[tuple[str, str, bytes, int]]:
     """Kind, key, body and schema of all records, or those of one kind, whatever form the table has."""
-    number = "schema" if brought_up(connection) else "1"
+    number = "schema" if _numbered(connection) else "1"
     where, values = ("WHERE kind = ?", (kind,)) if kind else ("", ())
     found = connection.execute(f"SELECT kind, key, {_BODY}, {number} FROM document {where}", values).fetchall()
     return [(kind, key, bytes(body), schema) for kind, key, body, schema in found]

@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +29,7 @@ from husk import documents
 from husk.errors import DiskFault, HuskError
 from husk.kernel.disk import sync_directory
 from husk.storage.durable import Flusher
-from husk.storage.state.debts import Debts
+from husk.storage.state.debts import Debts, Document
 from husk.storage.state.reserve import Reserve, free
 from husk.storage.state.schema import (
     NO_STEPS,
@@ -38,9 +39,11 @@ from husk.storage.state.schema import (
     Unreadable,
     bring_up,
     brought_up,
+    mark_of,
     migrated,
     refuse_later,
     rows_of,
+    set_mark,
 )
 from husk.workers import Workers
 
@@ -51,6 +54,7 @@ RETRY = 1.0
 _BLOCK = 4096
 
 T = TypeVar("T")
+_Documents = dict[tuple[str, str], Document]
 
 
 class Change(NamedTuple):
@@ -103,8 +107,13 @@ class StateStore:
         self._reserve = reserve
         self._debts = debts
         self._thread = Workers(1, "state")
-        # Changed by that thread alone: what has happened and is not written yet.
-        self._owed = _by_key(tuple(Change(*change) for change in debts.read()))
+        # Changed by that thread alone. The mark says which page of debts is ours; the first transaction gives another
+        # one, for a page elsewhere may be from before it.
+        self._mark = mark_of(connection)
+        self._marked = False
+        # What has happened and is not written yet, and if it is noted elsewhere.
+        self._owed = {(owed.kind, owed.key): self._present(owed) for owed in debts.read(self._mark)}
+        self._noted = True
         self._trouble = ""
         # What is about to be written of what has happened, and when it is.
         self._gathering = _Gathering()
@@ -133,7 +142,11 @@ class StateStore:
                 # Without the file that other processes would look at beside us, which needs room of its own.
                 connection = _connect(path, None, "PRAGMA locking_mode=EXCLUSIVE")
             log.error("%s", _reason(path, error))
-        store = cls(path, connection, reserve, Debts(debts, path), steps)
+        try:
+            store = cls(path, connection, reserve, Debts(debts, path), steps)
+        except BaseException:
+            connection.close()
+            raise
         if not reserve.keep():
             store._in_trouble(f"write {path}: no space left on device")
         if store._owed:
@@ -167,11 +180,20 @@ class StateStore:
 
     def _load(self, kind: str) -> dict[str, tuple[bytes, int]]:
         found = {key: (body, schema) for _, key, body, schema in rows_of(self._connection, kind)}
-        for change in self._owed.values():
-            if change.kind == kind:
-                found.pop(change.key, None)
-                found |= {} if change.body is None else {change.key: (change.body, SCHEMA)}
+        for owed in self._owed.values():
+            if owed.kind == kind:
+                found.pop(owed.key, None)
+                found |= {} if owed.body is None else {owed.key: (owed.body, owed.schema)}
         return found
+
+    def _present(self, owed: Document) -> Document:
+        """The same in the present form. One that cannot be brought there stays as it is, as in the store."""
+        if owed.body is None or owed.schema == SCHEMA:
+            return owed
+        try:
+            return owed._replace(body=migrated(owed.kind, owed.body, owed.schema, self._steps), schema=SCHEMA)
+        except Unreadable:
+            return owed
 
     def records(self, kind: str, type: type[T]) -> dict[str, T]:
         """All records of a kind that can be read. The others are put aside: they stay in the store, and are told."""
@@ -296,47 +318,56 @@ class StateStore:
             return
         wanted = {**self._owed, **_by_key(changes)}
         try:
-            self._write_with_reserve(tuple(wanted.values()))
+            self._write_with_reserve(wanted)
         except DiskFault:
-            if changes:
+            if changes or not self._noted:
                 self._owed = wanted
-                self._debts.write(list(wanted.values()))
+                self._noted = self._debts.write(list(wanted.values()), self._mark)
 
     def _write(self, changes: tuple[Change, ...]) -> None:
         if not self._reserve.keep():
             # The little room that is left is for what must be possible.
             raise self._in_trouble(f"write {self._path}: no space left on device")
-        self._write_all(tuple({**self._owed, **_by_key(changes)}.values()))
+        self._write_all({**self._owed, **_by_key(changes)})
 
-    def _write_with_reserve(self, changes: tuple[Change, ...]) -> None:
+    def _write_with_reserve(self, wanted: _Documents) -> None:
         try:
-            self._write_all(changes)
+            self._write_all(wanted)
         except DiskFault:
             with contextlib.suppress(sqlite3.Error):
                 # What is in the journal goes into the database, where it has its place; the journal begins anew in
                 # the room that it has already.
                 self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
             try:
-                self._write_all(changes)
+                self._write_all(wanted)
             except DiskFault:
                 if not self._reserve.give_up():
                     raise
-                self._write_all(changes)
+                self._write_all(wanted)
 
-    def _write_all(self, changes: tuple[Change, ...]) -> None:
+    def _write_all(self, wanted: _Documents) -> None:
         """One transaction. DiskFault when the disk does not take it."""
         try:
-            self._transact(changes)
+            self._transact(wanted)
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError):
             raise
         except sqlite3.DatabaseError as error:
             raise self._in_trouble(_reason(self._path, error)) from error
         if self._owed:
-            self._owed = {}
-            self._debts.write([])
+            self._owed, self._noted = {}, True
+            self._strike_out()
         if self._reserve.keep() and self._trouble:
             log.warning("%s can be written again", self._path)
             self._trouble = ""
+
+    def _strike_out(self) -> None:
+        """Remove the page of debts that are in the store, when they will stay there. Left over, it counts no more."""
+        try:
+            self._sync()
+        except OSError as error:
+            log.error("%s: %s", self._path, error)
+        else:
+            self._debts.write([], self._mark)
 
     def _in_trouble(self, reason: str) -> DiskFault:
         if not self._trouble:
@@ -344,19 +375,23 @@ class StateStore:
         self._trouble = reason
         return DiskFault(reason)
 
-    def _transact(self, changes: tuple[Change, ...]) -> None:
+    def _transact(self, wanted: _Documents) -> None:
+        """Write all, with everything that is owed."""
         connection = self._connection
         # Where the disk was full at the start, it was left for later.
         if not self._brought_up:
             bring_up(connection, self._steps)
             self._brought_up = True
+        mark = self._mark if self._marked and not self._owed else secrets.token_hex(8)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for kind, key, body in changes:
+            if mark != self._mark:
+                set_mark(connection, mark)
+            for kind, key, body, schema in wanted.values():
                 if body is None:
                     connection.execute("DELETE FROM document WHERE kind = ? AND key = ?", (kind, key))
                 else:
-                    connection.execute(WRITE, (kind, key, body, SCHEMA))
+                    connection.execute(WRITE, (kind, key, body, schema))
             connection.execute("COMMIT")
         except BaseException:
             # SQLite itself rolls back when the disk is full; that error is the one to tell.
@@ -364,6 +399,7 @@ class StateStore:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
             raise
+        self._mark, self._marked = mark, True
 
 
 def _connect(path: Path, steps: Mapping[int, Step] | None, *pragmas: str) -> sqlite3.Connection:
@@ -384,8 +420,8 @@ def _connect(path: Path, steps: Mapping[int, Step] | None, *pragmas: str) -> sql
     return connection
 
 
-def _by_key(changes: tuple[Change, ...]) -> dict[tuple[str, str], Change]:
-    return {(change.kind, change.key): change for change in changes}
+def _by_key(changes: tuple[Change, ...]) -> _Documents:
+    return {(change.kind, change.key): Document(*change, SCHEMA) for change in changes}
 
 
 def _reason(path: Path, error: sqlite3.Error) -> str:

@@ -1,6 +1,7 @@
 """The state store: a commit is whole, durable when it returns, and nobody else's to read."""
 
 import asyncio
+import errno
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from husk.errors import DiskFault, SystemFault
 from husk.storage.state import store as state
+from husk.storage.state.debts import Debts, Document
 from husk.storage.state.schema import SCHEMA, read_documents
 from husk.storage.state.store import Change, StateStore
 
@@ -123,6 +125,102 @@ async def test_what_is_owed_is_known_to_the_next_daemon(tmp_path: Path) -> None:
     assert read_documents(path) == {"k": {"a": bytes(1 << 16)}}
     assert not debts.exists()
     following.close()
+
+
+async def owing(path: Path, debts: Path) -> StateStore:
+    """A store that has the records `a` and `b`, and owes that `a` changed."""
+    store = StateStore.open(path, debts)
+    await store.commit(Change("k", "a", b"1"), Change("k", "b", b"2"))
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)))
+    make_room(store)
+    return store
+
+
+async def test_a_debt_that_was_paid_is_not_paid_again_over_what_is_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, page = tmp_path / "data" / "state.db", tmp_path / "run" / "state.owed"
+    store = await owing(path, page)
+    with monkeypatch.context() as patch:
+        # As if the daemon were killed before it removes the page, or could not.
+        patch.setattr(Path, "unlink", refuse)
+        await store.commit(Change("k", "a", None), Change("k", "b", b"3"))
+        store.close()
+    assert page.exists()
+    following = StateStore.open(path, page)
+    assert following.load("k") == {"b": b"3"} == read_documents(path)["k"]
+    assert not page.exists()
+    following.close()
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+async def test_a_page_from_before_another_daemon_is_not_paid(tmp_path: Path) -> None:
+    """That one had another exec root, where it found no page."""
+    path, page = tmp_path / "state.db", tmp_path / "run" / "state.owed"
+    store = await owing(path, page)
+    store._connection.close()
+    with closing(StateStore.open(path, tmp_path / "elsewhere" / "state.owed")) as other:
+        await other.commit(Change("k", "a", None))
+    with closing(StateStore.open(path, page)) as following:
+        assert following.load("k") == {"b": b"2"}
+
+
+async def test_a_page_stays_until_what_it_notes_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, page = tmp_path / "state.db", tmp_path / "run" / "state.owed"
+    store = await owing(path, page)
+    monkeypatch.setattr("husk.storage.state.store.os.fdatasync", refuse)
+    await store.settle()
+    assert store.load("k") == {"a": bytes(1 << 16), "b": b"2"} == read_documents(path)["k"]
+    assert page.exists()
+    store.close()
+
+
+async def test_what_could_not_be_noted_is_noted_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "RETRY", 0.01)
+    page = tmp_path / "run" / "state.owed"
+    (tmp_path / "run").write_text("")
+    store = StateStore.open(tmp_path / "state.db", page)
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)))
+    (tmp_path / "run").unlink()
+    async with asyncio.timeout(20):
+        while not page.exists():
+            await asyncio.sleep(0.01)
+    store._connection.close()
+    with closing(StateStore.open(tmp_path / "state.db", page)) as following:
+        assert following.load("k") == {"a": bytes(1 << 16)}
+
+
+def note(page: Path, store: Path, *changes: Document) -> None:
+    """Leave a page as a daemon of another version would, for a store without a mark."""
+    assert Debts(page, store).write(list(changes), "")
+
+
+def test_debts_of_an_older_version_take_every_step(tmp_path: Path) -> None:
+    def first(kind: str, body: bytes) -> bytes:
+        return msgspec.json.encode({"name": kind + msgspec.json.decode(body)["title"]})
+
+    path, page = tmp_path / "state.db", tmp_path / "state.owed"
+    note(page, path, Document("k", "old", b'{"title": "a"}', 1), Document("k", "odd", b"[]", 1))
+    with closing(StateStore.open(path, page, {1: first})) as store:
+        assert store.records("k", Record) == {"old": Record("ka")}
+        assert store.aside("k") == {"odd"}
+    refused: dict[tuple[str, str], str] = {}
+    assert read_documents(path, {1: first}, refused)["k"]["odd"] == b"[]"
+    assert list(refused) == [("k", "odd")], "it has its own schema in the store too"
+
+
+def test_debts_of_a_later_version_are_refused_unchanged(tmp_path: Path) -> None:
+    path, page = tmp_path / "state.db", tmp_path / "state.owed"
+    note(page, path, Document("k", "late", b"{}", SCHEMA + 1))
+    for _ in range(2):
+        with pytest.raises(SystemFault, match=r"state\.owed was written by a later version of Husk"):
+            StateStore.open(path, page)
+    assert page.exists() and read_documents(path) == {}
 
 
 async def test_debts_of_another_store_are_left_alone(tmp_path: Path) -> None:
@@ -272,7 +370,7 @@ async def test_what_is_settled_at_once_is_one_transaction(
     await store.commit(*(Change("k", str(number), b"1") for number in range(20)))
     transact, sizes = store._transact, list[int]()
 
-    def counted(changes: tuple[Change, ...]) -> None:
+    def counted(changes: dict[tuple[str, str], Document]) -> None:
         sizes.append(len(changes))
         transact(changes)
 

@@ -1,0 +1,16 @@
+"""A daemon that is killed at any line of the store's code: what it acknowledged is there, and only that."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM = Path(__file__).with_name("killed.py")
+
+
+def test_a_kill_at_any_line_loses_nothing_and_brings_nothing_back() -> None:
+    # In memory, where there is such a place: a kill is no power cut.
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as root:
+        done = subprocess.run([sys.executable, PROGRAM, root], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout) > 100, "so many lines it was killed at"
