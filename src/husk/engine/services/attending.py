@@ -74,12 +74,27 @@ class Attending:
                 self.wake()
 
     async def look(self) -> None:
-        if not self._cluster.active:
-            return
+        failures = []
+        # What the disk refuses keeps nobody from another place in the swarm, nor the other way round.
+        for part in (self._follow_lock, self._follow_place):
+            try:
+                if self._cluster.active:
+                    await part()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    async def _follow_lock(self) -> None:
         if (form := (self._cluster.record.version, self._cluster.locked)) != self._form:
-            await self._cluster.follow_lock()
-            await self._council.follow_lock()
+            try:
+                # While the key that it is sealed with is on the disk: a crash between leaves no open one behind a lock.
+                await self._council.follow_lock()
+            finally:
+                await self._cluster.follow_lock()
             self._form = form
+
+    async def _follow_place(self) -> None:
         if (signed := self._who_signed()) != self._signed:
             self._signed = signed
             self._trust()

@@ -6,6 +6,7 @@ a secret or a config.
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -72,8 +73,9 @@ class Cluster:
         self.between: Membership | None = None
         # While it is on its way into a swarm.
         self.joining = False
-        # Called when it has been unlocked.
+        # Called when it has been unlocked; and when its record may ask for another lock.
         self.opened: Callable[[], Awaitable[None]] = _nothing
+        self.locking: Callable[[], Awaitable[None]] = _nothing
         if store.shared:
             self._autolock.look()
         elif not self.unreadable:
@@ -451,6 +453,9 @@ class Cluster:
         async def write(swarm: Swarm) -> None:
             with in_sequence():
                 await self._store.save(swarm, *others)
+            # What fails there is told in `member_trouble`, and tried again by whoever follows the records.
+            with contextlib.suppress(HuskError, OSError):
+                await self.locking()
 
         await self._autolock.save(swarm, write, was=was, rotate=rotate)
 

@@ -73,6 +73,8 @@ class Council:
         self._sealed = False
         # Held while that, or what is on the disk of the key, changes.
         self._opening = asyncio.Lock()
+        # Why the key is not on the disk as the swarm wants it; empty where it is.
+        self._unkept = ""
         self._new_ports = ports
         self._store = store
         self._cluster = cluster
@@ -118,9 +120,9 @@ class Council:
 
     @property
     def trouble(self) -> str:
-        """The reason why this host's member does not run; empty while it does, and where there is none."""
+        """The reason why this host's member does not run, or its key is not kept as the swarm wants it; empty else."""
         told = self._member.trouble if self._member is not None else ""
-        return f"this manager's member of etcd does not run, and is started again: {told}" if told else ""
+        return f"this manager's member of etcd does not run, and is started again: {told}" if told else self._unkept
 
     @property
     def removed(self) -> bool:
@@ -176,8 +178,12 @@ class Council:
             if self._sealed:
                 # Whoever unlocks it is to hear why that cannot be used.
                 await asyncio.to_thread(self._key.open)
-                await self.open()
                 await self._renewed()
+                try:
+                    await self.open()
+                except BaseException:
+                    self._sealed = True  # whoever unlocks it once more begins anew
+                    raise
 
     async def follow_lock(self) -> None:
         """The swarm may have been locked or unlocked: what is on the disk of the member's key is to be alike."""
@@ -186,7 +192,14 @@ class Council:
     async def _follow_lock(self) -> None:
         async with self._opening:
             if self.runs and self._cluster.active and not self._cluster.locked:
-                await asyncio.to_thread(self._key.keep, self._cluster.record.autolock)
+                sealed = self._cluster.record.autolock
+                try:
+                    await asyncio.to_thread(self._key.keep, sealed)
+                    self._unkept = ""
+                except (HuskError, OSError) as error:
+                    how = "sealed, and may be in the clear on the disk" if sealed else "unsealed"
+                    self._unkept = f"the key of this manager's member of etcd is not {how}: {error}"
+                    raise
 
     async def close(self) -> None:
         """The daemon ends: the member goes on, for other hosts and for the next daemon."""
@@ -347,7 +360,7 @@ class Council:
     async def halt(self) -> None:
         """Our member runs no longer, its files are there. Safe to call twice."""
         async with self._opening:
-            self._sealed = False
+            self._sealed, self._unkept = False, ""
             await self._certificate.close()
             await self._given.close()
             if self._member is not None:

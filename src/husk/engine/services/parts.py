@@ -275,7 +275,7 @@ def _build(
     stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
     council = Council(store, cluster, sealer, config.data_root / MEMBER, key=member_key, ports=config.swarm_etcd_ports)
-    cluster.opened = council.unlocked
+    cluster.opened, cluster.locking = council.unlocked, council.follow_lock
     cluster.member_trouble = lambda: council.trouble
     nodes = Nodes(store, cluster)
     nodes.spare = council.spare

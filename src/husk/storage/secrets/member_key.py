@@ -58,7 +58,8 @@ class MemberKey:
 
     def drop(self) -> None:
         """Nothing of it is in memory any more. Safe to call twice."""
-        self._directories.drop(self._place)
+        for place in self._places():
+            self._directories.drop(place)
 
     def _seal(self) -> None:
         if not self._path.is_symlink():
@@ -71,11 +72,14 @@ class MemberKey:
             self._put(key)
             os.link(self._path, self._left)
             self._link()
+        else:
+            self._bring()
         key_files.destroy(self._left)
         # A crash may have left the key in the clear there.
         self._clear_fresh()
 
     def _unseal(self) -> None:
+        places = self._places()
         if self._path.is_symlink():
             key = self._unsealed()
             self._clear_fresh()
@@ -87,7 +91,12 @@ class MemberKey:
         self._clear_fresh()
         for path in (self._sealed, key_files.beside(self._sealed)):
             path.unlink(missing_ok=True)
-        self.drop()
+        for place in places:
+            self._directories.drop(place)
+
+    def _places(self) -> set[Path]:
+        """Directories that it may be in: a locked swarm goes on with that below the exec root of a former daemon."""
+        return {self._place, *([self._path.readlink().parent] if self._path.is_symlink() else [])}
 
     def _bring(self) -> None:
         """Into memory, where it is not there after a boot or with another exec root."""

@@ -125,6 +125,29 @@ async def test_a_full_disk_does_not_end_it(room: SwarmRoom, monkeypatch: pytest.
     await there.close()
 
 
+async def test_a_key_that_cannot_be_sealed_keeps_nobody_from_another_place(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key of the swarm's secrets goes last: the other is sealed with it."""
+    council, order = FakeCouncil(), list[str]()
+
+    async def sealing() -> None:
+        order.append("the member's key")
+        raise OSError(1, "Operation not permitted")
+
+    async def locking() -> None:
+        order.append("the swarm's key")
+
+    monkeypatch.setattr(council, "follow_lock", sealing)
+    monkeypatch.setattr(room.cluster, "follow_lock", locking)
+    there = Attending(room.store, room.cluster, cast(Council, council), nothing, nothing)
+    for _ in range(2):
+        with pytest.raises(OSError, match="not permitted"):
+            await there.look()
+    assert order == ["the member's key", "the swarm's key"] * 2, "and it is tried again"
+    assert council.told == ["know ['a']", "settle", "tidy"]
+
+
 async def test_a_lock_is_followed_when_it_can_be(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[bool] = []
 

@@ -23,6 +23,7 @@ from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
 from tests.support.but import but
 from tests.support.clock import FakeClock
+from tests.support.memory import NoMounts
 from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_nodes import worker
@@ -275,6 +276,46 @@ async def test_the_key_of_the_member_is_on_the_disk_as_the_swarm_wants_it(room: 
     await room.council.drop()
 
 
+async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
+    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, key = room.cluster.membership, tmp_path / "swarm.etcd" / "member.key"
+    assert place is not None
+    key.parent.mkdir()
+    key.write_bytes(b"the key")
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.council._member = Mock(stop=AsyncMock(), trouble="")
+    room.cluster.locking = room.council.follow_lock
+    seen = list[bool]()
+    keep_locked = room.sealer.keep_locked
+
+    def going() -> None:
+        seen.append(key.is_symlink())
+        keep_locked()
+
+    monkeypatch.setattr(room.sealer, "keep_locked", going)
+
+    async def autolock(on: bool) -> None:
+        spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=on))
+        version = room.cluster.swarm.version
+        await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
+
+    await autolock(True)
+    assert seen == [True]
+    await autolock(False)
+    assert not key.is_symlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(NoMounts, "make", Mock(side_effect=OSError(1, "Operation not permitted")))
+        await autolock(True)
+        assert room.council.trouble == (
+            "the key of this manager's member of etcd is not sealed, and may be in the clear on the disk: "
+            "[Errno 1] Operation not permitted"
+        )
+    await room.council.follow_lock()
+    assert key.is_symlink() and not room.council.trouble
+    await room.council.drop()
+
+
 async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
     room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,7 +332,8 @@ async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
     made = Mock(start=AsyncMock(), stop=AsyncMock(), let_go=AsyncMock(), removed=False, trouble="")
     monkeypatch.setattr(room.council, "_made", lambda *_: made)
     monkeypatch.setattr(room.council, "_certificate", Mock(look=AsyncMock(), close=AsyncMock()))
-    monkeypatch.setattr(room.council, "_given", Mock(close=AsyncMock()))
+    prepare = Mock()
+    monkeypatch.setattr(room.council, "_given", Mock(close=AsyncMock(), prepare=prepare))
     await room.council.open()
     made.start.assert_not_awaited()
     assert not room.council.runs
@@ -300,9 +342,16 @@ async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
     with pytest.raises(Unavailable):
         room.council._key.keep(False)
     assert room.sealer.unlock(b"u" * 32)
+    renewed = AsyncMock()
+    monkeypatch.setattr(room.council, "_renewed", renewed)
+    prepare.side_effect = OSError(28, "No space left on device")
+    with pytest.raises(OSError, match="No space"):
+        await room.council.unlocked()
+    prepare.side_effect = None
     await room.council.unlocked()
     await room.council.unlocked()
     made.start.assert_awaited_once()
+    assert renewed.await_count == 2, "the daemon shows its certificate, too"
     assert room.council.runs and (directory / "member.key").read_bytes() == b"the key"
     await room.council.drop()
     assert not directory.exists() and not (tmp_path / "run").exists()

@@ -98,6 +98,32 @@ def test_another_exec_root(host: Host, tmp_path: Path) -> None:
     assert host.path.read_bytes() == KEY and not host.memory.exists()
 
 
+@pytest.mark.parametrize("end", ["left", "not sealed any more"])
+def test_a_locked_swarm_goes_on_below_a_former_exec_root_and_leaves_nothing_there(
+    host: Host, tmp_path: Path, end: str
+) -> None:
+    host.key.keep(True)
+    host.lock()
+    host.sealer = Sealer(host.disk.parent / "swarm.key")
+    host.sealer.look()
+    other = host.daemon(tmp_path / "other")
+    assert other.open() and host.path.readlink().parent == host.memory, "it cannot be unsealed"
+    if end == "left":
+        other.drop()
+    else:
+        assert host.sealer.unlock(UNLOCK)
+        other.keep(False)
+        assert host.path.read_bytes() == KEY
+    assert not host.memory.exists() and not (tmp_path / "other").exists()
+
+
+def test_memory_that_somebody_took_away_is_filled_again(host: Host) -> None:
+    host.key.keep(True)
+    NoMounts().drop(host.memory)
+    host.key.keep(True)
+    assert host.path.read_bytes() == KEY and host.files == SEALED and not host.in_clear()
+
+
 def test_where_there_is_none(host: Host) -> None:
     host.path.unlink()
     for sealed in (True, False):
