@@ -322,6 +322,46 @@ def test_a_lost_workers_tasks_run_elsewhere_and_end_first_when_it_returns(pair: 
     pair.remove("web")
 
 
+def test_what_a_worker_started_and_could_tell_nobody_is_kept_by_its_next_daemon(pair: Pair) -> None:
+    worker = pair.ids[1]
+    pair.manager.docker("swarm", "update", "--dispatcher-heartbeat", "60s")  # it is not given up meanwhile
+    pair.hosts.cut(pair.hosts[1], pair.hosts[0])
+    try:
+        pair.create("web", 1, "--constraint", f"node.id=={worker}")
+        job = ("--mode", "replicated-job", "--restart-condition", "none", "--constraint", f"node.id=={worker}")
+        pair.manager.docker("service", "create", *SLEEPER[:2], "--name", "once", *job, "busybox", "true")
+        until(lambda: states(pair.worker) == {"web": ["running"], "once": ["exited"]}, "that both were started")
+        before = containers(pair.worker)
+        assert pair.homes("web") == [] and told(pair.manager, "once") == {"assigned"}, "nobody has heard of it"
+        pair.worker.kill9()
+    finally:
+        pair.hosts.mend()
+    pair.worker.start()
+    until(lambda: pair.homes("web") == [worker] and told(pair.manager, "once") == {"complete"}, "that it is told")
+    assert containers(pair.worker) == before, "they are the same, and the job was done once"
+    pair.manager.docker("swarm", "update", "--dispatcher-heartbeat", "5s")
+    pair.manager.docker("service", "rm", "once")
+    pair.remove("web")
+
+
+def states(daemon: HostDaemon) -> dict[str, list[str]]:
+    """Those of the containers of each service."""
+    found: dict[str, list[str]] = {}
+    for container in daemon.http("GET", "/containers/json?all=1").json():
+        found.setdefault(container["Labels"]["com.docker.swarm.service.name"], []).append(container["State"])
+    return found
+
+
+def containers(daemon: HostDaemon) -> set[str]:
+    return {container["Id"] for container in daemon.http("GET", "/containers/json?all=1").json()}
+
+
+def told(manager: HostDaemon, name: str) -> set[str]:
+    """The states of the tasks of a service, by what is recorded."""
+    tasks = manager.http("GET", f"/tasks?filters={quote(json.dumps({'service': [name]}))}").json()
+    return {task["Status"]["State"] for task in tasks}
+
+
 def test_leaving_joining_again_and_being_removed(pair: Pair) -> None:
     manager, worker = pair.ids
     pair.create("web", 2)
