@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 # How long a start waits for the store, in seconds; then it goes on without. How soon a broken watch is begun again.
 PATIENCE, PAUSE = 3.0, 1.0
+# Kinds of records that a manager goes by for itself: its lock, its certificates, its place (`attending`).
+FOLLOWED = ("swarm", "node")
 
 
 class Shared:
@@ -96,7 +98,8 @@ class Shared:
                     if self._election is not None:
                         self._election.notice(news)
                     self._known.set()
-                    if changed:
+                    # What this host wrote itself is in memory by now, and others here have to follow it all the same.
+                    if changed or any(kind in FOLLOWED for kind, _ in _names(news)):
                         self._woken(*services, *self._services_of(news))
             except HuskError as error:
                 self._trouble = error.message
@@ -107,7 +110,11 @@ class Shared:
 
     def _services_of(self, news: News) -> set[str]:
         """Those whose tasks are told of, as far as they are known; none where there is news of anything else."""
-        names = {record.name for record in news.records} | set(news.gone)
+        names = _names(news)
         if news.all or any(kind != "task" for kind, _ in names):
             return set()
         return {task.service_id for _, key in names if (task := self._records.tasks.get(key)) is not None}
+
+
+def _names(news: News) -> set[tuple[str, str]]:
+    return {record.name for record in news.records} | set(news.gone)

@@ -13,6 +13,7 @@ from husk.engine.services.shared import Shared
 from husk.storage.state.store import StateStore
 from tests.support.waiting import until_async
 
+from .test_nodes import worker
 from .test_planner import make_task
 
 
@@ -74,6 +75,18 @@ async def test_news_of_tasks_wakes_their_services_alone(store: EmbeddedStore) ->
     await until_async(lambda: two.services[-1:] == [()], "news of anything else")
     await one.shared.close()
     await two.shared.close()
+
+
+async def test_what_a_manager_wrote_of_the_swarm_or_its_nodes_it_follows_itself(store: EmbeddedStore) -> None:
+    """Though nobody else has anything to tell: its own lock, its own demotion."""
+    one = Manager(store)
+    await one.open()
+    await until_async(lambda: one.opened, "that all is known")
+    before = one.woken
+    await one.records.save(worker("w", "beta"))
+    await until_async(lambda: one.woken > before, "that it looks")
+    assert one.services[-1] == ()
+    await one.shared.close()
 
 
 async def test_news_that_nobody_could_take_in_are_not_the_last(store: EmbeddedStore) -> None:
