@@ -85,7 +85,8 @@ class Cluster:
         """Bring old records into their present form, and tell the swarm what this host is now."""
         await self.look_around()
         if self._store.shared:
-            await asyncio.to_thread(self._autolock.settle, self._store.swarm)
+            async with self._changing:  # whoever has unlocked it may follow others' lock by now
+                await asyncio.to_thread(self._autolock.settle, self._store.swarm)
         elif self._store.swarm is not None and KEY not in self._store.swarms:
             if (node := await former_records.node_of(self._store)) is not None:
                 node = msgspec.structs.replace(node, description=self.description())

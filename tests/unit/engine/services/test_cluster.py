@@ -155,3 +155,18 @@ async def test_a_manager_whose_records_are_not_known_is_unlocked_all_the_same(
     assert room.cluster.locked, "it can be tried again"
     await room.cluster.unlock(key)
     assert not room.cluster.locked and room.cluster.pending and opened.await_count == 2
+
+
+async def test_no_lock_is_settled_while_others_is_followed(
+    tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would remove the file that the other goes by: none would be left."""
+    room = SwarmRoom(tmp_path, state)
+    await room.init()
+    room.store.shared = True
+    alone = list[bool]()
+    monkeypatch.setattr(room.sealer, "settle", lambda locked: alone.append(room.cluster._changing.locked()))
+    monkeypatch.setattr(room.sealer, "follow", lambda key: alone.append(room.cluster._changing.locked()))
+    await room.cluster.open()
+    await room.cluster.follow_lock()
+    assert alone == [True, True]
