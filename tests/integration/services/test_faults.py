@@ -323,11 +323,18 @@ def test_most_managers_are_lost(nodes: Nodes) -> None:
     first, *lost = nodes.managers
     before = nodes.containers()
     first.docker("secret", "create", "word", "-", input="kept")
+    first.docker("swarm", "update", "--autolock")
+    key = first.docker("swarm", "unlock-key", "-q").stdout.strip()
     for daemon in lost:
         daemon.kill9()
         os.kill(member(daemon), signal.SIGKILL)
     until(lambda: refused(first), "that it cannot be asked, and why")
-    first.docker("swarm", "init", "--force-new-cluster", "--advertise-addr", first.where.address)
+    anew = ("swarm", "init", "--force-new-cluster", "--advertise-addr", first.where.address)
+    first.restart()
+    assert "needs to be unlocked" in first.docker(*anew, check=False).stderr
+    first.docker("swarm", "unlock", input=key + "\n")
+    first.docker(*anew)
+    first.docker("swarm", "update", "--autolock=false")
     assert [service["Spec"]["Name"] for service in first.http("GET", "/services").json()] == ["web"]
     assert [secret["Spec"]["Name"] for secret in first.http("GET", "/secrets").json()] == ["word"]
     roles = sorted(node["Spec"]["Role"] for node in nodes_of(first).values())

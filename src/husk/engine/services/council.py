@@ -407,7 +407,7 @@ class Council:
 
     async def start_alone(self) -> None:
         """Most members are lost: go on with this one alone."""
-        if self._sealed:
+        if self._sealed or self._cluster.locked:
             raise Unavailable(LOCKED)
         if self._member is None:
             raise Unavailable("this host has no member of the swarm's etcd, so it cannot make a new cluster of it")

@@ -276,6 +276,18 @@ async def test_the_key_of_the_member_is_on_the_disk_as_the_swarm_wants_it(room: 
     await room.council.drop()
 
 
+async def test_a_locked_manager_makes_no_new_cluster_though_its_member_runs(room: SwarmRoom) -> None:
+    """After a start of the daemon alone: others would be none of the swarm any more by somebody without the key."""
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.council._member = Mock(start_alone=AsyncMock())
+    room.sealer.locked = True
+    with pytest.raises(Unavailable, match="needs to be unlocked"):
+        await room.enrolment.tenure.start_over()
+    room.council._member.start_alone.assert_not_awaited()
+
+
 async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
     room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
