@@ -33,6 +33,8 @@ _PORT = 53
 _PATIENCE = 2.0
 _MOST_SERVERS = 3
 _IDLE = 10.0
+# Bytes of a question over TCP, and of what is read ahead there: nobody needs more, and those who ask may be many.
+_LONGEST_QUESTION = 1 << 12
 # A conversation over TCP, and what it asks of others.
 _COST = 2
 # Questions that are read in one go.
@@ -213,12 +215,18 @@ class Resolver:
 
     async def _converse(self, connection: socket.socket) -> None:
         """Questions over TCP, one after the other. Who neither asks nor reads is not waited for."""
-        reader, writer = await asyncio.open_connection(sock=connection)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _LONGEST_QUESTION)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=_LONGEST_QUESTION)
+        # One answer is out before the next question is read.
+        writer.transport.set_write_buffer_limits(high=0)
         self._writers.add(writer)
         try:
             while not self._closed:
                 async with asyncio.timeout(self._idle):
-                    data = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+                    length = int.from_bytes(await reader.readexactly(2))
+                    if length > _LONGEST_QUESTION:
+                        return
+                    data = await reader.readexactly(length)
                 self._budget.spend(_OF_OTHERS)
                 await asyncio.sleep(self._budget.pause())
                 response = await self._reply(data)

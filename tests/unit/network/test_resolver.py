@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import pytest
 
@@ -127,3 +128,29 @@ async def test_what_is_opened_for_a_container_that_has_ended_is_closed(monkeypat
     monkeypatch.setattr(module, "_sockets", slowly)
     await resolver.open("/nowhere")
     assert [one.fileno() for one in made] == [-1, -1]
+
+
+async def test_a_conversation_holds_little_memory() -> None:
+    datagrams, listener = bound(socket.SOCK_DGRAM), bound(socket.SOCK_STREAM)
+    listener.listen()
+    quota = Quota(10, 10)
+    resolver = Resolver(lambda query: dns.addresses(query, []), list, quota, "container")
+    resolver.serve(datagrams, listener)
+    try:
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        long = QUESTION + bytes(module._LONGEST_QUESTION - len(QUESTION))
+        writer.write(len(long).to_bytes(2) + long)
+        async with asyncio.timeout(10):
+            assert dns.answers(QUERY, await reader.readexactly(int.from_bytes(await reader.readexactly(2))))
+        (conversation,) = resolver._writers
+        assert conversation.transport.get_write_buffer_limits() == (0, 0), "one answer is out before the next question"
+        # The rest is not waited for.
+        writer.write((len(long) + 1).to_bytes(2))
+        async with asyncio.timeout(10):
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            while not quota.take("container", 10):
+                await asyncio.sleep(0)
+        writer.close()
+    finally:
+        resolver.close()
