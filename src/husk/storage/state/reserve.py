@@ -30,12 +30,16 @@ class Reserve:
 
     def keep(self) -> bool:
         """Make it, where it is missing and the disk has room for it. False when the disk is as good as full."""
-        if self._path.exists():
-            return True
+        try:
+            # One that is shorter holds no room: whoever made it was killed before it was allocated.
+            if self._path.lstat().st_size >= self._size:
+                return True
+        except OSError:
+            pass  # it is made, or the reason why not is told, below
         try:
             if free(self._path.parent) < self._size * _TIMES:
                 return False
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             return error.errno not in _FULL
         try:

@@ -23,3 +23,10 @@ def test_it_does_not_take_the_last_room(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(reserve, "free", lambda directory: 2 * SIZE)
     assert not Reserve(tmp_path / "reserve").keep()
     assert not (tmp_path / "reserve").exists()
+
+
+def test_one_whose_maker_was_killed_before_it_was_allocated_is_made_whole(tmp_path: Path) -> None:
+    path = tmp_path / "reserve"
+    path.write_bytes(b"")
+    assert Reserve(path).keep()
+    assert path.stat().st_size == SIZE and path.stat().st_blocks * 512 >= SIZE
