@@ -145,13 +145,14 @@ class HttpSource:
     async def _ask(self, source: Source, watcher: Watcher) -> tuple[Found, Record]:
         if _is_of_client(source):
             return await self._keep(source, Upload(source, watcher.session), watcher)
-        seen = self._seen.get(_asked(source))
+        body = self._bodies.get(source.identifier)
+        seen = (body.made if body else self._seen).get(_asked(source))
         record = await self._cache.find(_known_as(source, seen)) if seen else None
-        if body := self._bodies.get(source.identifier):
+        if body:
             if seen and record:
                 return seen, record
             found, record = await self._keep(source, body, watcher)
-            self._seen.note(_asked(source), found)
+            body.made[_asked(source)] = found
             return found, record
         headers = await _headers(source, watcher.session) | (_conditions(seen) if seen and record else {})
         async with self._open(source.identifier, headers) as file:

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
+from husk.engine.builder.seen_files import Found
 from husk.errors import InvalidParameter
 
 # No host of the world has this name; what follows it cannot be guessed.
@@ -20,6 +21,8 @@ class RequestBody:
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks: AsyncIterator[bytes] | None = chunks
+        # The file that was made of it, by what was asked for: gone with it, for nobody gets its address again.
+        self.made: dict[str, Found] = {}
 
     def chunks(self) -> AsyncIterator[bytes]:
         if self._chunks is None:

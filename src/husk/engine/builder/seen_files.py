@@ -55,17 +55,12 @@ class SeenFiles:
         seen = self._seen.get(key_of(question))
         return seen.found if seen else None
 
-    def note(self, question: str, found: Found) -> None:
-        """For as long as this daemon runs."""
-        key, last = key_of(question), next(reversed(self._seen.values()), None)
-        self._seen.pop(key, None)
-        self._seen[key] = Seen(key, found, last.number + 1 if last else 0)
-
     async def keep(self, question: str, found: Found) -> None:
         if self.get(question) == found:
             return
-        self.note(question, found)
-        new = self._seen[key_of(question)]
+        key, last = key_of(question), next(reversed(self._seen.values()), None)
+        self._seen.pop(key, None)
+        new = self._seen[key] = Seen(key, found, last.number + 1 if last else 0)
         changes = [Change(KIND, new.key, msgspec.json.encode(new))]
         while len(self._seen) > MOST:
             oldest = next(iter(self._seen))

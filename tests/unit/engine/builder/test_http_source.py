@@ -10,6 +10,7 @@ from husk.engine.builder import cache_keys
 from husk.engine.builder.http_source import USER_AGENT, HttpSource, name_of
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.request_bodies import RequestBodies
+from husk.engine.builder.seen_files import SeenFiles
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 
 URL = "https://example.com/a/file.txt"
@@ -312,11 +313,13 @@ async def test_a_body_of_a_request_is_read_once_and_known_to_the_whole_build():
     bodies, files = RequestBodies(), Files()
     nobody: Any = None
     watcher: Any = Watcher()
-    source = HttpSource(nobody, files, Cache(), bodies)
+    seen = SeenFiles()
+    source = HttpSource(nobody, files, Cache(), bodies, seen)
     with bodies.offer(chunks()) as url:
         wanted = Source(url, {"http.filename": "context"})
         first = await source.have(wanted, watcher)
         assert await source.have(wanted, watcher) == first
+    assert not seen._seen, "nothing of it stays when its request is gone"
     assert [kept[:2] for kept in files.kept] == [("context", b"tar")]
 
 

@@ -38,14 +38,6 @@ async def test_the_next_daemon_knows_it():
     assert "password" not in repr(state.written)
 
 
-async def test_what_is_noted_is_for_this_one_alone():
-    state = State()
-    seen = SeenFiles.open(state)
-    seen.note("a", ONE)
-    assert seen.get("a") == ONE
-    assert SeenFiles.open(state).get("a") is None
-
-
 async def test_the_oldest_ones_are_forgotten(monkeypatch):
     monkeypatch.setattr(seen_files, "MOST", 2)
     state = State()
