@@ -169,14 +169,23 @@ class _Council(Council):
                 return answers
         return False
 
-    async def look(self) -> None:
-        """As a manager that plans does, and one that has just been promoted."""
+    async def look(self) -> bool:
+        """As a manager that plans does, one that is wanted again before its member has gone, and one that is to be a
+        worker. False for one that is no manager any more."""
         if self._store.leadership.leading:
             await self.tidy()
-        own = self._store.nodes.get(self._host.name)
-        if own is not None and own.is_manager and own.id not in self._etcd.voters:
-            await (await self._members(())).listing()
+        if (own := self._store.nodes.get(self._host.name)) is None:
+            return True
+        members = await self._members(())
+        if own.is_manager and own.id not in self._etcd.voters:
+            await members.listing()
             self._etcd.voters.add(own.id)
+        if not own.is_manager:
+            await self.spare(own)
+            for member in await members.listing():
+                if member.name == own.id:
+                    await members.remove(member)
+        return own.is_manager
 
 
 class Manager(Daemon):
@@ -184,8 +193,9 @@ class Manager(Daemon):
         super().__init__(host, chance)
         self._etcd = etcd
         self._members = members
-        # What its clients have taken of the swarm's networks, and nobody else may have.
         self.ready = False
+        # Hears that the swarm's etcd goes on without it, as a worker.
+        self.stepped_down: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
         loop_clock = _mono
@@ -248,7 +258,8 @@ class Manager(Daemon):
             await asyncio.sleep(self.chance.uniform(1, 3))
             if self.ready:
                 with contextlib.suppress(HuskError):
-                    await self.council.look()
+                    if not await self.council.look():
+                        self.stepped_down()
 
     def _liveness(self, clock: Callable[[], int]) -> Liveness:
         marking = Marking(

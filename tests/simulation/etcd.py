@@ -255,6 +255,8 @@ class _Connection:
 
     async def unary(self, path: str, message: bytes, metadata: object, timeout: float) -> bytes:
         self._process.check()
+        if path == TXN:
+            await self._process.nod()
         etcd, network = self._etcd, self._etcd.network
         try:
             async with asyncio.timeout(timeout):

@@ -91,6 +91,8 @@ class Life:
         self.hosts = {name: Host(name, self.network, self.chance) for name in names}
         members = [host for name, host in self.hosts.items() if name.startswith("m")]
         self.etcd = Etcd(members, self.network, self.chance)
+        # Hosts that are managers, by what is on their own disks.
+        self.manages = {host.name for host in members}
         self.daemons: dict[str, Manager | Worker] = {}
         # As the store has them.
         self.services: dict[str, Service] = {}
@@ -174,16 +176,37 @@ class Life:
 
     def _start(self, host: Host) -> None:
         daemon: Manager | Worker
-        if host.name.startswith("m"):
-            members = list(self.etcd.members.values())
+        if host.name in self.manages:
+            members = [self.hosts[name] for name in sorted(self.etcd.voters)]
             daemon = Manager(host, self.chance, self.etcd, members)
             self.daemons[host.name] = daemon
             daemon.start()
             daemon.process.begin(self._use_addresses(daemon))
+            daemon.stepped_down = lambda: self._change_role(host)
         else:
             daemon = Worker(host, self.chance, self._managers)
             self.daemons[host.name] = daemon
             daemon.start()
+            daemon.process.begin(self._rise(host))
+
+    async def _rise(self, host: Host) -> None:
+        """Become a manager, once the swarm wants that and most members of its etcd can say so."""
+        while True:
+            await asyncio.sleep(self.chance.uniform(1, 3))
+            there = sorted(self.etcd.majority())
+            if self.nodes[host.name].is_manager and any(
+                self.etcd.serves(member) and self.network.linked(host.name, member) for member in there
+            ):
+                self.etcd.members[host.name] = host
+                self.etcd.voters.add(host.name)
+                self._change_role(host)
+
+    def _change_role(self, host: Host) -> None:
+        """Go on as a manager or as a worker, with the containers as they are."""
+        self._kill_daemon(host)
+        self.manages ^= {host.name}
+        self.say(f"{host.name} is a {'manager' if host.name in self.manages else 'worker'} now")
+        self._start(host)
 
     def _managers(self) -> list[Manager]:
         return [daemon for daemon in self.daemons.values() if isinstance(daemon, Manager)]
@@ -199,6 +222,7 @@ class Life:
             self._cut,
             self._cut,
             self._slow,
+            self._sleep,
             self._step,
             self._forget,
         ]
@@ -250,6 +274,17 @@ class Life:
             await self._until(self.chance.uniform(1, 30))
             host.slow = 1.0
 
+    async def _sleep(self, host: Host) -> None:
+        """Its daemon is stopped for a while, be it in the moment before it writes something that it has decided."""
+        process, seconds = self.daemons[host.name].process, self.chance.uniform(1, 20)
+        async with self._in_trouble(host, "has its daemon stopped", 30):
+            if self.chance.random() < 0.7:
+                process.doze(seconds)
+                await self._until(5)
+            if process.waiting is None:
+                process.sleep(seconds)
+            await self._until(seconds)
+
     async def _step(self, host: Host) -> None:
         seconds = self.chance.choice([-7200, -3600, -60, 60, 3600, 86400 * 40])
         self.say(f"{host.name}: its clock is set by {seconds} s")
@@ -276,14 +311,20 @@ class Life:
             ready = [one for one in self._managers() if one.ready and not one.process.dead]
             if not ready or self.calm:
                 continue
-            manager, what = self.chance.choice(ready), self.chance.choice(doing)
-            asked: Coroutine[Any, Any, None] = what(manager)
-            answering = manager.process.begin(asked)
-            await asyncio.wait([answering], timeout=20)
-            if answering.done() and not answering.cancelled() and (error := answering.exception()) is not None:
-                if not isinstance(error, HuskError):
-                    raise error
-                self.say(f"client at {manager.host.name}: {what.__name__} is refused: {error.message}")
+            what = self.chance.choice(doing)
+            # Now and then each manager has somebody who wants such a thing, in the same moment.
+            asked = [self.chance.choice(ready)]
+            if self.chance.random() < 0.1:
+                asked, what = ready, self.chance.choice([what, self._demote])
+            await asyncio.gather(*(self._ask(manager, what) for manager in asked))
+
+    async def _ask(self, manager: Manager, what: Callable[[Manager], Coroutine[Any, Any, None]]) -> None:
+        answering = manager.process.begin(what(manager))
+        await asyncio.wait([answering], timeout=20)
+        if answering.done() and not answering.cancelled() and (error := answering.exception()) is not None:
+            if not isinstance(error, HuskError):
+                raise error
+            self.say(f"client at {manager.host.name}: {what.__name__} is refused: {error.message}")
 
     async def _create(self, manager: Manager) -> None:
         if len(manager.store.services) > 7:
@@ -359,8 +400,9 @@ class Life:
         manager.reconciler.wake()
 
     async def _demote(self, manager: Manager) -> None:
-        node = self.chance.choice([one for one in manager.store.nodes.values() if one.id.startswith("m")])
-        role = "manager" if node.spec.role == "worker" and self.chance.random() < 0.4 else "worker"
+        nodes = sorted(manager.store.nodes.values(), key=lambda one: one.id)
+        node = self.chance.choice([one for one in nodes if one.is_manager or self.chance.random() < 0.5])
+        role = "manager" if node.spec.role == "worker" and self.chance.random() < 0.6 else "worker"
         await manager.nodes.update(node.id, msgspec.structs.replace(node.spec, role=role), node.version)
         self.say(f"client: node {node.id} is to be a {role}")
 
@@ -569,6 +611,8 @@ class Life:
         for node in self.nodes.values():
             if node.status.state != "ready":
                 wrong.append(f"node {node.id} is {node.status.state}")
+            if node.is_manager != (node.id in self.manages):
+                wrong.append(f"node {node.id} is to be a {node.spec.role}, and is none")
         for service_id in running:
             if service_id not in self.services:
                 wrong.append(f"containers of the removed service {service_id}: {running[service_id]}")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,6 +16,9 @@ class Process:
         self.dead = False
         # In the order in which they began.
         self._tasks: dict[asyncio.Task[Any], None] = {}
+        # What is to be done when it wakes up; None while it is awake.
+        self.waiting: list[asyncio.Handle] | None = None
+        self._drowsy = 0.0
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Do something as a task of this process, and whatever that starts, too."""
@@ -31,8 +34,30 @@ class Process:
         if self.dead:
             task.cancel()
 
+    def sleep(self, seconds: float) -> None:
+        """Do nothing for so long, as when the host stops it or has no memory for it."""
+        self._drowsy = 0.0
+        if self.waiting is None and not self.dead:
+            self.waiting = []
+            asyncio.get_running_loop().call_later(seconds, self._wake)
+
+    def _wake(self) -> None:
+        waiting, self.waiting = self.waiting, None
+        asyncio.get_running_loop()._ready.extend(waiting or ())  # type: ignore[attr-defined]
+
+    def doze(self, seconds: float) -> None:
+        """Fall asleep in the moment before the next write."""
+        self._drowsy = seconds
+
+    async def nod(self) -> None:
+        """The next step is a write."""
+        if self._drowsy:
+            self.sleep(self._drowsy)
+            await asyncio.sleep(0)
+
     def kill(self) -> None:
         self.dead = True
+        self._wake()
         for task in list(self._tasks):
             task.cancel()
 
@@ -72,6 +97,17 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             raise AssertionError("everybody waits for somebody else, and nobody for time")
         self._now += timeout
         return []
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *arguments: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """What is to be done for a process that sleeps waits until it wakes up."""
+        process = _process.get() if context is None else context.get(_process)
+        if process is None or process.waiting is None:
+            return super().call_soon(callback, *arguments, context=context)
+        handle = asyncio.Handle(callback, arguments, self, context)
+        process.waiting.append(handle)
+        return handle
 
     def run_in_executor(self, executor: object, work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":  # type: ignore[override]
         done: asyncio.Future[T] = self.create_future()
