@@ -63,6 +63,8 @@ class Dispatcher:
 
     async def assignments(self, node_id: str) -> AsyncGenerator[Told]:
         """Yield what a node is to run: first all of it, then each change, until the caller closes this."""
+        # The node removes what it is not told of, though another manager may have given it that a moment ago.
+        await self._store.catch_up()
         with self._session(node_id) as session:
             session.managers = self._managers()
             yield Told(all=True, node=self._facts(node_id), managers=session.managers)

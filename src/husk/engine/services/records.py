@@ -6,7 +6,7 @@ matter which comes first: the answer to a write of ours, or the news of it.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Self, TypeVar, cast
 
 import msgspec
@@ -25,7 +25,7 @@ from husk.engine.services.suitable import host_ports
 from husk.engine.services.swarm import KEY, Swarm
 from husk.engine.services.task_index import TaskIndex
 from husk.engine.services.unreadable import Unreadable
-from husk.errors import HuskError, InvalidParameter, NotFound
+from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
 
 T = TypeVar("T")
 R = TypeVar("R", Service, Task, ClusterObject, Swarm, Node)
@@ -34,7 +34,9 @@ OUT_OF_SEQUENCE = "rpc error: code = Unknown desc = update out of sequence"
 ATTEMPTS = 10
 # The kind of records that are written with whatever must differ from others of its kind. How long to wait for news.
 GUARD = "guard"
-HEARING = 5.0
+HEARING, CATCHING_UP = 5.0, 1.0
+# No such record is ever written: to ask for it asks how far the store has come.
+_NOTHING = "nothing"
 # Later than any revision of a store.
 _LATEST = 1 << 62
 
@@ -72,6 +74,8 @@ class SwarmRecords:
         # Hears of a service that is not there any more, whoever removed it.
         self.service_gone: Callable[[str], None] = lambda service_id: None
         self._heard = asyncio.Event()
+        # The revision that news have come to.
+        self._told = NEW
         self._open = asyncio.Event()
         self._open.set()
         self._writing = 0
@@ -138,20 +142,43 @@ class SwarmRecords:
             except Stale as stale:
                 if all(kind != GUARD for kind, _ in stale.names):
                     raise
-            await self._hear_until(lambda: self._guards != seen)  # noqa: B023
+            await self._hear_until(lambda: self._guards != seen, HEARING)  # noqa: B023
         raise InvalidParameter(OUT_OF_SEQUENCE)
 
     async def has_swarm(self) -> bool:
         """Tell if the store itself holds a swarm. If not, memory forgets a former one first; True if it does not."""
         if await self.store.get("swarm", KEY) is not None:
             return True
-        await self._hear_until(lambda: self.swarm is None)
+        await self._hear_until(lambda: self.swarm is None, HEARING)
         return self.swarm is not None
 
-    async def _hear_until(self, condition: Callable[[], bool]) -> None:
+    async def catch_up(self) -> None:
+        """Wait until memory knows all tasks that others had written when this was asked. Unavailable where no news of
+        them come."""
+        if not self.shared:
+            return
+        there = await self.store.commit(Check(GUARD, _NOTHING, NEW))
+        await self._hear_until(lambda: self._told >= there, CATCHING_UP)
+        if self._told >= there:
+            return
+        # Somebody else may use the same store, of whom nothing is told.
+        wanted = {record.key: record.version for record in (await self.store.listing("task")).records}
+        await self._hear_until(lambda: not self._unheard(wanted), CATCHING_UP)
+        if self._unheard(wanted):
+            raise Unavailable("this manager has not heard yet what the others have written")
+
+    def _unheard(self, wanted: Mapping[str, int]) -> bool:
+        """Tell if one of these tasks has a version that memory has not come to."""
+        for key, version in wanted.items():
+            known = self.tasks.get(key)
+            if (known is None or known.version < version) and ("task", key) not in self.unreadable:
+                return True
+        return False
+
+    async def _hear_until(self, condition: Callable[[], bool], seconds: float) -> None:
         """Wait for news; not for ever, should they have broken off."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(HEARING):
+            async with asyncio.timeout(seconds):
                 while not condition():
                     self._heard.clear()
                     await self._heard.wait()
@@ -307,6 +334,7 @@ class SwarmRecords:
             for name in [name for name in self.unreadable if name not in told]:
                 self.unreadable.forget(name)
             self._guards = {}
+        self._told = news.revision if news.all else max(self._told, news.revision)
         for record in news.records:
             if record.kind == GUARD:
                 self._guards[record.key] = max(record.version, self._guards.get(record.key, NEW))

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ from husk.engine.services.model import (
 from husk.engine.services.network_views import NetworkShare, View
 from husk.engine.services.node import ManagerStatus
 from husk.engine.services.records import OUT_OF_SEQUENCE
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, Unavailable
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
 from tests.support.but import but
@@ -317,3 +318,11 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         assert not coming.done() and made == 3
         coming.cancel()
         await asyncio.wait([coming])
+
+
+async def test_a_manager_that_has_not_heard_of_all_tasks_tells_a_node_nothing(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(office.store, "catch_up", AsyncMock(side_effect=Unavailable("not heard yet")))
+    with pytest.raises(Unavailable):
+        await anext(office.dispatcher.assignments("a"))

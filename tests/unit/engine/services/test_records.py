@@ -17,7 +17,7 @@ from husk.engine.services.node import Node
 from husk.engine.services.planner import DEFAULT_RESTART_DELAY, Create
 from husk.engine.services.records import SwarmRecords, in_sequence, resolve
 from husk.engine.services.swarm import KEY
-from husk.errors import DiskFault, InvalidParameter, NotFound
+from husk.errors import DiskFault, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
 from tests.support.but import but
 from tests.support.clock import FakeClock
@@ -347,3 +347,23 @@ async def test_whether_there_is_a_swarm_the_store_says(records: SwarmRecords, mo
     monkeypatch.setattr(records_module, "HEARING", 0.01)
     other.swarms[KEY] = swarm()
     assert await other.has_swarm(), "nothing is heard: nobody knows what else has changed"
+
+
+async def test_memory_catches_up_with_tasks_that_others_have_written(
+    records: SwarmRecords, monkeypatch: pytest.MonkeyPatch
+):
+    other = await other_of(records)
+    other.shared = True
+    await records.save(task(service("a")))
+    catching = soon(other.catch_up())
+    await asyncio.sleep(0)
+    assert not catching.done()
+    other.take_in(await news(records.store))
+    await catching
+    assert "task-name-a-1" in other.tasks
+    monkeypatch.setattr(records_module, "CATCHING_UP", 0.01)
+    await records.save(service("b"))
+    await other.catch_up()
+    await records.save(task(service("c")))
+    with pytest.raises(Unavailable, match="has not heard yet what the others have written"):
+        await other.catch_up()
