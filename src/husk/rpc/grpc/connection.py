@@ -131,8 +131,11 @@ class Connection:
         try:
             data = await self._read_first()
             while data:
-                for event in self.http.feed(data):
-                    self._take(event)
+                for turn, events in enumerate(self.http.feed_in_turns(data)):
+                    if turn:
+                        await asyncio.sleep(0)
+                    for event in events:
+                        self._take(event)
                 self.flush()
                 if self.http.over:
                     break

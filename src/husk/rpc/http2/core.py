@@ -12,6 +12,7 @@ nobody reads does not stop the others.
 """
 
 import os
+from collections.abc import Iterator
 
 from hpack import Decoder
 from hpack.exceptions import HPACKError, OversizedHeaderListError
@@ -32,6 +33,8 @@ from husk.rpc.http2.events import (
 )
 from husk.rpc.http2.outbox import Outbox, StreamOutbox
 
+# Settings take some microseconds each, and a read has room for tens of thousands.
+_FRAMES_OF_A_TURN = 1000
 _CONNECTION_WINDOW = 16 << 20
 
 
@@ -191,14 +194,26 @@ class Http2:
 
     def feed(self, data: bytes) -> list[Event]:
         """Never raises: what breaks the rules is the last event, `Ended`."""
+        return [event for events in self.feed_in_turns(data) for event in events]
+
+    def feed_in_turns(self, data: bytes) -> Iterator[list[Event]]:
+        """Give the events of some frames at a time, so that a flood of small ones keeps nobody else waiting.
+
+        All turns are taken before more is fed.
+        """
         events: list[Event] = []
         if self.over:
-            return events
+            return
         try:
             if self._preface:
                 data = self._begin(data)
-            for kind, flags, number, payload in self._reader.feed(data):
+            for count, (kind, flags, number, payload) in enumerate(self._reader.feed(data), 1):
                 self._take(kind, flags, number, payload, events)
+                if count % _FRAMES_OF_A_TURN == 0:
+                    yield events
+                    events = []
+                    if self.over:
+                        return
             if self._owed * 4 >= _CONNECTION_WINDOW:
                 self._out.control(frames.window_update(0, self._owed))
                 self._credit += self._owed
@@ -212,7 +227,7 @@ class Http2:
             self.over = True
             self._streams.clear()
             events.append(Ended(error.code, error.reason))
-        return events
+        yield events
 
     def _begin(self, data: bytes) -> bytes:
         size = min(len(data), len(self._preface))

@@ -307,3 +307,19 @@ def test_a_window_that_changes_for_all_streams_changes_for_those_that_wait() -> 
     assert [event for event in talk(server, client) if isinstance(event, DataReceived)] == [
         DataReceived(numbers[1], b"wer", 3, True)
     ]
+
+
+def test_a_flood_of_small_frames_is_read_in_turns() -> None:
+    server = greeted()
+    turns = list(server.feed_in_turns(frames.settings({frames.INITIAL_WINDOW_SIZE: 1}) * 5000 + opened()))
+    assert len(turns) == 6 and [type(event) for event in turns[-1]] == [HeadersReceived]
+    assert b"".join(server.outgoing()) == frames.frame(frames.SETTINGS, frames.ACK, 0) * 5000
+
+
+def test_nothing_is_read_after_a_farewell_between_turns() -> None:
+    server = greeted()
+    turns = server.feed_in_turns(frames.settings({}) * 5000)
+    next(turns)
+    server.leave()
+    server.over = True
+    assert list(turns) == []
