@@ -26,7 +26,7 @@ from typing import NamedTuple, Self, TypeVar
 import msgspec
 
 from husk import documents
-from husk.errors import DiskFault, HuskError
+from husk.errors import DiskFault, HuskError, SystemFault
 from husk.kernel.disk import sync_directory
 from husk.storage.durable import Flusher
 from husk.storage.state.debts import Debts, Document
@@ -126,27 +126,19 @@ class StateStore:
         """On a full disk too: reading needs little room, and none where there is none.
 
         `debts` is where to note what cannot be written, on another disk if possible. `steps` bring older records to the
-        present form. SystemFault if the file is of a later version.
+        present form. SystemFault if the file is of a later version, damaged, or out of reach.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Containers' environments are in there; SQLite gives its other files the mode of this one.
-        path.touch(mode=0o600)
         reserve = Reserve(path.with_suffix(".reserve"))
         try:
-            connection = _connect(path, steps)
-        except sqlite3.OperationalError as error:
-            reserve.give_up()
+            connection = _reached(path, reserve, steps)
             try:
-                connection = _connect(path, steps)
-            except sqlite3.OperationalError:
-                # Without the file that other processes would look at beside us, which needs room of its own.
-                connection = _connect(path, None, "PRAGMA locking_mode=EXCLUSIVE")
-            log.error("%s", _reason(path, error))
-        try:
-            store = cls(path, connection, reserve, Debts(debts, path), steps)
-        except BaseException:
-            connection.close()
-            raise
+                store = cls(path, connection, reserve, Debts(debts, path), steps)
+            except BaseException:
+                connection.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
+            advice = "If it is damaged, put it back from a backup: a daemon removes whatever has no record"
+            raise SystemFault(f"{path} cannot be opened: {error}. {advice}") from error
         if not reserve.keep():
             store._in_trouble(f"write {path}: no space left on device")
         if store._owed:
@@ -400,6 +392,24 @@ class StateStore:
                     connection.execute("ROLLBACK")
             raise
         self._mark, self._marked = mark, True
+
+
+def _reached(path: Path, reserve: Reserve, steps: Mapping[int, Step]) -> sqlite3.Connection:
+    """Connect, with what room there is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Containers' environments are in there; SQLite gives its other files the mode of this one.
+    path.touch(mode=0o600)
+    try:
+        return _connect(path, steps)
+    except sqlite3.OperationalError as error:
+        reserve.give_up()
+        try:
+            connection = _connect(path, steps)
+        except sqlite3.OperationalError:
+            # Without the file that other processes would look at beside us, which needs room of its own.
+            connection = _connect(path, None, "PRAGMA locking_mode=EXCLUSIVE")
+        log.error("%s", _reason(path, error))
+        return connection
 
 
 def _connect(path: Path, steps: Mapping[int, Step] | None, *pragmas: str) -> sqlite3.Connection:

@@ -384,3 +384,20 @@ async def test_what_is_settled_after_a_commit_is_written_after_it(store: StateSt
     settled = [store.settle(Change("k", "a", b"first")), store.commit(Change("k", "a", b"second"))]
     await asyncio.gather(*settled, store.settle(Change("k", "a", None)))
     assert store.load("k") == {}
+
+
+@pytest.mark.parametrize("what", ["garbage", "half", "directory", "loop"])
+def test_a_store_that_cannot_be_opened_says_so_in_words(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "state.db"
+    match what:
+        case "garbage":
+            path.write_bytes(b"garbage" * 1000)
+        case "half":
+            StateStore.open(path).close()
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        case "directory":
+            path.mkdir()
+        case "loop":
+            path.symlink_to("state.db")
+    with pytest.raises(SystemFault, match=r"state\.db cannot be opened: .* put it back from a backup"):
+        StateStore.open(path)
