@@ -24,6 +24,7 @@ from husk.errors import HuskError, InvalidParameter
 # The better shell of the two that images have.
 _SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh")
 _LARGEST_SIZE = 1000
+_LONGEST = 8192
 
 
 class _Said(msgspec.Struct):
@@ -48,6 +49,13 @@ async def terminal(visit: Visit) -> Answer:
     )
 
 
+def _words(command: str) -> list[str]:
+    """Split a command as a shell does. The library's time grows with the square of a word's length."""
+    if len(command) > _LONGEST:
+        raise InvalidParameter(f"the command has more than {_LONGEST} characters")
+    return shlex.split(command)
+
+
 async def connect(visit: Visit) -> Answer:
     if not websocket.asked_for(visit.request):
         raise InvalidParameter("a WebSocket is expected here")
@@ -56,7 +64,7 @@ async def connect(visit: Visit) -> Answer:
         # What is wrong is told inside of it: no script sees the answer to a handshake that failed.
         try:
             container = await found(visit)
-            command = shlex.split(visit.query.get("command")) or list(_SHELL)
+            command = _words(visit.query.get("command")) or list(_SHELL)
             process = container.exec(
                 command, tty=True, stdin=True, user=visit.query.get("user"), environment={"TERM": "xterm-256color"}
             )

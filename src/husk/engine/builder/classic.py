@@ -166,7 +166,7 @@ class ClassicBuilder:
         parent: str,
     ) -> Image:
         ends = [edge for edge in (result.root, *_ends(result.steps)) if edge]
-        progress.expect(result.steps, result.graph.needed_for(*ends))
+        await progress.expect(result.steps, result.graph.needed_for(*ends))
         document = result.image
         try:
             if not ends:
@@ -188,6 +188,7 @@ class ClassicBuilder:
             finally:
                 await build.close()
         except HuskError as error:
+            await progress.caught_up()
             raise _in_dockers_words(error, progress.tell_failure()) from error
         finally:
             self._seen.keep(progress.seen, progress.images)
@@ -203,6 +204,7 @@ class ClassicBuilder:
     ) -> Image:
         if not stack and not document.history:
             raise InvalidParameter("No image was generated. Is your Dockerfile empty?")
+        await progress.caught_up()
         if not stack and not document.created and progress.made is not None:
             document = structs.replace(document, created=shortest_rfc3339(progress.made))
         names = request.names

@@ -6,6 +6,7 @@ Behind each step stands an id. That of the last step is the id of the image. For
 their ids tell whether a step, and all before it, is the same as in another build.
 """
 
+import asyncio
 import codecs
 import hashlib
 import secrets
@@ -25,6 +26,8 @@ _WITHOUT_CONTAINER = ("FROM", "COPY", "ADD")
 # These run something, or change files; all others are done when their turn comes.
 _AT_WORK = ("RUN", "WORKDIR")
 _MAKE_FILES = (*_AT_WORK, "COPY", "ADD")
+# Steps that are told, or read, before others have a turn.
+_AT_ONCE = 200
 _RED, _NORMAL = "\x1b[91m", "\x1b[0m"
 
 
@@ -90,6 +93,8 @@ class ClassicProgress:
         self._id = ""
         self._ids: dict[int, str] = {}  # of stages
         self._failed: _Step | None = None
+        self._told_all = asyncio.Event()  # there is nothing to tell in the next turn
+        self._told_all.set()
         self.seen: dict[str, int] = {}
         """Instructions without a file, and when they were carried out first."""
         self.images: dict[str, str] = {}
@@ -105,13 +110,15 @@ class ClassicProgress:
             self._announce(code)
         self._announced = True
 
-    def expect(self, steps: Sequence[ShownStep], needed: Sequence[Vertex]) -> None:
-        """All steps from the first FROM on."""
-        self._steps = [_Step(step) for step in steps]
+    async def expect(self, steps: Sequence[ShownStep], needed: Sequence[Vertex]) -> None:
+        """Take in all steps from the first FROM on."""
         wanted = {vertex.digest for vertex in needed}
         owned: set[str] = set()
-        for step in self._steps:
-            shown = step.shown
+        for number, shown in enumerate(steps, 1):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            step = _Step(shown)
+            self._steps.append(step)
             result = {shown.result.digest} if shown.result else set()
             step.own = set(shown.vertices) - owned
             owned |= step.own
@@ -119,6 +126,11 @@ class ClassicProgress:
             for digest in step.open:
                 self._by_vertex.setdefault(digest, []).append(step)
         self._go_on()
+
+    async def caught_up(self) -> None:
+        """Return when all is told that can be told by now."""
+        while not self._told_all.is_set():
+            await self._told_all.wait()
 
     def finish(self, image: str) -> None:
         """All is done; this is the image's id."""
@@ -208,22 +220,38 @@ class ClassicProgress:
         step.said = []
 
     def _go_on(self) -> None:
-        while self._current < len(self._steps):
-            step = self._steps[self._current]
-            if not self._announced:
-                self._announced = True
-                if not step.shown.from_trigger:
-                    self._announce(step.shown.code)
-                if step.shown.note:
-                    self._write(step.shown.note)
-            if not step.cached and step.shown.keyword in _AT_WORK:
-                self._container(step)
-            self._speak(step)
-            if step.open:
+        if not self._told_all.is_set():
+            return
+        for _ in range(_AT_ONCE):
+            if not self._told_one():
                 return
-            self._done(step)
-            self._current += 1
-            self._announced = False
+        self._told_all.clear()
+        self._later(self._resume)
+
+    def _resume(self) -> None:
+        self._told_all.set()
+        self._go_on()
+
+    def _told_one(self) -> bool:
+        """Tell what there is of the current step; True if that is all, and the next one's turn has come."""
+        if self._current >= len(self._steps):
+            return False
+        step = self._steps[self._current]
+        if not self._announced:
+            self._announced = True
+            if not step.shown.from_trigger:
+                self._announce(step.shown.code)
+            if step.shown.note:
+                self._write(step.shown.note)
+        if not step.cached and step.shown.keyword in _AT_WORK:
+            self._container(step)
+        self._speak(step)
+        if step.open:
+            return False
+        self._done(step)
+        self._current += 1
+        self._announced = False
+        return True
 
     def _done(self, step: _Step) -> None:
         shown = step.shown

@@ -3,8 +3,10 @@ import asyncio
 import pytest
 
 from husk.client.client import Client
+from husk.dashboard.pages.terminal import _words
 from husk.dashboard.server import serve
 from husk.dashboard.site import Settings
+from husk.errors import InvalidParameter
 from tests.support.dashboard import WEB, Asker, Browser
 from tests.support.fake_engine import FakeEngine
 
@@ -39,3 +41,9 @@ async def test_a_terminal_is_opened_when_it_is_asked_for(asker: Asker) -> None:
     assert "data-socket" not in (await asker.get("/containers/web/terminal")).text
     text = (await asker.get("/containers/web/terminal?command=ls+-l&user=root")).text
     assert "no terminal" in text or "/containers/web/terminal/socket?command=ls+-l&amp;user=root" in text
+
+
+def test_a_command_that_takes_long_to_split_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="more than"):
+        _words("'" + "a" * 100_000)
+    assert _words("ls '-l a'") == ["ls", "-l a"]

@@ -1,5 +1,6 @@
 """Lines of text in the order of the Dockerfile, however the steps end."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from husk.engine.builder.dockerfile.converted import ShownStep
 from husk.engine.builder.graph import Graph, Location
 from husk.engine.builder.operations import Exec, Mount, Operation, Process, Source
 from husk.engine.builder.progress import LONGEST_LOG
+from husk.tasks import Tasks
 
 
 class Seen:
@@ -56,7 +58,7 @@ class Told:
         return ShownStep(code, keyword, place, written=code, result=result, vertices=vertices, **more)
 
     def expect(self):
-        self.progress.expect(self.steps, self.vertices)
+        asyncio.run(self.progress.expect(self.steps, self.vertices))
         return self.vertices
 
     def end(self, vertex, **how):
@@ -222,3 +224,23 @@ def test_a_step_that_writes_without_end_is_cut_off(told):
     for _ in range(100):
         told.progress.log(a, b"y" * (LONGEST_LOG // 10), stderr=False)
     assert LONGEST_LOG < len(told.text) < LONGEST_LOG + 200
+
+
+async def test_thousands_of_instructions_are_told_in_turns():
+    told = Told()
+    settings = [told.shown(f"MAINTAINER {number}", number, told.steps[0].result, []) for number in range(2, 2002)]
+    await told.progress.expect([told.steps[0], *settings], [])
+    turns = 0
+    tasks = Tasks()
+    waiting = tasks.spawn(told.progress.caught_up(), "wait")
+    while told.later:
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        before = len(told.said)
+        told.later.pop(0)()
+        assert len(told.said) - before < 2000
+        turns += 1
+    await tasks.join()
+    assert turns == 10
+    text = "".join(one.stream or "" for one in told.said)
+    assert [int(number) for number in re.findall(r"MAINTAINER (\d+)", text)] == list(range(2, 2002))
