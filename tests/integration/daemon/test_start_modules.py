@@ -32,9 +32,6 @@ async def main(root):
 
 asyncio.run(main(Path(sys.argv[1])))
 """
-# A module costs a start 0.3 ms. Another Python or a sitecustomize may bring some that this one does not have.
-OURS = 211
-ALL = 436
 UNWANTED = {
     "the client of registries": ("aiohttp", "yarl", "multidict", "http.", "email", "husk.registry.client"),
     "ciphers": ("cryptography", "cffi"),
@@ -86,11 +83,6 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_a_start_does_not_load(loaded: list[str], what: str) -> None:
     unwanted = UNWANTED[what]
     assert [name for name in loaded if name.startswith(unwanted)] == []
-
-
-def test_a_start_loads_few_modules(loaded: list[str]) -> None:
-    assert len([name for name in loaded if name.partition(".")[0] == "husk"]) <= OURS
-    assert len(loaded) <= ALL
 
 
 def test_every_unwanted_module_of_ours_exists() -> None:

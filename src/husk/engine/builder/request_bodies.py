@@ -4,9 +4,12 @@ file of the web."""
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from husk.engine.builder.seen_files import Found
 from husk.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from husk.engine.builder.seen_files import Found
 
 # No host of the world has this name; what follows it cannot be guessed.
 HOST = "build-context.invalid"

@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -374,7 +373,7 @@ class StateStore:
         if not self._brought_up:
             bring_up(connection, self._steps)
             self._brought_up = True
-        mark = self._mark if self._marked and not self._owed else secrets.token_hex(8)
+        mark = self._mark if self._marked and not self._owed else os.urandom(8).hex()
         connection.execute("BEGIN IMMEDIATE")
         try:
             if mark != self._mark:
