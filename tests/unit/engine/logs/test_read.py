@@ -261,7 +261,8 @@ async def test_following_waits_for_the_rest_of_a_half_written_record(log: Path) 
 
 
 async def test_a_line_is_told_when_it_is_whole_or_its_run_has_ended(log: Path) -> None:
-    reader = Following(log, LogQuery(follow=True, tail=0))
+    reader = Following(log, LogQuery(follow=True, tail=1))
+    assert await reader.next() == b"three\n"
     waiting = asyncio.gather(reader.next())
     for piece in (b"pass", b"wo", b"rd: "):
         append(log, written(STDOUT, piece, SECOND))
