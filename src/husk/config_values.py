@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from husk.config import DEFAULT_HOST, AddressPool, ClusterStoreConfig, Ulimit
+from husk.config_etcd_address import read_address
+from husk.config_ulimits import check_ulimit
 from husk.digits import read_number
 from husk.errors import InvalidParameter
-from husk.network.ipam import has_nobodys, parse_bip
-from husk.network.rules import validate_interface
 from husk.patterns import pattern
+from husk.text.interface_names import validate_interface
+from husk.text.subnets import has_nobodys, parse_bip
 from husk.urls import split_url
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
@@ -169,8 +171,6 @@ def cgroup_parent(path: str) -> str:
 
 
 def ulimit(key: str, soft: int, hard: int, name: str = "") -> Ulimit:
-    from husk.engine.containers.config.limits import check_ulimit
-
     check_ulimit(name or key, soft, hard)
     return Ulimit(name or key, soft, hard)
 
@@ -277,8 +277,6 @@ def cluster_store(address: str, options: Mapping[str, str]) -> ClusterStoreConfi
         if options:
             raise InvalidParameter("--cluster-store-opt means nothing without --cluster-store")
         return None
-    from husk.cluster.etcd.address import read_address
-
     read_address(address)
     for name in options:
         if name not in _STORE_FILES:

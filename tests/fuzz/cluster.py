@@ -12,7 +12,6 @@ from typing import Any
 
 import hpack
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port import addresses, dispatch, logs
 from husk.cluster.port.dispatch import Body
 from husk.cluster.port.join import Joined, join
@@ -23,6 +22,7 @@ from husk.cluster.trust.identity import joining_context
 from husk.cluster.trust.tokens import root_digest
 from husk.kernel import namespaces
 from husk.rpc.http2 import frames
+from husk.text.endpoints import Endpoint
 from tests.fuzz import mutate, targets, wires
 from tests.support.daemon import Daemon
 

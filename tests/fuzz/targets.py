@@ -22,7 +22,6 @@ from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
 from husk.api.http.parser import HeadParser
 from husk.api.types.containers import CreateExtras
-from husk.cluster.endpoints import read_endpoint
 from husk.cluster.etcd.messages import KeyValue, WatchEvent, WatchResponse
 from husk.cluster.etcd.translate import key_of, news_of
 from husk.cluster.trust import authority, tokens
@@ -64,6 +63,7 @@ from husk.rpc.protobuf import Message
 from husk.runtime import complaints, seccomp_custom, users
 from husk.storage.tar.entry import TarError
 from husk.storage.tar.stream import TarStream, entries
+from husk.text.endpoints import read_endpoint
 from tests.fuzz import mutate
 from tests.fuzz.judge import Target
 from tests.unit.engine import records

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 from unittest.mock import AsyncMock, Mock
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.members import Known, Members
 from husk.engine.containers.service import Containers
 from husk.engine.model.events import Events
@@ -33,6 +32,7 @@ from husk.engine.services.shared_networks import SharedNetworks
 from husk.engine.services.swarm import Swarm
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError, Unavailable
+from husk.text.endpoints import Endpoint
 from tests.simulation.etcd import Etcd
 from tests.simulation.hosts import SECOND, Host, HostClock
 from tests.simulation.loop import Process

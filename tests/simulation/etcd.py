@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, cast
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.channel import CONNECT, PATIENCE, Channel
 from husk.cluster.etcd.messages import (
     DELETED,
@@ -45,6 +44,7 @@ from husk.rpc.grpc.status import (
     UNAVAILABLE,
     GrpcError,
 )
+from husk.text.endpoints import Endpoint
 from tests.simulation.hosts import Host, Network
 from tests.simulation.loop import Process, own_process
 

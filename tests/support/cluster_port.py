@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator
 
 from husk.cluster.door import listen
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.certificates import CertificateHandlers, Tokens, WantedCertificate
 from husk.cluster.port.messages import CertificateReply, JoinRequest
 from husk.cluster.port.peers import Peer
@@ -17,6 +16,7 @@ from husk.cluster.trust.authority import Root, Signer
 from husk.cluster.trust.holders import Holder, Role
 from husk.cluster.trust.identity import Identity
 from husk.cluster.trust.tokens import new_token
+from husk.text.endpoints import Endpoint
 
 
 class PortedSwarm:

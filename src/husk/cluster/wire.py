@@ -6,8 +6,8 @@ import os
 import socket
 import ssl
 
-from husk.cluster.endpoints import Endpoint
 from husk.rpc.grpc.connection import Connection
+from husk.text.endpoints import Endpoint
 
 SILENT = "no answer in time"
 _AT_ONCE = "the connection was closed at once"

@@ -33,7 +33,8 @@ from husk.kernel import nflisting, rtaddresses
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import integrity
-from husk.network.rules import FAMILIES, PORTED, PUBLISHED, validate_interface, validate_table
+from husk.network.rules import FAMILIES, PORTED, PUBLISHED, validate_table
+from husk.text.interface_names import validate_interface
 
 log = logging.getLogger(__name__)
 

@@ -26,6 +26,7 @@ from husk.errors import Conflict, InvalidParameter, SystemFault
 from husk.kernel import namespaces, nflisting, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import hardening, ipam
+from husk.text.subnets import parse_bip
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ def decide(plan: BridgePlan, surroundings: Surroundings) -> IPv4Interface | None
     if not plan.ipv4:
         return None
     if plan.bip:
-        return ipam.parse_bip(plan.bip)
+        return parse_bip(plan.bip)
     candidates = [own for own in surroundings.own if own.network.prefixlen <= 30]
     if plan.remembered:
         try:

@@ -13,9 +13,10 @@ from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import hardening, host, sandbox
 from husk.network.firewall import Firewall
-from husk.network.rules import BridgedNetwork, validate_interface
+from husk.network.rules import BridgedNetwork
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings, Opening
+from husk.text.interface_names import validate_interface
 
 # The kernel counts the ports of a bridge from 1 in ten bits.
 MOST_PORTS = 1023

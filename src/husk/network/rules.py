@@ -16,11 +16,11 @@ from husk.kernel import nfelements
 from husk.kernel.nfelements import Element
 from husk.network.ports import PublishedPort
 from husk.patterns import pattern
+from husk.text.interface_names import validate_interface
 
 _TABLE_NAME = pattern(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _NAME_BYTES = 16
 _SETS = pattern(r"^add (?:set|map) \S+ \S+ (\w+)", re.MULTILINE)
-_INTERFACE_NAME = pattern(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}")
 
 # Every statement is idempotent and all are one transaction: no packet sees a half-written table.
 #
@@ -172,14 +172,6 @@ class BridgedNetwork(NamedTuple):
 
     def has(self, family: str) -> bool:
         return (self.subnet if family == "ip" else self.subnet6) is not None
-
-
-def validate_interface(name: str) -> str:
-    if not _INTERFACE_NAME.fullmatch(name):
-        raise InvalidParameter(f"invalid bridge name {name!r}: 1 to 15 letters, digits, '_', '.' or '-'")
-    if name in ("all", "default"):
-        raise InvalidParameter(f"invalid bridge name {name!r}: the kernel means all interfaces by it")
-    return name
 
 
 def validate_table(name: str) -> str:

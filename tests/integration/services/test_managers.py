@@ -10,12 +10,12 @@ from functools import partial
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.address import Certificates
 from husk.cluster.etcd.members import Members
 from husk.engine.services.council import CERTIFICATE, KEY, ROOT
 from husk.engine.services.wanted import MEMBER
 from husk.storage.secrets import memory
+from husk.text.endpoints import Endpoint
 from tests.support.client import CommandFailed
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import PROGRAM, SLEEPER, Nodes, homes, member, nodes_of, own, running, states, trouble

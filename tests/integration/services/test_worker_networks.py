@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.addresses import AddressCalls
 from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.managers import Managers
@@ -23,6 +22,7 @@ from husk.engine.services.network_share import Wish
 from husk.errors import Conflict, Forbidden
 from husk.kernel import namespaces
 from husk.storage.secrets.sealing import Sealer
+from husk.text.endpoints import Endpoint
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.overlays import Connection, echo
 from tests.support.reach import (

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.messages import RENEW, CertificateReply, RenewRequest
@@ -24,6 +23,7 @@ from husk.engine.services.assignment_messages import Heard, Report, Reports, dec
 from husk.engine.services.model import TaskStatus
 from husk.errors import Conflict
 from husk.storage.secrets.sealing import Sealer
+from husk.text.endpoints import Endpoint
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until
 

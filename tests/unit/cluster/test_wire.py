@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.wire import SILENT, _ended, connect, keep_alive, plainly
+from husk.text.endpoints import Endpoint
 from tests.support.free_ports import free_port
 
 

@@ -15,7 +15,6 @@ from husk.network.ipam import (
     choose_subnet_6,
     first_host,
     mac_address,
-    parse_bip,
     special,
     subnets,
     unique_local,
@@ -153,31 +152,6 @@ def test_a_chosen_subnet_overlaps_no_route(taken):
         assert all(any(offer.overlaps(route) for route in taken) for offer in subnets(DEFAULT_POOLS))
     else:
         assert not any(chosen.overlaps(route) for route in taken)
-
-
-def test_bip_is_the_gateway_with_its_subnet():
-    bip = parse_bip("10.1.2.3/24")
-    assert (str(bip.ip), str(bip.network)) == ("10.1.2.3", "10.1.2.0/24")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "127.0.0.1/8",
-        "224.0.0.5/24",
-        "0.0.0.5/24",
-        "",
-        "10.1.2.3",
-        "10.1.2.0/24",
-        "10.1.2.255/24",
-        "10.1.2.3/32",
-        "fe80::1/64",
-        "a/24",
-    ],
-)
-def test_a_bip_that_is_no_host_with_a_prefix_is_refused(text):
-    with pytest.raises(InvalidParameter, match="invalid bip"):
-        parse_bip(text)
 
 
 def test_the_gateway_is_the_first_host():

@@ -13,9 +13,9 @@ from husk.network.rules import (
     GatewayModes,
     port_elements,
     ruleset,
-    validate_interface,
     validate_table,
 )
+from husk.text.interface_names import validate_interface
 
 NETWORK = BridgedNetwork("hk-1a2b3c-0", IPv4Network("172.17.0.0/16"))
 

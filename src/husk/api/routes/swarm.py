@@ -9,7 +9,6 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, NodeUpdate, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
-from husk.engine.networks.pools import has_nobodys
 from husk.engine.services import addresses
 from husk.engine.services.joining import Wish
 from husk.engine.services.node import MANAGER_PORT
@@ -17,6 +16,7 @@ from husk.engine.services.nodes import NODE_FILTERS
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.errors import InvalidParameter
 from husk.gojson import Reader
+from husk.text.subnets import has_nobodys
 
 DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29
 # Where the cluster port is, unless somebody says otherwise.

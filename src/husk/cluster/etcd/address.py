@@ -1,15 +1,10 @@
-"""The address of etcd (`etcd://10.0.0.1,10.0.0.2:2379`), and the certificates by which both sides know each other."""
+"""The certificates by which etcd and its clients know each other."""
 
 import ssl
 from pathlib import Path
 from typing import NamedTuple
 
-from husk.cluster.endpoints import Endpoint as Endpoint
-from husk.cluster.endpoints import read_endpoint
 from husk.errors import InvalidParameter
-
-PORT = 2379
-_FORM = "etcd://HOST[:PORT][,HOST[:PORT]…]"
 
 
 class Certificates(NamedTuple):
@@ -18,24 +13,6 @@ class Certificates(NamedTuple):
     ca: Path
     cert: Path
     key: Path
-
-
-def read_address(address: str) -> tuple[Endpoint, ...]:
-    """The members that an address names."""
-    rest = address.removeprefix("etcd://")
-    if rest == address:
-        raise InvalidParameter(f"the cluster store {address!r} is not of the form {_FORM}")
-    found = tuple(_endpoint(part.strip(), address) for part in rest.rstrip("/").split(","))
-    if len(set(found)) < len(found):
-        raise InvalidParameter(f"the cluster store {address!r} names one member twice")
-    return found
-
-
-def _endpoint(part: str, address: str) -> Endpoint:
-    try:
-        return read_endpoint(part, PORT)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"the cluster store {address!r} is not of the form {_FORM}: {error}") from None
 
 
 def tls_context(certificates: Certificates) -> ssl.SSLContext:

@@ -9,7 +9,6 @@ import contextlib
 import ssl
 from collections.abc import Sequence
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.messages import MEMBER_LIST, RANGE
 from husk.cluster.records import StoreUnavailable
 from husk.cluster.wire import SILENT, connect, plainly
@@ -30,6 +29,7 @@ from husk.rpc.grpc.status import (
     GrpcError,
 )
 from husk.rpc.grpc.stream import ClientStream
+from husk.text.endpoints import Endpoint
 
 # In seconds: for a whole call with all that is tried for it, for one try, for one connection.
 PATIENCE, TRY, CONNECT = 8.0, 5.0, 2.0

@@ -11,7 +11,6 @@ import ssl
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.etcd.address import Certificates, tls_context
 from husk.cluster.etcd.channel import Channel, refusal
 from husk.cluster.etcd.messages import (
@@ -31,6 +30,7 @@ from husk.cluster.etcd.messages import (
 from husk.cluster.records import StoreUnavailable
 from husk.errors import Unavailable
 from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
+from husk.text.endpoints import Endpoint, read_endpoint
 
 PEER_PORT = 2380
 # In seconds: how long a new member may take to learn, or to wait for another that learns; between two tries.

@@ -4,8 +4,8 @@ import errno
 import socket
 from collections.abc import Iterable
 
-from husk.cluster.endpoints import Endpoint
 from husk.errors import Unavailable
+from husk.text.endpoints import Endpoint
 
 
 def check_free(places: Iterable[Endpoint]) -> None:

@@ -8,7 +8,6 @@ import contextlib
 import ssl
 from collections.abc import Sequence
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.channel import CONNECT, Channel, refusal
 from husk.cluster.etcd.messages import (
     ALARM,
@@ -25,6 +24,7 @@ from husk.cluster.etcd.messages import (
 )
 from husk.cluster.wire import connect
 from husk.rpc.grpc.status import OUT_OF_RANGE, GrpcError
+from husk.text.endpoints import Endpoint
 
 # How long a member may take to write its file anew, in seconds.
 WRITING = 120.0

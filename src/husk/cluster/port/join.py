@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from husk.cluster.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 from husk.cluster.port import protocol
 from husk.cluster.port.faults import from_wire
 from husk.cluster.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, RootReply, RootRequest
@@ -21,6 +20,7 @@ from husk.cluster.wire import connect, plainly
 from husk.errors import SystemFault, Unavailable
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.protobuf import Message
+from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 A = TypeVar("A", bound=Message)
 

@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Protocol
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.faults import from_wire
 from husk.cluster.port.managers import CONNECT, Managers, answers
 from husk.cluster.port.peers import Peer
@@ -27,6 +26,7 @@ from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream, ServerStream, Stream
 from husk.tasks import Tasks
+from husk.text.endpoints import Endpoint
 
 WANTED = "/husk.cluster.v1.Logs/Wanted"
 SEND = "/husk.cluster.v1.Logs/Send"

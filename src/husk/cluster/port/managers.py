@@ -13,7 +13,6 @@ import ssl
 from collections.abc import AsyncGenerator, Sequence
 from typing import TypeVar
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.faults import from_wire
 from husk.cluster.trust.holders import MANAGER_NAME
 from husk.cluster.trust.identity import Identity
@@ -23,6 +22,7 @@ from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import DEADLINE_EXCEEDED, UNAVAILABLE, GrpcError
 from husk.rpc.grpc.stream import ClientStream
 from husk.rpc.protobuf import Message
+from husk.text.endpoints import Endpoint
 
 A = TypeVar("A", bound=Message)
 

@@ -4,8 +4,8 @@ import ipaddress
 
 from msgspec import Struct, field
 
-from husk.network.ipam import edges
 from husk.network.rules import GatewayMode, GatewayModes
+from husk.text.subnets import edges
 
 BUILTIN = ("bridge", "host", "none")
 

@@ -32,10 +32,10 @@ from husk.engine.model.network import (
 )
 from husk.engine.networks import pools
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
-from husk.network.rules import validate_interface
 from husk.network.sandbox import ParentLink
 from husk.network.settings import BridgeSettings
 from husk.patterns import pattern
+from husk.text.interface_names import validate_interface
 
 _NAME_IN_SWARM = pattern(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9])*", re.ASCII)
 _LONGEST_LABEL = 63

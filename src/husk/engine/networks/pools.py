@@ -6,8 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from husk.engine.model.network import IpamConfig, Network, NetworkRequest
 from husk.errors import Forbidden, InvalidParameter
-from husk.network.ipam import edges
-from husk.network.ipam import has_nobodys as has_nobodys
+from husk.text.subnets import edges, has_nobodys
 
 _NO_POOL = IpamConfig()
 # One of each kind is all that a driver takes; each is looked at several times.

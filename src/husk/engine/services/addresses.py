@@ -4,10 +4,10 @@ import asyncio
 import ipaddress
 from collections.abc import Sequence
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.engine.services.node import MANAGER_PORT
 from husk.errors import InvalidParameter
 from husk.network import own_addresses
+from husk.text.endpoints import Endpoint, read_endpoint
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _RIGHT = "must be {} IP address or network interface (with optional port number)"

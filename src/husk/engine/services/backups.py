@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale
 from husk.documents import Malformed, decode
 from husk.engine.model.clock import now_ns, rfc3339
@@ -35,6 +34,7 @@ from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unav
 from husk.network import own_addresses
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.schema import SCHEMA
+from husk.text.endpoints import Endpoint, read_endpoint
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from husk.cluster import member_files
-from husk.cluster.endpoints import Endpoint, read_endpoint, write_endpoints
 from husk.config import ETCD_PORTS, ClusterStoreConfig
 from husk.engine.services import roots
 from husk.engine.services.clocks import CLOCK, Clock
@@ -32,6 +31,7 @@ from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.tasks import Tasks
+from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
 
 if TYPE_CHECKING:
     from husk.cluster.etcd.member import Member

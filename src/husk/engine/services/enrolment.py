@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.engine.services import joining
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
@@ -22,6 +21,7 @@ from husk.engine.services.tenure import Tenure
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError
 from husk.tasks import Tasks
+from husk.text.endpoints import Endpoint, read_endpoint
 
 if TYPE_CHECKING:
     from husk.cluster.port.join import Joined

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from husk.cluster.door import Door, Listener
-from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.trust import renewal
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
@@ -19,6 +18,7 @@ from husk.engine.services.node import MANAGER_PORT
 from husk.errors import SystemFault
 from husk.once import load
 from husk.tasks import Tasks
+from husk.text.endpoints import Endpoint, read_endpoint
 
 if TYPE_CHECKING:
     from husk.cluster.port.server import ClusterPort

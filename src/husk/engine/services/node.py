@@ -9,11 +9,11 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from husk.cluster.endpoints import MANAGER_PORT as MANAGER_PORT
 from husk.engine.logs.options import DRIVERS
 from husk.engine.services.machine import Machine
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.settings import NodeSpec
+from husk.text.endpoints import MANAGER_PORT as MANAGER_PORT
 from husk.version import CLUSTER_PROTOCOL
 
 NETWORK_DRIVERS = ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")

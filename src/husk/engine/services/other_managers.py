@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.port import logs
 from husk.engine.containers.service import Containers
 from husk.engine.services.assignment_messages import encoded
@@ -14,6 +13,7 @@ from husk.engine.services.log_broker import LogBroker
 from husk.engine.services.log_messages import Asked
 from husk.engine.services.log_source import LogSource
 from husk.engine.services.node import MANAGER_PORT, Node
+from husk.text.endpoints import Endpoint, read_endpoint
 
 
 def open_broker(

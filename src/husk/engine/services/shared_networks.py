@@ -27,7 +27,8 @@ from husk.engine.services.node import Node
 from husk.engine.services.records import ATTEMPTS, SwarmRecords
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
-from husk.network.ipam import edges, mac_address, special
+from husk.network.ipam import mac_address, special
+from husk.text.subnets import edges
 
 log = logging.getLogger(__name__)
 

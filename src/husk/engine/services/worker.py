@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from husk.cluster.endpoints import Endpoint, read_endpoint
 from husk.cluster.port.addresses import AddressCalls
 from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.keeper import CertificateKeeper
@@ -37,6 +36,7 @@ from husk.engine.services.worker_networks import WorkerNetworks
 from husk.errors import HuskError
 from husk.storage.secrets.task_files import TaskFiles
 from husk.tasks import Tasks
+from husk.text.endpoints import Endpoint, read_endpoint
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,8 @@ Other hosts of the swarm would otherwise reach whatever listens on this host by 
 
 from ipaddress import IPv6Address
 
-from husk.network.rules import validate_interface, validate_table
+from husk.network.rules import validate_table
+from husk.text.interface_names import validate_interface
 
 _TABLE = """\
 add table ip6 {table}

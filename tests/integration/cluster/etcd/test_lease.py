@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from husk.cluster.etcd.address import read_address
 from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.messages import REVOKE, LeaseRequest
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.records import NEW, Put
+from husk.config_etcd_address import read_address
 from tests.support.etcd import Etcd
 from tests.support.store_contract import body, reading
 from tests.support.waiting import until_async

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from husk.cluster.etcd import member as module
-from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
+from husk.cluster.etcd.address import Certificates, tls_context
 from husk.cluster.etcd.member import Member, MemberSettings, command, find_program, plain
 from husk.cluster.etcd.members import Members
 from husk.cluster.etcd.store import EtcdStore
@@ -21,6 +21,7 @@ from husk.cluster.records import Put, StoreUnavailable
 from husk.cluster.trust.authority import issue_for_host, new_request, new_root, revocation_list
 from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
+from husk.text.endpoints import Endpoint
 from tests.support.certificates import Authority
 from tests.support.store_contract import body, text_of
 from tests.support.waiting import until_async

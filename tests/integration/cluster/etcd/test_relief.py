@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from husk.cluster.etcd.address import read_address
 from husk.cluster.etcd.channel import StoreFull
 from husk.cluster.etcd.relief import relieve
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.records import Put
+from husk.config_etcd_address import read_address
 from tests.support.etcd import Etcd
 from tests.support.store_contract import body, text_of
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.crowding import BURST
 from husk.cluster.port.faults import TooMany
 from husk.cluster.port.join import join
@@ -16,6 +15,7 @@ from husk.cluster.trust.holders import Holder
 from husk.cluster.trust.identity import joining_context
 from husk.cluster.trust.tokens import new_token
 from husk.errors import Conflict, InvalidParameter, SystemFault, Unavailable
+from husk.text.endpoints import Endpoint
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
 

@@ -5,7 +5,6 @@ import contextlib
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.messages import RENEW, ROOT, CertificateReply, RenewRequest, RootReply, RootRequest
 from husk.cluster.port.peers import Peer
@@ -14,6 +13,7 @@ from husk.cluster.trust import authority
 from husk.errors import Forbidden, Unavailable
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
+from husk.text.endpoints import Endpoint
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
 

@@ -5,7 +5,6 @@ from typing import cast
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd import members
 from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.members import Known, Members
@@ -21,6 +20,7 @@ from husk.cluster.etcd.messages import (
 )
 from husk.errors import HuskError, Unavailable
 from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
+from husk.text.endpoints import Endpoint
 
 FIRST = MemberMessage(id=1, name="one", peer_urls=["https://192.0.2.1:2380"])
 NEW = Endpoint("192.0.2.2", 2380)

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.ports import check_free
 from husk.errors import Unavailable
+from husk.text.endpoints import Endpoint
 
 
 def test_a_port_that_is_taken_is_named() -> None:

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import msgspec
 
-from husk.cluster.endpoints import Endpoint as Endpoint_
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.events import Event, Events
@@ -59,6 +58,7 @@ from husk.network.balance import BalancedPort
 from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
+from husk.text.endpoints import Endpoint as Endpoint_
 from tests.support.memory import NoMounts
 from tests.unit.engine.records import container
 

@@ -4,10 +4,10 @@ from ipaddress import ip_address
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.engine.services.addresses import advertised, data_path, listening, only
 from husk.errors import InvalidParameter
 from husk.network import own_addresses
+from husk.text.endpoints import Endpoint
 
 
 async def test_addresses_are_taken_as_they_are() -> None:

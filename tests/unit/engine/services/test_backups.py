@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.records import NEW, Put
 from husk.engine.services.backups import Backups, Where
 from husk.engine.services.embedded import EmbeddedStore
@@ -18,6 +17,7 @@ from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import KEY, MEMBERSHIP, Membership
 from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import StateStore
+from husk.text.endpoints import Endpoint
 from tests.unit.engine.services.swarm_room import SwarmRoom, spec
 
 WORD = "correct horse"

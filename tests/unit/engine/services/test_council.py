@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from cryptography import x509
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.etcd.members import Known
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.port.enter import Entered
@@ -21,6 +20,7 @@ from husk.engine.services.unlock_keys import write_key
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
+from husk.text.endpoints import Endpoint
 from tests.support.but import but
 from tests.support.clock import FakeClock
 from tests.support.memory import NoMounts

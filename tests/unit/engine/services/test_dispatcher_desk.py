@@ -8,7 +8,6 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.dispatch import DispatchCalls, DispatchHandlers
 from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
@@ -31,6 +30,7 @@ from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
+from husk.text.endpoints import Endpoint
 from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port

@@ -8,7 +8,6 @@ from unittest.mock import AsyncMock
 import msgspec
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port import enter as entering
 from husk.cluster.port.enter import Entered
 from husk.cluster.port.join import Joined
@@ -25,6 +24,7 @@ from husk.engine.services.swarm import KEY, Membership
 from husk.engine.services.tenure import Noted
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
+from husk.text.endpoints import Endpoint
 from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import soon, until_async

@@ -12,7 +12,6 @@ import pytest
 
 from husk.cluster import door
 from husk.cluster.door import listen
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port import certificates
 from husk.cluster.port.join import join
 from husk.cluster.port.keeper import CertificateKeeper
@@ -28,6 +27,7 @@ from husk.errors import HuskError, SystemFault, Unavailable
 from husk.rpc.protobuf import Message
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
+from husk.text.endpoints import Endpoint
 from tests.support.free_ports import free_port
 from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import SwarmRoom

@@ -1,9 +1,9 @@
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.engine.services.joining import Wish, check, join
 from husk.engine.services.node import NodeDescription
 from husk.errors import InvalidParameter, Unavailable
+from husk.text.endpoints import Endpoint
 from tests.support.free_ports import free_port
 
 GOOD = Wish(["192.0.2.1"], "SWMTKN-1-" + "0" * 50 + "-" + "0" * 25, "0.0.0.0:2377")

@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.join import Joined
 from husk.cluster.port.messages import JoinRequest
 from husk.cluster.trust import authority
@@ -43,6 +42,7 @@ from husk.engine.services.swarm import Standing
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
+from husk.text.endpoints import Endpoint
 from tests.support.but import but
 from tests.unit.engine.services.swarm_room import SwarmRoom, port, spec, task
 from tests.unit.engine.services.test_records import news

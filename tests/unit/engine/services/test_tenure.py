@@ -5,7 +5,6 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from husk.cluster.endpoints import Endpoint
 from husk.config import ClusterStoreConfig
 from husk.engine.services import tenure
 from husk.engine.services.cluster import store_of
@@ -14,6 +13,7 @@ from husk.engine.services.settings import NodeSpec
 from husk.engine.services.swarm import MEMBERSHIP, SELF, Membership
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
+from husk.text.endpoints import Endpoint
 from tests.support.but import but
 from tests.support.waiting import soon
 from tests.unit.engine.services.swarm_room import SwarmRoom

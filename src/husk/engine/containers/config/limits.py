@@ -3,6 +3,7 @@
 import os
 import re
 
+from husk.config_ulimits import check_ulimit
 from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
@@ -13,7 +14,6 @@ MIN_MEMORY = 6 * 1024 * 1024
 _LONGEST_CPUSET = 4095
 _CPUSET = pattern(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 _DEVICE_RULE = pattern(r"([acb]) ([0-9]{1,18}|\*):([0-9]{1,18}|\*) ([rwm]{1,3})", re.ASCII)
-_ULIMITS = "core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack"
 # What mount(2) does with a tmpfs; changing what is mounted elsewhere is no option of it.
 _TMPFS_WORDS = """
 defaults ro rw suid nosuid dev nodev exec noexec sync async dirsync mand nomand atime noatime diratime nodiratime
@@ -112,13 +112,6 @@ def _check_block(host: HostConfig) -> None:
 def _check_ulimits(host: HostConfig) -> None:
     for limit in host.ulimits or ():
         check_ulimit(limit.name, limit.soft, limit.hard)
-
-
-def check_ulimit(name: str, soft: int, hard: int) -> None:
-    if name.lower() not in _ULIMITS.split():
-        raise InvalidParameter(f"invalid ulimit type: {name}")
-    if hard >= 0 and (soft < 0 or soft > hard):
-        raise InvalidParameter(f"ulimit soft limit must be less than or equal to hard limit: {soft} > {hard}")
 
 
 def _check_devices(host: HostConfig) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from husk.cluster.endpoints import Endpoint, read_endpoint, write_endpoints
 from husk.errors import InvalidParameter
+from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
 
 
 @pytest.mark.parametrize(
