@@ -30,9 +30,9 @@ Address = AbstractContextManager[tuple[str, int]]
 
 @contextlib.contextmanager
 def husk_plugin(directory: str) -> Iterator[Callable[[], Address]]:
+    from husk.aio.loop_thread import ThreadBound
     from husk.client.client import Client
-    from husk.embedded import Engine as Embedded
-    from husk.loop_thread import ThreadBound
+    from husk.library.embedded import Engine as Embedded
     from husk.pytest_plugin import TestEngine
 
     kept: ThreadBound[Client] = ThreadBound(

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from husk.client.stats import Stats
     from husk.client.swarm import Node
     from husk.client.volumes import Volume
-    from husk.embedded import Engine, EngineConfig
-    from husk.sync import run
+    from husk.library.blocking import run
+    from husk.library.embedded import Engine, EngineConfig
 
 __all__ = [
     "BuildOptions",
@@ -88,8 +88,8 @@ _WHERE = {
     "Console": "husk.client.console",
     "Container": "husk.client.container",
     "ContainerSpec": "husk.client.spec",
-    "Engine": "husk.embedded",
-    "EngineConfig": "husk.embedded",
+    "Engine": "husk.library.embedded",
+    "EngineConfig": "husk.library.embedded",
     "Event": "husk.client.events",
     "Exec": "husk.client.execs",
     "Healthcheck": "husk.client.spec",
@@ -115,7 +115,7 @@ _WHERE = {
     "UpdateConfig": "husk.client.service_spec",
     "Volume": "husk.client.volumes",
     "connect": "husk.client.client",
-    "run": "husk.sync",
+    "run": "husk.library.blocking",
 }
 
 

@@ -23,23 +23,24 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from husk import log_setup, threads
+from husk.aio import threads
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
 from husk.config import Config, DashboardConfig
-from husk.config_load import ConfigSource, reloadable
+from husk.config.load import ConfigSource, reloadable
 from husk.engine.engine import Engine
 from husk.errors import Forbidden, HuskError
 from husk.kernel.limits import raise_open_files
 from husk.kernel.memory import keep_little
 from husk.kernel.process import stop_ignoring_signals
+from husk.observe.log import set_level, set_up
 
 if TYPE_CHECKING:
     from husk.api.counted import Counts
     from husk.api.observed import Observer
     from husk.api.server import Edge
-    from husk.audit.writer import Writer
     from husk.dashboard.server import Dashboard
+    from husk.observe.audit.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ def run(source: ConfigSource) -> None:
     mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
     needs.require(Path("/proc/self/status").read_text(), mounts)
     needs.require_files(mounts, config.data_root)
-    log_setup.set_up(config.log_level, config.log_format)
+    set_up(config.log_level, config.log_format)
     stop_ignoring_signals()
     keep_little()
     # Containers and their monitors must not inherit it: they would report themselves ready in our name.
@@ -170,7 +171,7 @@ class Daemon:
             gc.freeze()
             gc.enable()
             if self._config.debug_stalls:
-                from husk import stalls
+                from husk.aio import stalls
 
                 parts.enter_context(stalls.watched(loop))
             self._announce(addresses)
@@ -180,9 +181,9 @@ class Daemon:
 
     async def _counts(self, engine: Engine, parts: AsyncExitStack) -> "Counts":
         """Tell metrics; gives what counts requests."""
-        from husk.metrics import server
-        from husk.metrics.families import Families
-        from husk.metrics.requests import RequestCounts
+        from husk.observe.metrics import server
+        from husk.observe.metrics.families import Families
+        from husk.observe.metrics.requests import RequestCounts
 
         families = Families()
         counts = RequestCounts(families)
@@ -194,17 +195,17 @@ class Daemon:
         """Make the observers of requests: none, and nothing is loaded for them, unless the settings ask for some."""
         found: list[Observer] = []
         if self._config.audit_log is not None:
-            from husk.audit.lines import AuditLog
-            from husk.audit.writer import Writer
+            from husk.observe.audit.lines import AuditLog
+            from husk.observe.audit.writer import Writer
 
             self._audit = Writer(self._config.audit_log)
             parts.push_async_callback(asyncio.to_thread, self._audit.close)
             found.append(AuditLog(self._audit.write))
         if any(os.environ.get(name) for name in _TRACES_TO):
-            from husk.tracing.export import tracer
+            from husk.observe.tracing.export import tracer
 
             if (made := tracer(parts)) is not None:
-                from husk.tracing.observe import EngineTraces, RequestTraces
+                from husk.observe.tracing.observe import EngineTraces, RequestTraces
 
                 engine.watch.watchers += (EngineTraces(made),)
                 found.append(RequestTraces(made))
@@ -267,7 +268,7 @@ class Daemon:
         except HuskError as error:
             log.error("SIGHUP: the configuration stays as it was: %s", error.message)
             return
-        log_setup.set_level(config.log_level)
+        set_level(config.log_level)
         self._config = config
         log.info("SIGHUP: configuration reloaded")
         self._tell_link()

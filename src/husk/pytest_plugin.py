@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pytest
 
 if TYPE_CHECKING:
+    from husk.aio.loop_thread import ThreadBound
     from husk.client.client import Client
     from husk.client.container import Container
     from husk.client.execs import Result
     from husk.client.spec import Command
-    from husk.loop_thread import ThreadBound
 
 T = TypeVar("T")
 
@@ -161,7 +161,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def husk_engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
     """One engine for all tests of the run."""
-    from husk.loop_thread import ThreadBound
+    from husk.aio.loop_thread import ThreadBound
 
     kept = ThreadBound(_opening(request.config), "husk-pytest")
     kept.start()
@@ -174,7 +174,7 @@ def husk_engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
 
 def _opening(config: pytest.Config) -> "AbstractAsyncContextManager[Client]":
     from husk.client.client import connect
-    from husk.embedded import Engine
+    from husk.library.embedded import Engine
 
     if address := os.environ.get("HUSK_HOST") or os.environ.get("DOCKER_HOST"):
         return connect(address)

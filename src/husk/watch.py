@@ -24,7 +24,7 @@ class Serving(Struct, gc=False):
     over: bool = False
 
 
-# Tasks get it with the context that they begin in, threads by `asyncio.to_thread` and `husk.threads`.
+# Tasks get it with the context that they begin in, threads by `asyncio.to_thread` and `husk.aio.threads`.
 serving: ContextVar[Serving | None] = ContextVar("serving", default=None)
 
 

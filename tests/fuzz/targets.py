@@ -15,7 +15,6 @@ import hpack
 import msgspec
 
 import husk.api.buildkit.messages
-from husk import documents, globs, gojson, ignore, re2
 from husk.api.buildkit import llb_read, llb_write
 from husk.api.buildkit.messages import ops
 from husk.api.http.errors import BadRequest
@@ -46,7 +45,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
 from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.port_requests import parse_ports, stored
-from husk.engine.services import assignment_messages, backup_file, gotemplate, record_kinds
+from husk.engine.services import assignment_messages, backup_file, record_kinds
 from husk.engine.services.model import ServiceSpec
 from husk.engine.services.placement import parse_constraint
 from husk.engine.services.settings import SwarmSpec
@@ -63,6 +62,7 @@ from husk.rpc.protobuf import Message
 from husk.runtime import complaints, seccomp_custom, users
 from husk.storage.tar.entry import TarError
 from husk.storage.tar.stream import TarStream, entries
+from husk.text import dockerignore, documents, globs, gojson, gotemplate, re2
 from husk.text.endpoints import read_endpoint
 from tests.fuzz import mutate
 from tests.fuzz.judge import Target
@@ -372,7 +372,7 @@ def _expressions(data: bytes) -> None:
 
 def _ignores(data: bytes) -> None:
     patterns, _, path = data.decode(errors="replace").rpartition("\n")
-    ignore.Ignore(ignore.read(patterns)).may_skip_directory(path)
+    dockerignore.Ignore(dockerignore.read(patterns)).may_skip_directory(path)
 
 
 SPEC = {

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster.etcd.translate import name_of
 from husk.cluster.records import with_version
 from husk.engine.model.container import TASK_LABEL, Container
@@ -49,7 +50,6 @@ from husk.engine.services.node import Node, NodeDescription, NodeStatus, manager
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.engine.services.swarm import Swarm
 from husk.errors import HuskError
-from husk.tasks import Tasks
 from tests.simulation.daemons import Manager, Worker
 from tests.simulation.etcd import Etcd
 from tests.simulation.hosts import SECOND, Host, Network

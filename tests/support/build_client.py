@@ -12,12 +12,12 @@ import json
 import os
 from pathlib import Path
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit.session.attach import attach
 from husk.api.buildkit.session.client import ClientSession
 from husk.engine.builder.sessions import Sessions
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
-from husk.tasks import Tasks
 
 PLUGIN = Path(__file__).resolve().parents[2] / ".venv/docker/cli-plugins/docker-buildx"
 ENOUGH = "that is all that was to be seen"

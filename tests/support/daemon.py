@@ -35,7 +35,7 @@ _REMOVALS = 8
 # The OCI runtime of all containers, where it is not to be what the daemon would choose.
 RUNTIME = os.environ.get("HUSK_TEST_RUNTIME", "")
 
-# How the watch on the loop (husk.stalls) names what held it.
+# How the watch on the loop (husk.aio.stalls) names what held it.
 _STALL = b"the loop was held for "
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from husk.embedded import EngineConfig
 from husk.kernel.trees import discard_tree
+from husk.library.embedded import EngineConfig
 from tests.support.daemon import unused_subnet
 from tests.support.litter import Traces
 

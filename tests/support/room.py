@@ -3,12 +3,12 @@
 from functools import partial
 from pathlib import Path
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Companion, Index, Instance, publish_container
 from husk.engine.containers.parts import Parts
 from husk.engine.model.container import KIND, Container
 from husk.engine.model.events import Event, Events
 from husk.storage.state.store import StateStore
-from husk.tasks import Tasks
 from tests.support.drivers import HOST, FakeHost
 
 

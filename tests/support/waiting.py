@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from husk.tasks import Tasks
+from husk.aio.tasks import Tasks
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ import pytest
 
 from husk import daemon as module
 from husk.config import Config, TlsConfig
-from husk.config_load import ConfigSource
+from husk.config.load import ConfigSource
 from husk.daemon import Daemon, check
 from husk.errors import Forbidden, HuskError, InvalidParameter
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from husk import pytest_plugin
+from husk.aio.loop_thread import ThreadBound
 from husk.client.container import Container
-from husk.loop_thread import ThreadBound
 from husk.pytest_plugin import Service, TestEngine
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -93,7 +93,7 @@ def test_ports_of_the_host(engine):
 
 def test_where_the_engine_is(monkeypatch, pytestconfig):
     monkeypatch.setattr("husk.client.client.connect", lambda address: address)
-    monkeypatch.setattr("husk.embedded.Engine.open", lambda **settings: settings)
+    monkeypatch.setattr("husk.library.embedded.Engine.open", lambda **settings: settings)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
     class Config:

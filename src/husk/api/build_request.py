@@ -5,13 +5,13 @@ from typing import TypeVar
 import msgspec
 
 from husk.api.call import Call
-from husk.documents import Malformed, decode
 from husk.engine.builder.classic import DOCKERFILE, ClassicRequest
 from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.operations import Limits, Ulimit
 from husk.engine.images.tag import parse_target
 from husk.errors import InvalidParameter
 from husk.registry.manifest import host_platform, parse_platform
+from husk.text.documents import Malformed, decode
 
 # Those that a Dockerfile knows too; others are networks that somebody has made.
 OWN_NETWORKS = ("", "default", "bridge", "host", "none")
@@ -94,7 +94,7 @@ def _document(call: Call, name: str, type: type[T]) -> T:
     try:
         return decode(text, type)
     except Malformed as error:
-        from husk.json_faults import in_go_words
+        from husk.text.json_faults import in_go_words
 
         told = in_go_words(text.encode(), str(error)).removeprefix("invalid JSON: ")
         raise InvalidParameter(f"error reading {_NAMES.get(name, name)}: {told}") from error

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from husk.aio.once import load
+from husk.aio.tasks import Tasks
 from husk.api.errors import JSON_TYPE
 from husk.api.http.errors import BadRequest, BodyCutOff
 from husk.api.http.limits import Limits
 from husk.api.http.request import Query, Request
 from husk.api.http.response import Response, StreamedResponse, fields
 from husk.api.versioning import CURRENT, MINIMUM, Version
-from husk.documents import Malformed, decode
 from husk.engine.model.clock import parse_timestamp
 from husk.errors import InvalidParameter
-from husk.gojson import Document, Reader, encode, parse_document
-from husk.once import load
 from husk.registry.manifest import Platform
-from husk.tasks import Tasks
+from husk.text.documents import Malformed, decode
+from husk.text.gojson import Document, Reader, encode, parse_document
 
 if TYPE_CHECKING:
     from husk.api.buildkit.doors import BuildkitServer

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 DEFAULT_KEYS = b"\x10\x11"  # ctrl-p, ctrl-q
 

@@ -29,7 +29,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
 from husk.engine.model.record import changes
 from husk.errors import HuskError
-from husk.gojson import encode
+from husk.text.gojson import encode
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine

@@ -13,7 +13,7 @@ from husk.errors import (
     Unauthorized,
     Unavailable,
 )
-from husk.gojson import encode
+from husk.text.gojson import encode
 
 _STATUS: dict[type[HuskError], int] = {
     NotModified: 304,

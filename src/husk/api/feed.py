@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 
+from husk.aio.tasks import Tasks
 from husk.api.call import JSON, Call
 from husk.api.http.response import Answer
 from husk.api.progress import error_line, progress_line
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from husk.config_values import loopback, unguarded
-from husk.digits import read_number
+from husk.config.values import loopback, unguarded
 from husk.errors import InvalidParameter, SystemFault
+from husk.text.digits import read_number
 
 # The first descriptor that systemd passes to a service with sockets of its own.
 _FIRST_PASSED = 3

@@ -18,7 +18,7 @@ from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from husk.api.versioning import MINIMUM, Version
-from husk.documents import Malformed, decode
+from husk.text.documents import Malformed, decode
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine

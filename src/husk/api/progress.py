@@ -1,7 +1,7 @@
 """Work in progress on the wire: JSON lines with the bar that clients print as it is."""
 
 from husk.engine.model.image import Built, Progress, Traced
-from husk.gojson import encode
+from husk.text.gojson import encode
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 _WIDTH = 50

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from husk.aio.listening import KEEP_FILE
+from husk.aio.once import load
 from husk.api import missing
 from husk.api.call import Call, Common
 from husk.api.errors import JSON_TYPE, error_body, error_response, failure
@@ -23,8 +25,6 @@ from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import Operations
 from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
-from husk.listening import KEEP_FILE
-from husk.once import load
 
 if TYPE_CHECKING:
     from husk.api.tls import Tunnels

@@ -20,11 +20,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from husk.aio.tasks import Tasks
 from husk.api.http.channel import Channel
 from husk.api.http.crowd import Crowd, place_of
 from husk.config import TlsConfig
 from husk.errors import InvalidParameter
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ itself, for loading click is a twentieth of a daemon's start; all else is left t
 
 from collections.abc import Iterator
 
-from husk.config_keys import BY_FLAG, BY_SHORT, OPTIONS, KeyKind
+from husk.config.keys import BY_FLAG, BY_SHORT, OPTIONS, KeyKind
 
 # A flag that may be given again and again has all its values, another one the last; None where it was not given.
 Given = dict[str, str | tuple[str, ...] | None]

@@ -8,9 +8,9 @@ from typing import Any
 
 def start(as_dockerd: bool, flags: Mapping[str, Any]) -> None:
     """Be the daemon, or with --validate look at its settings alone."""
-    from husk.config_keys import BY_FLAG
-    from husk.config_load import DOCKERD, ConfigSource
-    from husk.config_settings import from_flags, truth
+    from husk.config.keys import BY_FLAG
+    from husk.config.load import DOCKERD, ConfigSource
+    from husk.config.settings import from_flags, truth
     from husk.daemon import check, run
 
     given = dict(flags)

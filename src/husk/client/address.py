@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from husk.digits import read_number
 from husk.errors import InvalidParameter, NotFound
+from husk.text.digits import read_number
 
 DEFAULT = "unix:///run/husk.sock"
 _DOCKERS = "/var/run/docker.sock"

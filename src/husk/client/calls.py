@@ -16,7 +16,6 @@ from urllib.parse import quote, urlencode
 
 from husk.client.dial import Dial
 from husk.client.http import Connection, Content, Reader, Response, Writer
-from husk.digits import read_number
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -29,11 +28,12 @@ from husk.errors import (
     Unauthorized,
     Unavailable,
 )
+from husk.text.digits import read_number
 
 if TYPE_CHECKING:
     import asyncio
 
-    from husk.tasks import Tasks
+    from husk.aio.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Calls:
     @cached_property
     def tasks(self) -> "Tasks":
         """The tasks that must not be cut off: they are waited for before the engine is left."""
-        from husk.tasks import Tasks
+        from husk.aio.tasks import Tasks
 
         return Tasks()
 

@@ -12,9 +12,9 @@ import tarfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path, PurePosixPath
 
-from husk import ignore
 from husk.errors import InvalidParameter
-from husk.globs import BadPattern
+from husk.text import dockerignore
+from husk.text.globs import BadPattern
 
 DOCKERFILE, IGNORE_FILE = "Dockerfile", ".dockerignore"
 _PIECE = 1 << 18
@@ -33,7 +33,7 @@ class Context:
         if self._foreign is not None:
             self._patterns.append(self.dockerfile)
         try:
-            self._ignore = ignore.Ignore(self._patterns)
+            self._ignore = dockerignore.Ignore(self._patterns)
         except BadPattern as error:
             raise InvalidParameter(f"{root / IGNORE_FILE}: {error}") from error
 
@@ -97,7 +97,7 @@ def dockerfile_alone(text: bytes | str) -> bytes:
 
 def _patterns(path: Path) -> list[str]:
     try:
-        return ignore.read(path.read_bytes().decode("utf-8", "replace"))
+        return dockerignore.read(path.read_bytes().decode("utf-8", "replace"))
     except FileNotFoundError:
         return []
 

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from husk.client.names import host_of, registry_of
-from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault
+from husk.text.documents import Malformed, decode
 
 # The API's words: `username` and `password`, or `identitytoken`.
 Auth = Mapping[str, str]

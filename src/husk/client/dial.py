@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from husk.client.address import Address
 from husk.client.http import Connection
-from husk.digits import read_number
 from husk.errors import InvalidParameter, Unavailable
+from husk.text.digits import read_number
 
 if TYPE_CHECKING:
     import ssl

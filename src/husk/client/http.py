@@ -65,7 +65,7 @@ class Connection:
                 self.writer.write(content)
                 await self.writer.drain()
             else:
-                from husk.tasks import Tasks
+                from husk.aio.tasks import Tasks
 
                 response.body_sent = Tasks().spawn(self._send_pieces(content), "body of a request", awaited=True)
                 # An answer that came before the body had failed is all that its caller looks at.

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from husk.documents import decode
 from husk.errors import Unavailable
+from husk.text.documents import decode
 
 HEADER = "x-docker-container-path-stat"
 # Go's bits for what is no plain file, and the system's.

@@ -19,8 +19,8 @@ from husk.client.spec import (
     ulimit,
     words,
 )
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 _NANO = 1_000_000_000
 REPLICATED, GLOBAL, REPLICATED_JOB, GLOBAL_JOB = "replicated", "global", "replicated-job", "global-job"

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 # A size: bytes, or a number with a unit as docker writes it: `64m`, `1.5g`.
 Size = int | str

@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 
-from husk.tasks import Tasks
+from husk.aio.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import Conflict, InvalidParameter, Unavailable
+from husk.text.documents import Malformed, decode
 
 NEW = 0
 """The version of a record that is not there."""

@@ -8,8 +8,8 @@ import ipaddress
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.client.events import Event
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 
+from husk.aio.tasks import Tasks
 from husk.client.output import STDERR, STDOUT, Piece
-from husk.tasks import Tasks
 
 # Seconds that lines wait for others to go with, and how many go at once: lines, and letters of all of them.
 _TOGETHER = 0.05

@@ -5,10 +5,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.dashboard.live import Live
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 # Seconds that a page waits for what is being counted.
 PATIENCE = 0.05

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.client.container import Container
 from husk.client.stats import Stats, stats
 from husk.dashboard.live import Message
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.dashboard.assets import Assets
 from husk.dashboard.guard import Guard
@@ -15,7 +16,6 @@ from husk.dashboard.room import Room
 from husk.dashboard.sampling import Sampler
 from husk.dashboard.sessions import Sessions
 from husk.dashboard.transfers import Transfers
-from husk.tasks import Tasks
 from husk.version import __version__
 
 if TYPE_CHECKING:

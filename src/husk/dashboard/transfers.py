@@ -5,11 +5,11 @@ import secrets
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.client.progress import PullProgress
 from husk.dashboard.live import Live
 from husk.errors import Conflict, HuskError, NotFound
-from husk.tasks import Tasks
 
 PULL, PUSH = "pull", "push"
 RUNNING, DONE, FAILED = "running", "done", "failed"

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.engine.images.catalog import IMAGE, INDEX, NAME
 from husk.engine.images.check import BY_FIX, Records, Verdict, judge
 from husk.engine.images.held import KIND as HELD
@@ -45,6 +44,7 @@ from husk.storage.diffs import Diff
 from husk.storage.layers.store import KIND as LAYER
 from husk.storage.lost import names_in
 from husk.storage.state.schema import Unreadable, read_documents
+from husk.text.documents import Malformed, decode
 
 T = TypeVar("T")
 

@@ -97,7 +97,7 @@ class Engine(LateParts):
         return "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"
 
     def reload(self, config: Config) -> None:
-        """Take over what `config_load.reloadable` lets change while the daemon runs. InvalidParameter: nothing has."""
+        """Take over what `config.load.reloadable` lets change while the daemon runs. InvalidParameter: nothing has."""
         from husk.engine.reloaded import told
 
         self._runtimes.reload(config)

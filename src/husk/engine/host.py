@@ -5,11 +5,11 @@ import os
 import msgspec
 
 from husk.config import Config
-from husk.documents import Malformed
 from husk.errors import InvalidParameter
 from husk.runtime import host_files
 from husk.runtime.host_facts import HostFacts, read_host_facts
 from husk.runtime.process import which
+from husk.text.documents import Malformed
 
 _INITS = ("docker-init", "tini-static", "tini", "catatonit")
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from husk.aio.once import Once, load
 from husk.config import Config
 from husk.engine.host import Host
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
-from husk.once import Once, load
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.runtimes import Runtimes
 from husk.storage.state.store import StateStore

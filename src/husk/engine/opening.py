@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from husk.aio.tasks import Tasks
 from husk.claims import claimed_roots
 from husk.config import Config
 from husk.engine.containers.drivers import Drivers, bundle_of
@@ -56,7 +57,6 @@ from husk.storage.layers.store import LayerStore
 from husk.storage.lost import put_aside
 from husk.storage.state.store import StateStore
 from husk.storage.workers.nursery import Nursery
-from husk.tasks import Tasks
 from husk.watch import Watch
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from husk import documents
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
 from husk.errors import HuskError
-from husk.patterns import pattern
 from husk.runtime import host_files, process
+from husk.text import documents
+from husk.text.patterns import pattern
 from husk.version import __version__
 
 STORAGE_DRIVER = "overlay2"

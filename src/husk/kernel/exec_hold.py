@@ -26,8 +26,8 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from husk.aio.lone_thread import begin
 from husk.errors import Unavailable
-from husk.lone_thread import begin
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from husk.aio.thread_pool import ThreadPool
 from husk.kernel import mount
 from husk.kernel.mountinfo import unescape
-from husk.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class LeanMounts:
     def __init__(self, needed: Sequence[str]) -> None:
         """`needed` are paths that are to be there, besides the system's."""
         self._needed = needed
-        self._thread = Workers(1, "lean-mounts")
+        self._thread = ThreadPool(1, "lean-mounts")
         self._entered = False
 
     async def call(self, work: Callable[[], T], copies: Copies) -> T:

@@ -12,8 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from husk.aio.lone_thread import in_lone_thread
 from husk.kernel.mountinfo import unescape
-from husk.lone_thread import in_lone_thread
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2

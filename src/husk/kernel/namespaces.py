@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from husk.aio.lone_thread import in_lone_thread
 from husk.kernel import mount
-from husk.lone_thread import in_lone_thread
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
+from husk.aio.lone_thread import in_lone_thread
 from husk.errors import SystemFault
 from husk.kernel import memory
-from husk.lone_thread import in_lone_thread
 
 _LIBRARY = "libnftables.so.1"
 # The library keeps state for the whole process.

@@ -11,8 +11,8 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
 
+from husk.aio.tasks import Tasks
 from husk.kernel import limits
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import TYPE_CHECKING, Self, TypeGuard
 
+from husk.aio.tasks import Tasks
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.network import host, provision, sandbox
 from husk.network.allocator import Allocator, subnet_of
@@ -23,7 +24,6 @@ from husk.network.provision import MOST_PORTS, BridgeFull
 from husk.network.sandbox import Lease, Wiring
 from husk.network.settings import BridgeSettings, Opening
 from husk.network.warm_pool import WarmPool
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.network.announcement import Acquaintances

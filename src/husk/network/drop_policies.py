@@ -15,7 +15,7 @@ from husk.errors import SystemFault
 from husk.kernel import nflisting
 from husk.kernel.nftables import Nftables
 from husk.network.firewall_owners import hint, owner_of
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 log = logging.getLogger(__name__)
 

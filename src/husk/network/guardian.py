@@ -5,9 +5,9 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel.nftwatch import RuleWatch
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from husk.errors import SystemFault
 from husk.kernel import process
 from husk.network.firewall_owners import hint, owner_of
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 # Where the kernel tells which tables there are.
 NAMES = {"iptables-legacy": Path("/proc/net/ip_tables_names"), "ip6tables-legacy": Path("/proc/net/ip6_tables_names")}

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from husk.aio.tasks import Tasks
 from husk.network.acceptor import Acceptor, Quota, reserved
 from husk.network.ports import PublishedPort
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel import namespaces
 from husk.kernel.nftables import Nftables
 from husk.network import dns
 from husk.network.acceptor import Acceptor, Quota, reserved
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from husk.errors import InvalidParameter
 from husk.kernel import nfelements
 from husk.kernel.nfelements import Element
 from husk.network.ports import PublishedPort
-from husk.patterns import pattern
 from husk.text.interface_names import validate_interface
+from husk.text.patterns import pattern
 
 _TABLE_NAME = pattern(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _NAME_BYTES = 16

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault, Unavailable
 from husk.network.sandbox import Lease
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, read_refusal
 from husk.registry.headers import readable
 from husk.registry.routes import authority
 from husk.registry.transport import Transport, read_limited
-from husk.urls import split_url
+from husk.text.documents import Malformed, decode
+from husk.text.urls import split_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

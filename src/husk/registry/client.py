@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import msgspec
 
 from husk.config import NO_PROXIES, Proxies
-from husk.documents import Malformed, decode
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials
 from husk.registry.failures import blob_error, manifest_error, phrase
@@ -41,7 +40,8 @@ from husk.registry.transport import (
 )
 from husk.registry.upload import Target
 from husk.registry.web import WebFile, open_file
-from husk.urls import split_url
+from husk.text.documents import Malformed, decode
+from husk.text.urls import split_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

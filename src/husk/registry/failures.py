@@ -9,10 +9,10 @@ from http import HTTPStatus
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import HuskError, NotFound, SystemFault
 from husk.registry.challenges import Challenge
 from husk.registry.reference import Reference
+from husk.text.documents import Malformed, decode
 
 _LONGEST_QUOTE = 512
 _MESSAGES = {

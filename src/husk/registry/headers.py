@@ -4,7 +4,7 @@ import json
 from urllib.parse import quote, urljoin
 
 from husk.errors import SystemFault
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
-from husk.patterns import pattern
 from husk.registry.reference import validate_digest
+from husk.text.documents import Malformed, decode
+from husk.text.patterns import pattern
 
 OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX: Final = "application/vnd.oci.image.index.v1+json"

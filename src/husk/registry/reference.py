@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 DOCKER_HUB = "docker.io"
 DEFAULT_TAG = "latest"

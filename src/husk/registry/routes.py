@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 
 from husk.config import NO_PROXIES, Proxies
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

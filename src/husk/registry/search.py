@@ -4,12 +4,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.registry.auth import Credentials
 from husk.registry.failures import phrase
 from husk.registry.reference import DOCKER_HUB
 from husk.registry.transport import Transport, read_limited
+from husk.text.documents import Malformed, decode
 
 HUB_INDEX = "index.docker.io"
 MOST_RESULTS = 100

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from husk.digits import read_number
 from husk.errors import SystemFault
 from husk.registry.auth import Authorizer, Credentials, TokenMissing, TokenRefused, challenges_of
 from husk.registry.challenges import Challenge
 from husk.registry.failures import Refusal, read_refusal
 from husk.registry.routes import same_origin
 from husk.registry.transport import MakeBody, Transport, read_limited
+from husk.text.digits import read_number
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

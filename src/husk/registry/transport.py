@@ -18,9 +18,9 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from husk.aio.once import load
 from husk.config import NO_PROXIES, Proxies
 from husk.errors import SystemFault
-from husk.once import load
 from husk.registry.certificates import DIRECTORIES, context_for
 from husk.registry.headers import resolve_location
 from husk.registry.routes import (
@@ -35,7 +35,7 @@ from husk.registry.routes import (
     same_origin,
     unverified_context,
 )
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.kernel.trees import discard_tree
 from husk.runtime import complaints
-from husk.tasks import Tasks
 
 LOG, PID, CONFIG = "runtime.log", "pid", "config.json"
 

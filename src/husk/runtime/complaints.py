@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from husk.documents import Malformed, decode
+from husk.text.documents import Malformed, decode
 
 CANNOT_START = 128
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.documents import Malformed, decode
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves as Moves
@@ -36,7 +36,7 @@ from husk.kernel.lean_mounts import Copies as Copies
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
 from husk.runtime.console import Console, until_accepted
-from husk.tasks import Tasks
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

@@ -9,13 +9,13 @@ for the caller to clear, and so is everything else that was made for the contain
 import asyncio
 from pathlib import Path
 
+from husk.aio.tasks import Tasks
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime import oci
 from husk.runtime.begun import LOG, PID, Begun, Output, complaint_of
 from husk.runtime.begun import Ended as Ended
 from husk.runtime.stdio import Streams, Terminal
-from husk.tasks import Tasks
 
 
 class Foreground:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.documents import decode
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel import keeping, process
 from husk.kernel.lean_mounts import Copies, LeanMounts
@@ -31,7 +31,7 @@ from husk.runtime import oci
 from husk.runtime.complaints import fault
 from husk.runtime.conmon import Apart, Bundle, Monitor
 from husk.runtime.pipes import PipeConsole
-from husk.tasks import Tasks
+from husk.text.documents import decode
 
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 _LARGEST = 1 << 12

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.documents import Malformed, decode
+from husk.text.documents import Malformed, decode
 
 _NAME = ".program"
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import SystemFault
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
+from husk.text.documents import Malformed, decode
 
 # The annotation by which crun takes a filter of system calls that is compiled already.
 FILTER = "run.oci.seccomp_bpf_data"

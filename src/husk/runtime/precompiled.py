@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.kernel import seccomp
 from husk.runtime import oci
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

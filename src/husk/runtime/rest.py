@@ -10,8 +10,8 @@ Right behind each piece it would be in the way of the next one, which wants the 
 import asyncio
 from collections.abc import Callable
 
+from husk.aio.tasks import Tasks
 from husk.kernel.memory import give_back
-from husk.tasks import Tasks
 
 _PAUSE = 30.0
 

@@ -9,9 +9,9 @@ from collections.abc import Collection
 
 import msgspec
 
-from husk.documents import decode
 from husk.errors import InvalidParameter
 from husk.runtime.seccomp import ARCHITECTURES, machine_of
+from husk.text.documents import decode
 
 Json = dict[str, object]
 

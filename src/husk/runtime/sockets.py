@@ -6,8 +6,8 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from husk.listening import KEEP_FILE
-from husk.tasks import Tasks
+from husk.aio.listening import KEEP_FILE
+from husk.aio.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

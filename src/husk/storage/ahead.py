@@ -18,11 +18,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+from husk.aio.tasks import Tasks
 from husk.errors import HuskError
 from husk.storage.workers.answers import Answer, Packed
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.parts import MARK, AheadPlan, Blob
-from husk.tasks import Tasks
 
 _SECOND = 10**9
 _LONGEST_LEAD = 64 << 10

@@ -16,13 +16,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Self
 
+from husk.aio.thread_pool import ThreadPool
 from husk.errors import InvalidParameter, NotFound
 from husk.kernel.disk import sync_directory, sync_file
 from husk.kernel.trees import discard_tree
-from husk.patterns import pattern
 from husk.storage.durable import Flusher
 from husk.storage.lost import put_aside
-from husk.workers import Workers
+from husk.text.patterns import pattern
 
 _DIGEST = pattern(r"sha256:[0-9a-f]{64}")
 
@@ -44,7 +44,7 @@ class BlobStore:
         self._unsynced: set[str] = set()
         self._flusher = Flusher(self._sync, "sync the blobs")
         # Apart from all others: it may last as long as the disk is slow.
-        self._thread = Workers(1, "sync the names of blobs")
+        self._thread = ThreadPool(1, "sync the names of blobs")
         self._ahead: Future[None] | None = None
 
     @classmethod

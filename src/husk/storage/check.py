@@ -15,7 +15,6 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import HuskError
 from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.blobs import validate_digest
@@ -29,6 +28,7 @@ from husk.storage.workers.answers import Failed, Invalid, UnpackedLayer
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.jobs import UnpackJob
 from husk.storage.workers.nursery import Nursery
+from husk.text.documents import Malformed, decode
 
 SCRATCH_PREFIX = ".check-"
 _AT_ONCE = max(1, min(4, len(os.sched_getaffinity(0))))

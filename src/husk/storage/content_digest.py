@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from husk.globs import BadPattern, Patterns, has_wildcards
 from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
 from husk.storage.file_digest import content_hash, look_digest
@@ -27,6 +26,7 @@ from husk.storage.workers.file_job import NotThere, clean_pattern, describe_faul
 from husk.storage.workers.jobs import DigestJob
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
 from husk.storage.workers.stack_views import show_stacks
+from husk.text.globs import BadPattern, Patterns, has_wildcards
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIECE = 1 << 20

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.directories import Directories
@@ -18,7 +19,6 @@ from husk.storage.workers.handle import Worker
 from husk.storage.workers.jobs import DiffBlobsJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import UpperBlob
-from husk.tasks import Tasks
 
 # Packing reads, hashes and writes: two keep the disk and two processors busy.
 _PACKED_AT_ONCE = 2

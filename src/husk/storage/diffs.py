@@ -30,7 +30,8 @@ from typing import Self
 import msgspec
 from msgspec import structs
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.errors import NotFound
 from husk.kernel.trees import tree_size
 from husk.storage.blobs import BlobStore
@@ -45,7 +46,6 @@ from husk.storage.state.store import Change, StateStore
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Blob
 from husk.storage.workspaces import Workspace, look_like
-from husk.tasks import Tasks
 
 KIND = DIFF
 _LAYER, _DIFF = "layer:", "diff:"

@@ -8,9 +8,9 @@ made again from contents, the unpacked files of layers, is synced when nobody wa
 import asyncio
 from collections.abc import Callable
 
+from husk.aio.tasks import Tasks
+from husk.aio.thread_pool import ThreadPool
 from husk.errors import DiskFault
-from husk.tasks import Tasks
-from husk.workers import Workers
 
 # Within so many seconds is on the disk what nobody waits for.
 SOON = 1.0
@@ -21,7 +21,7 @@ class Flusher:
 
     def __init__(self, flush: Callable[[], None], name: str) -> None:
         self._flush = flush
-        self._thread = Workers(1, name)
+        self._thread = ThreadPool(1, name)
         self._name = name
         self._written = 0
         self._settled = 0

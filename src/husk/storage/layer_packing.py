@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.storage.blobs import BlobStore
 from husk.storage.compressions import GZIP, ZSTD, Compression
 from husk.storage.sources import Compressor, gzip_packer, read_pieces
 from husk.storage.tar.inflate import inflate
-from husk.tasks import Tasks
 
 _ZSTD_LEVEL = 3
 # Each takes a processor: more at once would only take them from others.

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from husk.globs import Patterns, has_wildcards, name_pattern
 from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.file_job import NotThere, clean_pattern
 from husk.storage.workers.rooted_tree import RootedTree
+from husk.text.globs import Patterns, has_wildcards, name_pattern
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIECE = 1 << 20

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from husk.aio.listening import KEEP_FILE
+from husk.aio.tasks import Tasks
 from husk.config import NO_PROXIES, Proxies
 from husk.errors import InvalidParameter, SystemFault
-from husk.listening import KEEP_FILE
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
 from husk.storage.workers.answers import Answer, Failed, FileContent, Invalid
@@ -22,7 +23,6 @@ from husk.storage.workers.handle import Worker
 from husk.storage.workers.jobs import GitJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Access
-from husk.tasks import Tasks
 
 _AGENT = "agent"
 _LEAST_MEMORY = 1 << 30

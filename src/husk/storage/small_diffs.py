@@ -12,12 +12,12 @@ import stat
 import threading
 from pathlib import Path
 
+from husk.aio.thread_pool import ThreadPool
 from husk.kernel.thread_files import use_own
 from husk.kernel.trees import walk
 from husk.storage.blobs import BlobStore
 from husk.storage.workers.diff import write_diff
 from husk.storage.workers.parts import Blob
-from husk.workers import Workers
 
 _LARGEST = 1 << 16
 _MOST_ENTRIES = 100
@@ -27,7 +27,7 @@ class SmallDiffs:
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         # Each has a working directory for itself, as the walk wants it.
-        self._threads = Workers(2, "small diffs")
+        self._threads = ThreadPool(2, "small diffs")
         self._own = threading.local()
 
     async def pack(self, upper: Path) -> tuple[int, Blob] | None:

@@ -14,8 +14,8 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.storage.file_digest import DIGEST_SIZE
+from husk.text.documents import Malformed, decode
 
 VERSION = 3
 NO_LOOK = bytes(DIGEST_SIZE)

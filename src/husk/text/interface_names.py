@@ -1,7 +1,7 @@
 """Names of network interfaces, as the kernel and nftables take them. Pure."""
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 _INTERFACE_NAME = pattern(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}")
 

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.operations import Mount, SecretMount, SecretVariable, SshMount, TmpfsMount
 from husk.errors import InvalidParameter
-from husk.tasks import Tasks
 from tests.support.steps import Bench, FakeSession, Listener, cache
 
 

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.operations import Limits, Mount, Ulimit
 from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.model.events import Event
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.manifest import Platform
-from husk.tasks import Tasks
 from tests.support.daemon import RUNTIME
 from tests.support.steps import Bench, Listener
 

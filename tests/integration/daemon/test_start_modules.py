@@ -13,9 +13,9 @@ from pathlib import Path
 import husk.cli
 from husk.cli.flags import plain
 from husk.cli.start import start
-from husk.config_load import ConfigSource
-from husk.config_settings import from_flags
-import husk.daemon, husk.log_setup
+from husk.config.load import ConfigSource
+from husk.config.settings import from_flags
+import husk.daemon, husk.observe.log
 from husk.engine.engine import Engine
 
 async def main(root):
@@ -23,7 +23,7 @@ async def main(root):
     given = plain(["--data-root", str(root / "d"), "--exec-root", str(root / "r"), "--bridge", "none"])
     del given["config-file"], given["validate"]
     config = ConfigSource(from_flags(given), root / "daemon.json").load()
-    husk.log_setup.set_up(config.log_level, config.log_format)
+    husk.observe.log.set_up(config.log_level, config.log_format)
     async with Engine.open(config, 0, husk.daemon._load_edge) as engine:
         from husk.api.server import Edge
         Edge(engine)
@@ -55,11 +55,11 @@ UNWANTED = {
         *(f"husk.engine.networks.{part}" for part in ("options", "places", "requests", "port_requests", "links")),
         *("husk.engine.volumes.spec", "husk.storage.volumes.options"),
     ),
-    "settings that nobody has made": ("husk.config_builder", "husk.engine.reloaded"),
+    "settings that nobody has made": ("husk.config.builder", "husk.engine.reloaded"),
     "files of layers that may be damaged": ("husk.storage.layers.soundness", "husk.storage.sources"),
     "filters of system calls": ("husk.runtime.seccomp", "husk.kernel.seccomp"),
     "tables of programs": ("husk.runtime.elf",),
-    "who looks on": tuple(f"husk.{part}" for part in ("metrics", "audit", "tracing", "api.observed")),
+    "who looks on": ("husk.api.observed", *(f"husk.observe.{part}" for part in ("metrics", "audit", "tracing"))),
     "what onlookers use": ("prometheus_client", "opentelemetry"),
     "workers": tuple(f"husk.storage.workers.{part}" for part in ("jobs", "answers", "messages", "handle")),
     "names of containers": ("husk.engine.networks.names", "husk.network.dns"),

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from husk.threads import WALKERS
+from husk.aio.threads import WALKERS
 from tests.support.daemon import Daemon
 from tests.support.hanging import hanging, stuck_threads
 from tests.support.waiting import until

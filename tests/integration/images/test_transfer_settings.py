@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from husk.tasks import Tasks
+from husk.aio.tasks import Tasks
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import Cut, FakeRegistry, Stall
 from tests.support.images import busybox_layer

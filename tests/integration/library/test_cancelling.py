@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from husk.client.container import Container
 from husk.client.runs import MOST_INPUT
-from husk.embedded import Engine
+from husk.library.embedded import Engine
 from tests.support.cancelling import cut_everywhere
 from tests.support.engines import Place
 from tests.support.fake_registry import FakeRegistry

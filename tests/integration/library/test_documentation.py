@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import husk
-from husk import sync
-from husk.embedded import Engine
+from husk.library import blocking
+from husk.library.embedded import Engine
 from tests.support.engines import Place
 
 ROOT = Path(__file__).parents[3]
@@ -48,4 +48,4 @@ async def test_examples_of_the_library(daemon, monkeypatch):
                     names["engine"] = engine
                     await run(code, line, names)
         finally:
-            sync.close()
+            blocking.close()

@@ -18,8 +18,8 @@ import pytest
 import uvloop
 
 from husk.client.container import Container
-from husk.embedded import Engine
 from husk.errors import Conflict, Unavailable
+from husk.library.embedded import Engine
 from tests.support.engines import Belongings, Place
 from tests.support.waiting import until_async
 

@@ -12,8 +12,8 @@ import pytest_asyncio
 from examples.ci import Pipeline, Step, run_pipeline
 from examples.jobs import Job, run_jobs
 from examples.logs import Shipper
-from husk.embedded import Engine
 from husk.kernel import process
+from husk.library.embedded import Engine
 from tests.support.engines import Place
 from tests.support.waiting import until_async
 

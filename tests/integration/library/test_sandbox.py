@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from examples.sandbox import Sandbox
-from husk.embedded import Engine
+from husk.library.embedded import Engine
 from tests.support.engines import Place
 
 pytestmark = [

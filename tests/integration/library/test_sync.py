@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from husk import sync
+from husk.library import blocking
 from tests.support.engines import Place
 
 SOURCES = Path(__file__).parents[3] / "src"
@@ -34,10 +34,10 @@ def test_a_script_needs_no_daemon_and_leaves_nothing():
 async def test_a_cell_uses_the_daemon_that_there_is(daemon, image, monkeypatch):
     monkeypatch.setenv("HUSK_HOST", daemon.host)
     try:
-        result = sync.run(image, "echo hi")
+        result = blocking.run(image, "echo hi")
         assert (result.stdout, result.exit_code) == (b"hi\n", 0)
-        assert sync.run(image, "sleep 100", timeout=0.1).timed_out
-        calls = [asyncio.to_thread(sync.run, image, ["echo", str(number)]) for number in range(4)]
+        assert blocking.run(image, "sleep 100", timeout=0.1).timed_out
+        calls = [asyncio.to_thread(blocking.run, image, ["echo", str(number)]) for number in range(4)]
         assert [each.stdout for each in await asyncio.gather(*calls)] == [b"0\n", b"1\n", b"2\n", b"3\n"]
     finally:
-        sync.close()
+        blocking.close()

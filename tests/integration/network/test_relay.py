@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.network.acceptor import Quota
 from husk.network.ports import PublishedPort
 from husk.network.relay import Relay
-from husk.tasks import Tasks
 from tests.support.bridges import until
 
 

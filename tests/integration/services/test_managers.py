@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.certificates import Certificates
 from husk.cluster.etcd.members import Members
 from husk.engine.services.council import CERTIFICATE, KEY, ROOT
 from husk.engine.services.wanted import MEMBER

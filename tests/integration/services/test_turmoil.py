@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.certificates import Certificates
 from husk.cluster.etcd.store import EtcdStore
 from husk.engine.services.council import CERTIFICATE, KEY, ROOT
 from husk.engine.services.wanted import MEMBER, TASK_FILES

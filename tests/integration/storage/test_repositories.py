@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.config import Proxies
 from husk.errors import InvalidParameter
 from husk.storage.repositories import Repositories, Repository, WantedCommit, proxy_environment
-from husk.tasks import Tasks
 from tests.support.repositories import Repository as Made
 from tests.support.repositories import git_daemon
 from tests.support.waiting import until_async

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.storage.file_actions import FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
-from husk.tasks import Tasks
 from tests.support.layers import Store
 from tests.support.trees import Action, Forest, copy, deepen, do
 from tests.support.workers import workers_of

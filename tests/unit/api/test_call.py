@@ -14,8 +14,8 @@ from husk.api.http.request import Query
 from husk.api.versioning import CURRENT
 from husk.engine.model.container_config import HealthConfig
 from husk.errors import InvalidParameter
-from husk.gojson import Reader, parse_document
 from husk.registry.manifest import Platform
+from husk.text.gojson import Reader, parse_document
 from tests.unit.api.fake_engine import FakeEngine
 
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from yarl import URL
 
 from husk import errors
+from husk.aio.tasks import Tasks
 from husk.api.http.limits import Limits
 from husk.api.server import Edge, serve
-from husk.tasks import Tasks
 from tests.unit.api.fake_engine import FakeEngine, container
 from tests.unit.api.http.test_bodies import BAD
 from tests.unit.api.loops import on_both_loops, until

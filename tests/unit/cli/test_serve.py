@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from husk.cli import main
 from husk.cli.commands import husk
 from husk.config import Config
-from husk.config_load import DOCKERD, ConfigSource, build
-from husk.config_settings import PoolSetting, RuntimeSetting, Settings, UlimitSetting
+from husk.config.load import DOCKERD, ConfigSource, build
+from husk.config.settings import PoolSetting, RuntimeSetting, Settings, UlimitSetting
 from husk.errors import InvalidParameter
 from husk.version import __version__
 

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.http.response import Response
-from husk.tasks import Tasks
 from tests.support.fake_engine import JSON
 
 KNOWN = {"Name": "cache", "Driver": "local", "Mountpoint": "/v/cache/_data", "Labels": None}

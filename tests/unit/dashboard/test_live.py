@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, StreamedResponse, fields
 from husk.client.client import Client
 from husk.dashboard.live import AWAY, BACK, Live, Message
-from husk.tasks import Tasks
 from tests.support.fake_engine import FakeEngine
 
 

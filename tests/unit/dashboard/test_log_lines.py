@@ -3,10 +3,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.client.output import Piece
 from husk.dashboard import log_lines
 from husk.dashboard.log_lines import Line, LineMaker, batches
-from husk.tasks import Tasks
 
 
 def out(text: str) -> Piece:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.dashboard.live import Live
 from husk.dashboard.room import COUNTED, Room
 from husk.errors import HuskError
-from husk.tasks import Tasks
 from tests.support.fake_engine import FakeEngine, failed
 
 

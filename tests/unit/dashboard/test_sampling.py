@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.client.stats import stats
 from husk.dashboard import sampling
 from husk.dashboard.live import Message
 from husk.dashboard.sampling import ALL, KEPT, Sample, Sampler, points, sample, series
-from husk.tasks import Tasks
 from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import until_async
 

@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, StreamedResponse, fields
 from husk.client.client import Client
@@ -10,7 +11,6 @@ from husk.client.progress import PullProgress
 from husk.dashboard.live import Live
 from husk.dashboard.transfers import DONE, FAILED, PULL, PUSH, RUNNING, Transfer, Transfers
 from husk.errors import Conflict, NotFound
-from husk.tasks import Tasks
 from tests.support.fake_engine import FakeEngine
 
 

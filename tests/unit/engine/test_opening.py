@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.config import Config
 from husk.engine.networks.service import Networks
 from husk.engine.opening import _as_far_as_possible, _leave_host
 from husk.errors import SystemFault
-from husk.tasks import Tasks
 from tests.unit.engine.records import container
 
 

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.network import announcement, overlay, provision, sandbox
 from husk.network import bridge as bridge_module
@@ -21,7 +22,6 @@ from husk.network.host import BridgeState
 from husk.network.ipam import mac_address
 from husk.network.provision import BridgeFull
 from husk.network.settings import BridgeSettings
-from husk.tasks import Tasks
 from tests.support.waiting import until_async
 
 LEASE = sandbox.Lease("/nowhere/one", "veth0", "10.9.0.2", 24, "10.9.0.1", "02:42:0a:09:00:02")

@@ -5,11 +5,11 @@ import asyncio
 import msgspec
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault, Unavailable
 from husk.network import warm_pool
 from husk.network.sandbox import Lease
 from husk.network.warm_pool import WarmPool
-from husk.tasks import Tasks
 from tests.support.waiting import until_async
 
 LEASE = Lease("/nowhere/one", "veth0", "10.9.0.2", 24, "10.9.0.1", "02:42:0a:09:00:02")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime.foreground import Ended, Foreground
 from husk.runtime.oci import OCIRuntime
-from husk.tasks import Tasks
 
 # Finds its own options as a runtime does: everything up to the verb is global.
 _SCRIPT = """#!/bin/sh

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.kernel import process
 from husk.runtime.stdio import Descriptor, Pipes, Terminal
-from husk.tasks import Tasks
 
 # The signal is blocked before anybody is told to send it: it cannot be lost.
 TELLS_ITS_SIZE = """\

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.errors import NotFound
 from husk.storage.ahead import AheadTar
 from husk.storage.workers.answers import Answer, Failed, Packed
 from husk.storage.workers.parts import MARK, Blob
-from husk.tasks import Tasks
 
 BLOB = Blob("sha256:" + "0" * 64, 3)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from husk.aio.tasks import Tasks
 from husk.storage.blobs import BlobStore
 from husk.storage.compressions import Compression
 from husk.storage.layer_packing import LayerPacker
 from husk.storage.sources import GzipSource
-from husk.tasks import Tasks
 
 DATA = b"some content" * 200_000
 

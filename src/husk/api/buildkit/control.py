@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit import filters, llb_write, policies, progress
 from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
 from husk.api.buildkit.errors import failed_build
@@ -19,7 +20,6 @@ from husk.engine.builder.status import StatusLog
 from husk.errors import Conflict, HuskError, NotFound
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.status import CANCELLED, UNKNOWN
-from husk.tasks import Tasks
 from husk.version import __version__
 
 _SERVICE = "/moby.buildkit.v1.Control"

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit import progress
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Status, timestamp
@@ -25,7 +26,6 @@ from husk.engine.builder.status import LogTold, StatusLog, StatusTold, Told, Ver
 from husk.engine.model.clock import now_ns
 from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.codes import CANCELLED, UNKNOWN
-from husk.tasks import Tasks
 
 MOST = 50
 MOST_PINNED = 50

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 from msgspec import Struct
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit import progress
 from husk.api.buildkit.backend import Backend
 from husk.api.buildkit.control import Control
@@ -21,7 +22,6 @@ from husk.engine.builder.results import DOCKERFILE
 from husk.engine.model.image import Built, Progress, Traced
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.status import GrpcError
-from husk.tasks import Tasks
 
 TRACE, IMAGE_ID = "moby.buildkit.trace", "moby.image.id"
 OF_SESSION, OF_UPLOAD = "client-session", "upload-request"

@@ -9,6 +9,7 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit import llb_read
 from husk.api.buildkit.messages import containers, gateway, ops
 from husk.api.buildkit.messages.common import Status
@@ -19,7 +20,6 @@ from husk.engine.builder.steps.held import Descriptor, Pipes, Streams, Talk, Ter
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.status import UNKNOWN, GrpcError
 from husk.rpc.grpc.stream import ServerStream
-from husk.tasks import Tasks
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _UNKNOWN_STATUS = 255

@@ -7,7 +7,7 @@ it (extensions) and behind the last chunk (trailers) is read over, and there is 
 from typing import Protocol
 
 from husk.api.http.errors import BadRequest
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 _SIZE_LINE = pattern(rb"([0-9a-fA-F]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
 _NEXT_CHUNK = pattern(rb"\r\n([0-9a-fA-F]{1,15})\r\n")

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from husk.aio.tasks import Tasks
 from husk.api.http.channel import Channel, Taker
 from husk.api.http.crowd import Crowd
 from husk.api.http.errors import BadRequest, Http2Preface
@@ -22,7 +23,6 @@ from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
 from husk.api.http.response import CLOSE, STATUS_LINES, Answer, Response, StreamedResponse
 from husk.api.http.upload import Body
-from husk.tasks import Tasks
 from husk.watch import serving
 
 log = logging.getLogger(__name__)

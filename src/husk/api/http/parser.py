@@ -11,7 +11,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from husk.api.http.errors import BadRequest, Http2Preface
 from husk.api.http.limits import Limits
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 _END = b"\r\n\r\n"
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"

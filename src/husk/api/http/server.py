@@ -3,11 +3,11 @@
 import asyncio
 import logging
 
+from husk.aio.tasks import Tasks
 from husk.api.http.connection import Connection, Handler, Http2Handler, Refusal
 from husk.api.http.crowd import Crowd
 from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

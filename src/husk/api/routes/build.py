@@ -6,13 +6,13 @@ import binascii
 import json
 from typing import TYPE_CHECKING
 
+from husk.aio.once import load
 from husk.api.call import Call
 from husk.api.feed import stream_progress
 from husk.api.http.response import Answer
 from husk.api.router import Route, change, stream
 from husk.engine.model.image import Progress
 from husk.errors import InvalidParameter
-from husk.once import load
 from husk.registry.auth import Credentials, credentials_from
 
 if TYPE_CHECKING:

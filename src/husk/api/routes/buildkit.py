@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from husk.aio.once import load
 from husk.api.call import Call, Common
 from husk.api.http import h2c
 from husk.api.http.response import Answer, Unanswered
 from husk.api.router import Route, stream
 from husk.errors import InvalidParameter
-from husk.once import load
 
 if TYPE_CHECKING:
     from husk.api.buildkit.doors import BuildkitServer

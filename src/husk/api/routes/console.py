@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.api.call import Call
 from husk.api.closing import closing
 from husk.api.detach import DetachMatcher, parse_keys
@@ -15,7 +16,6 @@ from husk.api.versioning import Version
 from husk.engine.logs.attributes import details
 from husk.engine.logs.records import LogQuery
 from husk.errors import HuskError, InvalidParameter
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.containers.attach import Attachment

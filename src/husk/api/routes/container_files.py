@@ -12,7 +12,7 @@ from husk.api.router import change, read, stream
 from husk.api.types.container_files import Change, PathStat
 from husk.api.views.container_files import path_stat
 from husk.engine.containers.copy import LARGEST_ARCHIVE, Archive, SmallArchive, Upload
-from husk.gojson import encode
+from husk.text.gojson import encode
 
 TAR = "application/x-tar"
 _CHUNK = 1 << 18

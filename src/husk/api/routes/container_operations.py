@@ -11,7 +11,7 @@ from husk.engine.containers.stats import Mode
 from husk.engine.model.container_config import HostConfig
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
-from husk.gojson import Reader, encode
+from husk.text.gojson import Reader, encode
 
 WITH_PIDS_UPDATE = Version(1, 40)
 WITH_ONE_SHOT = Version(1, 41)

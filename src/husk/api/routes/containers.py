@@ -19,7 +19,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.errors import InvalidParameter
-from husk.gojson import Document, Reader, encode
+from husk.text.gojson import Document, Reader, encode
 
 WITH_CONDITIONS = Version(1, 30)
 WITH_STOP_SIGNAL = Version(1, 42)

@@ -15,7 +15,7 @@ from husk.api.types.exec import ExecCreated, ExecInspect, ExecStart, ProcessConf
 from husk.engine.containers.exec import CannotRun
 from husk.engine.logs.records import STDOUT
 from husk.engine.model.container_config import ExecConfig
-from husk.gojson import Reader
+from husk.text.gojson import Reader
 
 _config = Reader(ExecConfig)
 _start = Reader(ExecStart)

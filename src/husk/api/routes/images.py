@@ -12,8 +12,8 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import CommitOptions, Image, Removal
 from husk.errors import InvalidParameter
-from husk.gojson import Reader
 from husk.registry.auth import Credentials
+from husk.text.gojson import Reader
 
 WITH_MANIFESTS = Version(1, 47)
 WITH_DESCRIPTOR = Version(1, 48)

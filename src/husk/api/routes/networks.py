@@ -2,6 +2,7 @@
 
 from msgspec import UNSET, UnsetType
 
+from husk.aio.once import load
 from husk.api.call import Call
 from husk.api.http.response import Answer
 from husk.api.router import change, read
@@ -19,8 +20,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.requests import check_endpoint
 from husk.errors import InvalidParameter, NotFound
-from husk.gojson import Reader
-from husk.once import load
+from husk.text.gojson import Reader
 
 WITHOUT_CONTAINERS_IN_LIST = Version(1, 52)
 WITH_STATUS = Version(1, 52)

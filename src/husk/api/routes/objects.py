@@ -11,7 +11,7 @@ from husk.engine.engine import Engine
 from husk.engine.model.filters import Filters
 from husk.engine.services.model import ClusterObject, ObjectSpec
 from husk.engine.services.objects import CONFIG_FILTERS, SECRET_FILTERS, Objects
-from husk.gojson import Reader
+from husk.text.gojson import Reader
 
 _spec = Reader(ObjectSpec)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from husk.aio.tasks import Tasks
 from husk.api.call import Call
 from husk.api.framing import MULTIPLEXED_STREAM, frame
 from husk.api.http.response import Answer
@@ -21,8 +22,7 @@ from husk.api.types.containers import RunExtras
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.index import Exit
 from husk.errors import InvalidParameter, NotFound
-from husk.gojson import Document, Reader, encode
-from husk.tasks import Tasks
+from husk.text.gojson import Document, Reader, encode
 
 ENDING = 3
 CONTAINER = "X-Husk-Container"

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.api.call import Call
 from husk.api.closing import closing
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder
@@ -19,8 +20,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.services.matching import SERVICE_FILTERS, TASK_FILTERS
 from husk.engine.services.model import ContainerSpec, ServiceSpec, Task
 from husk.errors import InvalidParameter
-from husk.gojson import Reader
-from husk.tasks import Tasks
+from husk.text.gojson import Reader
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from husk.engine.services.node import MANAGER_PORT
 from husk.engine.services.nodes import NODE_FILTERS
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.errors import InvalidParameter
-from husk.gojson import Reader
+from husk.text.gojson import Reader
 from husk.text.subnets import has_nobodys
 
 DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29

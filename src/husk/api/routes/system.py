@@ -12,7 +12,7 @@ from husk.api.versioning import Version
 from husk.api.views import system as views
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
-from husk.gojson import encode
+from husk.text.gojson import encode
 
 WITH_JSON_LINES = Version(1, 52)
 

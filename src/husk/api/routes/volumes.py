@@ -11,7 +11,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.volumes.listing import FILTERS, PRUNE_FILTERS
 from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import InvalidParameter, NotImplementedYet
-from husk.gojson import Reader
+from husk.text.gojson import Reader
 
 # Before, pruning took every volume that no container has.
 PRUNES_ANONYMOUS = Version(1, 42)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.api.call import Call
 from husk.api.closing import closing
 from husk.api.detach import DetachMatcher, parse_keys
@@ -18,7 +19,6 @@ from husk.api.router import stream
 from husk.api.routes.console import pass_on
 from husk.api.versioning import Version
 from husk.errors import InvalidParameter
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.containers.attach import Attachment

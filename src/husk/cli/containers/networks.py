@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 _ADDRESSES = {"ip": "IPv4Address", "ip6": "IPv6Address"}
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 _PROTOCOLS = ("tcp", "udp", "sctp")
 _LARGEST = 65535

@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from husk.aio.tasks import Tasks
 from husk.cli.containers.stats import Sample, rounds, row
 from husk.cli.kit.words import binary_size, in_line
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.client.client import Client

@@ -11,8 +11,8 @@ from husk.cli.containers.networks import networking
 from husk.cli.containers.ports import exposed, published
 from husk.cli.kit.read import seconds
 from husk.client.spec import ContainerSpec, nanoseconds, size
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 # Flags whose value goes into a keyword of the same name.
 _SAME = (

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from husk.aio.tasks import Tasks
 from husk.cli.containers.keys import Watch
 from husk.cli.kit.writing import complain, write
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.client.console import Console

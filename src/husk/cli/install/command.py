@@ -91,8 +91,8 @@ def _config(root: Path) -> "Config":
     """The settings of the daemon there; the usual ones where they cannot be read."""
     from husk.cli.install.record import inside
     from husk.config import Config
-    from husk.config_load import ConfigSource
-    from husk.config_settings import from_flags
+    from husk.config.load import ConfigSource
+    from husk.config.settings import from_flags
 
     file = inside(root, "/etc/husk/daemon.json")
     try:

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from husk.cli.install.files import UNITS
-from husk.documents import Malformed, decode
 from husk.errors import SystemFault
 from husk.kernel.path_walk import walk
+from husk.text.documents import Malformed, decode
 
 PLACE = "/etc/husk/installed.json"
 # As many as the kernel follows.

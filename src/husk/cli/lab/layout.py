@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, NotFound
+from husk.text.documents import Malformed, decode
 
 USUAL_NAME = "husk-lab"
 # Addresses for documentation and for measurements: nobody on the internet has them.

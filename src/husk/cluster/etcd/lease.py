@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable
 from typing import Self
 
+from husk.aio.tasks import Tasks
 from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.messages import KEEP_ALIVE, REVOKE, LeaseKeepAliveResponse, LeaseRequest
 from husk.cluster.records import StoreUnavailable
 from husk.rpc.grpc.status import GrpcError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -25,15 +25,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.cluster.etcd.address import Certificates, tls_context
+from husk.aio.tasks import Tasks
+from husk.cluster.etcd.certificates import Certificates, tls_context
 from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.messages import STATUS, StatusRequest
 from husk.cluster.records import StoreUnavailable
-from husk.documents import Malformed, decode
 from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
 from husk.rpc.grpc.status import GrpcError
-from husk.tasks import Tasks
+from husk.text.documents import Malformed, decode
 from husk.text.endpoints import Endpoint
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from husk.cluster.etcd.address import Certificates, tls_context
+from husk.cluster.etcd.certificates import Certificates, tls_context
 from husk.cluster.etcd.channel import Channel, refusal
 from husk.cluster.etcd.messages import (
     MEMBER_ADD,

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Self
 
-from husk.cluster.etcd.address import Certificates, tls_context
+from husk.cluster.etcd.certificates import Certificates, tls_context
 from husk.cluster.etcd.channel import PATIENCE, Channel, StoreFull, refusal
 from husk.cluster.etcd.lease import EtcdLease
 from husk.cluster.etcd.messages import (
@@ -40,7 +40,7 @@ from husk.cluster.etcd.translate import (
 )
 from husk.cluster.etcd.watch import watch
 from husk.cluster.records import Listing, News, Record, Stale, Step, check_name, check_steps
-from husk.config_etcd_address import read_address
+from husk.config.etcd_address import read_address
 from husk.errors import InvalidParameter
 from husk.rpc.grpc.status import OUT_OF_RANGE, RESOURCE_EXHAUSTED, GrpcError
 from husk.text.endpoints import Endpoint

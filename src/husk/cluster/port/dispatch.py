@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated, Protocol
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port.crowding import Pauses
 from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import CALL, Managers, answers
@@ -22,7 +23,6 @@ from husk.errors import Conflict, InvalidParameter
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.protobuf import Message
-from husk.tasks import Tasks
 
 ASSIGNMENTS = "/husk.cluster.v1.Dispatcher/Assignments"
 REPORT = "/husk.cluster.v1.Dispatcher/Report"

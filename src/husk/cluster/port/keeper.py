@@ -12,13 +12,13 @@ import random
 import time
 from collections.abc import Callable
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.messages import FOLLOW, RENEW, CertificateReply, FollowReply, FollowRequest, RenewRequest
 from husk.cluster.trust import authority, renewal
 from husk.cluster.trust.identity import Identity
 from husk.cluster.trust.tokens import root_digest
 from husk.errors import SystemFault
-from husk.tasks import Tasks
 from husk.text.endpoints import MANAGER_PORT, read_endpoint
 
 log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Protocol
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port.faults import from_wire
 from husk.cluster.port.managers import CONNECT, Managers, answers
 from husk.cluster.port.peers import Peer
@@ -25,7 +26,6 @@ from husk.errors import InvalidParameter, Unavailable
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream, ServerStream, Stream
-from husk.tasks import Tasks
 from husk.text.endpoints import Endpoint
 
 WANTED = "/husk.cluster.v1.Logs/Wanted"

@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port.crowding import Crowd, Visit
 from husk.cluster.port.faults import to_wire
 from husk.cluster.port.peers import Access, Members, Peer, peer_of, refusal
@@ -30,7 +31,6 @@ from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2.core import Limits
 from husk.rpc.protobuf import Message
-from husk.tasks import Tasks
 from husk.version import __version__
 
 log = logging.getLogger(__name__)

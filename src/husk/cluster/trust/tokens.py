@@ -10,7 +10,7 @@ import secrets
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 # Docker's words.
 WRONG_TOKEN = "rpc error: code = InvalidArgument desc = A valid join token is necessary to join this cluster"

@@ -10,8 +10,8 @@ from husk.dashboard.log_lines import LineMaker, batches
 from husk.dashboard.pages.container import found, shown
 from husk.dashboard.router import page, stream
 from husk.dashboard.visit import Visit
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 TAILS = ("1000", "10000", "100000", "all")
 _STREAMS = ("", "stdout", "stderr")

@@ -4,8 +4,8 @@ from husk.api.http.response import Answer
 from husk.client.services import Service, Task
 from husk.dashboard.router import Route, change, page
 from husk.dashboard.visit import Visit
-from husk.digits import read_number
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 _MOST_REPLICAS = 10_000
 

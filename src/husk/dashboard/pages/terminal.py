@@ -18,8 +18,8 @@ from husk.client.execs import Exec
 from husk.dashboard.pages.container import found, shown
 from husk.dashboard.router import page, socket
 from husk.dashboard.visit import BEAT, Visit
-from husk.documents import Malformed, decode
 from husk.errors import HuskError, InvalidParameter
+from husk.text.documents import Malformed, decode
 
 # The better shell of the two that images have.
 _SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh")

@@ -18,13 +18,13 @@ from typing import Protocol, Self
 import msgspec
 from msgspec import Struct
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import stacks
 from husk.engine.builder.solver import Record
 from husk.engine.images.store import Pins
 from husk.engine.model.build import RECORD
 from husk.engine.model.clock import now_ns
 from husk.storage.state.store import Change, StateStore
-from husk.tasks import Tasks
 
 # What clients upload has another address each time, though it be the same: the first keys of a record, and the latest.
 _FIRST_KEYS, _MOST_KEYS = 8, 100

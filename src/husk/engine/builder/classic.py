@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import entitlements, given, stacks
 from husk.engine.builder.classic_progress import ClassicProgress
 from husk.engine.builder.dockerfile.converted import Converted, ShownStep
@@ -35,7 +36,6 @@ from husk.engine.model.image import History, Image, ImageConfig, Progress
 from husk.errors import CommandFailed, HuskError, InvalidParameter
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
-from husk.tasks import Tasks
 
 DOCKERFILE = "Dockerfile"
 IGNORE_FILE = ".dockerignore"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, structs
 
-from husk.documents import Malformed, decode
+from husk.aio.tasks import Tasks
 from husk.engine.builder import failure, given, remote_context, schemes
 from husk.engine.builder.dockerfile import contexts
 from husk.engine.builder.dockerfile.errors import DockerfileError
@@ -43,7 +43,7 @@ from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
-from husk.tasks import Tasks
+from husk.text.documents import Malformed, decode
 
 if TYPE_CHECKING:
     from husk.engine.builder.dockerfile.questions import Answer

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.failure import MissingCapability
 from husk.engine.builder.frontend import Asker, Shown
@@ -28,7 +29,6 @@ from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 from husk.runtime.stdio import Pipes
-from husk.tasks import Tasks
 
 NO_NETWORK = "moby.buildkit.frontend.network.none"
 CAPABILITIES = "moby.buildkit.frontend.caps"

@@ -31,7 +31,7 @@ from husk.engine.builder.source_policy import Resolved as Resolved
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.repositories import CheckedOut, Repository, WantedCommit
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHECKSUM = re.compile(r"[0-9a-fA-F]{1,64}")

@@ -19,7 +19,7 @@ from husk.engine.builder.interfaces import Record, Watcher
 from husk.engine.builder.operations import NONE, Copy, Edge, Exec, Files, Merge, Source
 from husk.engine.images.make import chain_ids
 from husk.engine.model.image import History, ImageConfig
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 # How dockerd's classic builder writes what needs no command.
 _NO_COMMAND = pattern(r"^/bin/sh -c #\(nop\)\s+")

@@ -26,7 +26,7 @@ from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.registry.web import seconds_of
-from husk.urls import split_url
+from husk.text.urls import split_url
 from husk.version import __version__
 
 # What a client has under a URL of this host, it gives us over its session.

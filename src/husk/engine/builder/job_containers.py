@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.operations import Exec
 from husk.engine.builder.sessions import Session
 from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.builder.steps.held import Held

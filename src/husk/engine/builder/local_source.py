@@ -11,7 +11,6 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
 from husk.engine.builder import schemes
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
@@ -20,6 +19,7 @@ from husk.engine.builder.solver import Watcher
 from husk.errors import InvalidParameter, NotImplementedYet, Unavailable
 from husk.registry.manifest import Platform
 from husk.storage.ahead import AheadTar
+from husk.text.documents import Malformed, decode
 
 _PATTERNS = {"include": "local.includepattern", "exclude": "local.excludepatterns", "follow": "local.followpaths"}
 # How many bytes more are worth telling.

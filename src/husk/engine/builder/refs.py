@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.operations import Edge
@@ -10,7 +11,6 @@ from husk.engine.builder.progress import Progress
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Build, Solver
 from husk.engine.builder.source_policy import FREE, SourcePolicy
-from husk.tasks import Tasks
 
 
 class Ref:

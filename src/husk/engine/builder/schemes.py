@@ -1,7 +1,7 @@
 """The identifiers of sources: what they begin with, by the kind of the source, and what of them others are told."""
 
 from husk.engine.builder.operations import Source
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 IMAGE = "docker-image"
 LOCAL = "local"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.config import CacheRule, ContainerDefaults
 from husk.engine.builder import remote_context
 from husk.engine.builder.cache import BuildCache
@@ -35,7 +36,6 @@ from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
 from husk.storage.workers.answers import Entry as Entry
-from husk.tasks import Tasks
 from husk.watch import Watch
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import cache_keys, entitlements, schemes
 from husk.engine.builder.flights import Flight
 from husk.engine.builder.graph import Graph, Vertex
@@ -38,7 +39,6 @@ from husk.engine.builder.source_policy import FREE, SourcePolicy, admitted
 from husk.engine.builder.vertex_keys import VertexKeys
 from husk.engine.builder.waiting_copies import WaitingCopies
 from husk.errors import InvalidParameter
-from husk.tasks import Tasks
 from husk.watch import Watch
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from husk.engine.builder.operations import Source
 from husk.errors import Forbidden, InvalidParameter, NotImplementedYet
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 MOST_RULES = 1000
 LONGEST_PATTERN = 4096

@@ -22,7 +22,7 @@ from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from husk.tasks import Tasks
+from husk.aio.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.containers.drivers import Console

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.config.network_files import hosts_of, resolv_conf_of
 from husk.engine.containers.index import Index, Instance
 from husk.engine.model.container import Container
@@ -20,7 +21,6 @@ from husk.engine.networks.service import Networks
 from husk.errors import Conflict, DiskFault, Forbidden, InvalidParameter, NotFound
 from husk.runtime.assembly import network_files as bound_files
 from husk.runtime.assembly.paths import ContainerPaths, Paths
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

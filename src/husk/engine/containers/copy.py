@@ -16,7 +16,8 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.mounts import Roots
@@ -37,7 +38,6 @@ from husk.storage.workers.handle import Producer, Worker, WorkerDied
 from husk.storage.workers.jobs import PackJob, PutJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Bind
-from husk.tasks import Tasks
 
 Publish = Callable[[Container, str], None]
 T = TypeVar("T")

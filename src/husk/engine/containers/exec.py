@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from husk.documents import Malformed, decode
+from husk.aio.tasks import Tasks
 from husk.engine.containers.attach import Attachment, Ending
 from husk.engine.containers.drivers import Drivers, Process
 from husk.engine.containers.index import Companion, Index, Instance, Publish
@@ -27,7 +27,7 @@ from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, full_disk
 from husk.runtime.conmon import Bundle
 from husk.runtime.console import Console
-from husk.tasks import Tasks
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ import time
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.exec import Execs
 from husk.engine.containers.index import Companion, Instance, Publish
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Health, HealthResult
 from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.errors import HuskError
-from husk.tasks import Tasks
 from husk.watch import Watch
 
 log = logging.getLogger(__name__)

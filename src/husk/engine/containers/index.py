@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.attach import Switchboard
 from husk.engine.containers.drivers import Attended, Process
 from husk.engine.model import companion
@@ -17,9 +18,8 @@ from husk.engine.model.events import Events
 from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
-from husk.patterns import pattern
 from husk.storage.state.store import Change, StateStore
-from husk.tasks import Tasks
+from husk.text.patterns import pattern
 
 _NAME = pattern(r"/?[a-zA-Z0-9][a-zA-Z0-9_.-]+", re.ASCII)
 _encode = msgspec.json.Encoder().encode

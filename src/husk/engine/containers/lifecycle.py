@@ -12,6 +12,7 @@ import signal as signals
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers import health, pause
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.drivers import Drivers, Process, bundle_of
@@ -22,7 +23,6 @@ from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container, State
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
 from husk.runtime.conmon import GaveUp
-from husk.tasks import Tasks
 from husk.watch import Watch
 
 if TYPE_CHECKING:

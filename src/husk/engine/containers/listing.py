@@ -9,8 +9,8 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.filters import Filters
 from husk.engine.networks.port_requests import Ports, PortSet, exposed
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
-from husk.re2 import Finder
+from husk.text.patterns import pattern
+from husk.text.re2 import Finder
 
 FILTERS = (
     "ancestor", "before", "expose", "exited", "health", "id", "isolation", "is-task", "label", "name", "network",

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Assembly, Layers, Root
 from husk.engine.containers.drivers import Volumes as MountedVolumes
 from husk.engine.containers.index import Index, Instance
@@ -26,7 +27,6 @@ from husk.engine.volumes.service import Taking, Volumes
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.runtime.assembly.root import OpenDirectory, has_directory
 from husk.runtime.assembly.staging import StagedPart
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.volumes.spec import VolumeSpec

@@ -9,13 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Monitor, bundle_of
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.oom_watches import OomWatches
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

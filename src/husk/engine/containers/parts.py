@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.exec import Execs
 from husk.engine.containers.health import Prober
@@ -22,7 +23,6 @@ from husk.engine.networks.service import Networks
 from husk.runtime.assembly.assembly import Assembly
 from husk.runtime.runtimes import Runtimes
 from husk.storage.workers.nursery import Nursery
-from husk.tasks import Tasks
 from husk.watch import Watch
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Assembly, Networks, Runtimes
 from husk.engine.containers.index import Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.model.container import Container
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.containers.clearing import Clearing

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Assembly, Volumes
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.release import Releaser
@@ -13,7 +14,6 @@ from husk.engine.containers.stop import Stopper
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, HuskError, NotFound
-from husk.tasks import Tasks
 from husk.watch import Watch
 
 log = logging.getLogger(__name__)

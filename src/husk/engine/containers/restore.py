@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers import health
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.drivers import Drivers, bundle_of
@@ -19,7 +20,6 @@ from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
 from husk.engine.model.container import ZERO_TIME
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from husk import threads
+from husk.aio import threads
 from husk.config import ContainerDefaults
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.drivers import Assembly, Console, bundle_of

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
-from husk.digits import read_number
 from husk.engine.containers.index import Index
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter, SystemFault
-from husk.patterns import pattern
 from husk.runtime import process
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
+from husk.text.digits import read_number
+from husk.text.patterns import pattern
 
 DEFAULT_ARGUMENTS = "-ef"
 _LONGEST = 1000

@@ -10,7 +10,6 @@ from functools import cache
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.engine.images.index import IMAGE_KIND, ImageIndex, IndexEntry, index_record, suits
 from husk.engine.images.make import read_config
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
@@ -26,6 +25,7 @@ from husk.registry.manifest import (
     referenced,
 )
 from husk.registry.reference import Reference
+from husk.text.documents import Malformed, decode
 
 DOCKER_LIST = "manifest.json"
 OCI_LIST = "index.json"

@@ -4,12 +4,12 @@ from collections.abc import Collection
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.engine.images.index import ATTESTATION, ImageIndex
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
 from husk.errors import SystemFault
 from husk.registry.manifest import Descriptor, referenced
+from husk.text.documents import Malformed, decode
 
 IN_TOTO = "application/vnd.in-toto+json"
 PREDICATE = "in-toto.io/predicate-type"

@@ -16,10 +16,10 @@ from msgspec import structs
 from husk.engine.images.index import Candidate, ImageIndex, default_image, merged, platform_of, without
 from husk.engine.model.image import Image
 from husk.errors import InvalidParameter, NotFound
-from husk.patterns import pattern
 from husk.registry import reference as references
 from husk.registry.reference import Reference
 from husk.storage.state.store import Change, StateStore
+from husk.text.patterns import pattern
 
 # An index is called so on disk since the first release.
 IMAGE, INDEX, NAME = "image", "image-family", "image-name"

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.engine.model.clock import parse_duration
 from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.engine.model.paths import clean
 from husk.engine.model.signals import parse_signal
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.documents import Malformed, decode
+from husk.text.patterns import pattern
 
 _PORT = pattern(r"(\d{1,5})(?:-(\d{1,5}))?(?:/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
 _TOKEN = pattern(

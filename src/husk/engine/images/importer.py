@@ -15,13 +15,13 @@ from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, ImportOptions, Progress, RootFS
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, detected_platform, parse_platform
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.tar.inflate import inflate, peek
-from husk.urls import split_url
+from husk.text.patterns import pattern
+from husk.text.urls import split_url
 
 _CONTROL = pattern(r"[\x00-\x1f\x7f]")
 _NO_ESCAPE = pattern(r"%(?![0-9A-Fa-f]{2}).{0,2}")

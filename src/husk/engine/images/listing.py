@@ -8,8 +8,8 @@ from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
 from husk.errors import InvalidParameter
-from husk.re2 import STEPS, Finder
 from husk.registry.reference import Reference
+from husk.text.re2 import STEPS, Finder
 
 FILTERS = ("before", "dangling", "label", "label!", "reference", "since", "until")
 

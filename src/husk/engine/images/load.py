@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, aclosing
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.compression import compression_of
 from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
 from husk.engine.images.index import ImageIndex, suits
@@ -29,7 +30,6 @@ from husk.storage.tar.entry import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, Ta
 from husk.storage.tar.flow import TarFlow
 from husk.storage.tar.header import is_tar
 from husk.storage.tar.inflate import inflate
-from husk.tasks import Tasks
 
 LARGEST_DOCUMENT = 8 << 20
 # All documents, with what it takes to remember them and the names of files and links.

@@ -10,7 +10,6 @@ from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import Image, ImageConfig
 from husk.errors import InvalidParameter
-from husk.gojson import Reader, parse_document
 from husk.registry.manifest import (
     DOCKER_CONFIG,
     DOCKER_LAYER,
@@ -23,6 +22,7 @@ from husk.registry.manifest import (
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.store import Layer
+from husk.text.gojson import Reader, parse_document
 
 _READER = Reader(ImageConfig)
 # All ports of three protocols, and all else that there is.

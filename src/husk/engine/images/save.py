@@ -22,7 +22,6 @@ from husk.engine.images.make import compose_manifest
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
 from husk.errors import HuskError, InvalidParameter, NotFound
-from husk.gojson import encode
 from husk.registry import reference as references
 from husk.registry.manifest import OCI_INDEX, Platform, normalize
 from husk.registry.reference import Reference
@@ -30,6 +29,7 @@ from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
 from husk.storage.tar.entry import padding
 from husk.storage.tar.header import root_file_header
+from husk.text.gojson import encode
 
 _END = bytes(1024)
 

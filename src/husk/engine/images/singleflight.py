@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeAlias
 
+from husk.aio.tasks import Tasks
 from husk.engine.model.image import Progress
-from husk.tasks import Tasks
 
 PATIENCE = 15.0
 # What has to come in that time: a server that says a little now and then has stalled, too.

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from urllib.parse import quote_plus
 
-from husk import re2
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text import re2
+from husk.text.patterns import pattern
 
 OPTIONS = frozenset({"labels", "labels-regex", "env", "env-regex", "tag"})
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
 from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
 from husk.runtime.log_files import LogFiles, OpenFile, note, noted
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.logs.messages import Message

@@ -7,7 +7,7 @@ import msgspec
 
 from husk.engine.logs import attributes
 from husk.errors import InvalidParameter, NotImplementedYet
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 KEPT = ("json-file", "local")
 FORWARDED = ("fluentd", "gelf", "journald", "syslog")

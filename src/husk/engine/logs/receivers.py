@@ -8,7 +8,7 @@ import msgspec
 from husk.engine.logs.messages import Message
 from husk.errors import InvalidParameter
 from husk.runtime.log_transport import Address
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 # Where journald listens.
 JOURNAL = "/run/systemd/journal/socket"

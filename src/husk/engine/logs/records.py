@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from husk.engine.model.clock import rfc3339
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 STDOUT, STDERR = 1, 2
 # What stands between a record's time and its bytes, and what that means: the stream, and whether the line goes on.

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.engine.logs.container import LoggedContainer
 from husk.engine.logs.options import Keeping, keeping
 from husk.engine.model.companion import Companion
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
 from husk.runtime.log_files import GrowthWatches, LogFiles
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from husk.digits import read_number
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.options import flag
@@ -13,6 +12,7 @@ from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 from husk.runtime.log_transport import Address, Tls, is_there
+from husk.text.digits import read_number
 
 _FACILITIES = (
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",

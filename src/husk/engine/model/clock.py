@@ -5,7 +5,7 @@ import time
 from datetime import UTC, date, datetime
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 _RFC3339 = pattern(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII

@@ -9,10 +9,10 @@ never mean "all", for prunes delete what is meant.
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from husk.documents import Malformed, decode
 from husk.engine.model.clock import parse_moment
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.documents import Malformed, decode
+from husk.text.patterns import pattern
 
 _TRUE = frozenset({"1", "true"})
 _FALSE = frozenset({"0", "false"})

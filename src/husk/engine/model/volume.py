@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 DRIVER = "local"
 ANONYMOUS_LABEL = "com.docker.volume.anonymous"

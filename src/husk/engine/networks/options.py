@@ -34,8 +34,8 @@ from husk.engine.networks import pools
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.network.sandbox import ParentLink
 from husk.network.settings import BridgeSettings
-from husk.patterns import pattern
 from husk.text.interface_names import validate_interface
+from husk.text.patterns import pattern
 
 _NAME_IN_SWARM = pattern(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9])*", re.ASCII)
 _LONGEST_LABEL = 63

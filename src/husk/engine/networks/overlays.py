@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from husk.aio.tasks import Tasks
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.network.deletions import Deletions

@@ -13,7 +13,7 @@ from msgspec import Struct
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.errors import InvalidParameter
 from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortRequest
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 PROTOCOLS = ("tcp", "udp", "sctp")
 # More ports than this no container can have published: it is all that one protocol has.

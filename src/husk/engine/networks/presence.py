@@ -12,6 +12,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.config import AddressPool
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.network import Network, NetworkRequest
@@ -24,7 +25,6 @@ from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import Change, StateStore
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from husk.engine.networks import port_requests
 from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
 from husk.engine.networks.live import LiveNetwork
 from husk.errors import Forbidden, InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 HOST_WITH_LINKS = (
     "conflicting options: host type networking can't be used with links. This would result in undefined behavior"

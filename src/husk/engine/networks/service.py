@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.config import AddressPool, Config
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import KIND as CONTAINER
@@ -33,7 +34,6 @@ from husk.network.ports import Ports
 from husk.network.relay import Relay
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import Change, StateStore
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.networks.load_balancer import LoadBalancer

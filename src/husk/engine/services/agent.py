@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from husk.aio.tasks import Tasks
 from husk.cluster.records import StoreUnavailable
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL, Container
@@ -21,7 +22,6 @@ from husk.engine.services.looking import RETRY_NS, keep_looking
 from husk.engine.services.model import Task
 from husk.engine.services.runner import Runner, container_of, is_healthy, is_unhealthy
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

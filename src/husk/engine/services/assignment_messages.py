@@ -9,11 +9,11 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
 from husk.engine.services.model import Service, Task, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials
+from husk.text.documents import Malformed, decode
 
 M = TypeVar("M", bound=Struct)
 

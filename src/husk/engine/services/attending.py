@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from husk.aio.tasks import Tasks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.council import Council
 from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

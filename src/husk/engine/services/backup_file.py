@@ -15,9 +15,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.storage.secrets import passphrases
+from husk.text.documents import Malformed, decode
 
 VERSION = 1
 """Of the form of the file: a daemon reads its own and all before."""

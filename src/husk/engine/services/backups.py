@@ -13,7 +13,6 @@ from typing import NamedTuple
 import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale
-from husk.documents import Malformed, decode
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.networks.service import Networks
 from husk.engine.services import backup_file
@@ -34,6 +33,7 @@ from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unav
 from husk.network import own_addresses
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.schema import SCHEMA
+from husk.text.documents import Malformed, decode
 from husk.text.endpoints import Endpoint, read_endpoint
 
 log = logging.getLogger(__name__)

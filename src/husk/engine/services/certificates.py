@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster.trust import renewal
 from husk.cluster.trust.holders import Holder, Role
 from husk.engine.services import join_tokens, roots
@@ -27,7 +28,6 @@ from husk.engine.services.settings import SHORTEST_EXPIRY
 from husk.engine.services.swarm import Swarm, SwarmRoot
 from husk.errors import SystemFault
 from husk.storage.secrets.sealing import Sealer
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.cluster.trust.identity import Identity, IdentityFiles

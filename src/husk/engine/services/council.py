@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster import member_files
 from husk.config import ETCD_PORTS, ClusterStoreConfig
 from husk.engine.services import roots
@@ -30,7 +31,6 @@ from husk.engine.services.swarm import Membership, SwarmRoot
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
-from husk.tasks import Tasks
 from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class Council:
         """Tell if the member at an address takes part now."""
         if endpoint is None:
             return False
-        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.certificates import Certificates
         from husk.cluster.etcd.members import answers
 
         return await answers(endpoint, Certificates(*self._files), ANSWER)
@@ -433,7 +433,7 @@ class Council:
             self._tasks.spawn(self._relieve(), "room in the swarm's etcd")
 
     async def _relieve(self) -> None:
-        from husk.cluster.etcd.address import Certificates, tls_context
+        from husk.cluster.etcd.certificates import Certificates, tls_context
         from husk.cluster.etcd.relief import relieve
 
         log.error("the swarm's etcd is full: what was before is forgotten, and its files written anew")
@@ -478,7 +478,7 @@ class Council:
             await self._member.restart()
 
     async def _members(self, endpoints: list[Endpoint]) -> "Members":
-        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.certificates import Certificates
         from husk.cluster.etcd.members import Members
 
         return await asyncio.to_thread(Members.open, endpoints, Certificates(*self._files))
@@ -491,7 +491,7 @@ class Council:
         self._given.start()
 
     def _made(self, node: str, host: str, others: dict[str, Endpoint]) -> "Member":
-        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.certificates import Certificates
         from husk.cluster.etcd.member import Member, MemberSettings
 
         return Member(
@@ -523,7 +523,7 @@ class Council:
 
     async def _renewed(self) -> None:
         """The daemon shows the new certificate too; the member reads it by itself."""
-        from husk.cluster.etcd.address import Certificates
+        from husk.cluster.etcd.certificates import Certificates
         from husk.cluster.etcd.store import EtcdStore
 
         if isinstance(self._store.store, EtcdStore):

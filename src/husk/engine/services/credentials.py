@@ -4,11 +4,11 @@ import asyncio
 
 import msgspec
 
-from husk.documents import decode
 from husk.engine.services.model import Service
 from husk.errors import HuskError
 from husk.registry.auth import Credentials
 from husk.storage.secrets.sealing import Sealer
+from husk.text.documents import decode
 
 
 class PullCredentials:

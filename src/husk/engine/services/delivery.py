@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from husk.engine.model.container_config import Mount
 from husk.engine.services.expand import payload
-from husk.engine.services.gotemplate import Structure
 from husk.engine.services.model import ContainerSpec, FileTarget, Task
 from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, InvalidParameter
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFile, TaskFiles
+from husk.text.gotemplate import Structure
 
 SECRETS = "/run/secrets"
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port.faults import TooMany
 from husk.engine.services.assignment_messages import Beat, Heard, Report, Reports, Told, decoded, encoded
 from husk.engine.services.dispatcher import Dispatcher
@@ -19,7 +20,6 @@ from husk.engine.services.mixed_releases import MixedReader
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import NodeDescription
 from husk.errors import Conflict, Forbidden, HuskError, Unavailable
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -27,9 +27,9 @@ from husk.cluster.records import (
     version_in,
     with_version,
 )
-from husk.documents import Malformed
 from husk.errors import DiskFault, InvalidParameter
 from husk.storage.state.store import Change, StateStore
+from husk.text.documents import Malformed
 
 T = TypeVar("T")
 Name = tuple[str, str]

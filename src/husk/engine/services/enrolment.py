@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from husk.aio.tasks import Tasks
 from husk.engine.services import joining
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
@@ -20,7 +21,6 @@ from husk.engine.services.swarm import KEY, Membership, Standing
 from husk.engine.services.tenure import Tenure
 from husk.engine.services.workers import Workers
 from husk.errors import HuskError
-from husk.tasks import Tasks
 from husk.text.endpoints import Endpoint, read_endpoint
 
 if TYPE_CHECKING:

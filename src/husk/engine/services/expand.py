@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from husk.engine.model.container_config import Mount
-from husk.engine.services.gotemplate import Effort, Structure, parse
 from husk.engine.services.model import ContainerSpec, Service, Task
 from husk.engine.services.placement import NodeFacts
 from husk.errors import HuskError, InvalidParameter
+from husk.text.gotemplate import Effort, Structure, parse
 
 _SAMPLE = "sample"
 

@@ -16,8 +16,8 @@ from husk.engine.services.node import Node, NodeStatus, manager_at
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import CAConfig, NodeSpec
 from husk.engine.services.swarm import KIND, Swarm
-from husk.gojson import Reader, parse_document
 from husk.storage.secrets.sealing import Sealer
+from husk.text.gojson import Reader, parse_document
 
 
 class _FormerSwarm(Struct, kw_only=True):

@@ -10,14 +10,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from husk.aio.once import load
+from husk.aio.tasks import Tasks
 from husk.cluster.door import Door, Listener
 from husk.cluster.trust import renewal
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.node import MANAGER_PORT
 from husk.errors import SystemFault
-from husk.once import load
-from husk.tasks import Tasks
 from husk.text.endpoints import Endpoint, read_endpoint
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import re
 import secrets
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NAME = pattern(r"[a-zA-Z0-9](?:[-_]*[A-Za-z0-9])*", re.ASCII)

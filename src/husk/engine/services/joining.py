@@ -5,12 +5,12 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from husk.aio.once import load
 from husk.cluster.trust.tokens import WRONG_TOKEN
 from husk.engine.services import addresses, settings
 from husk.engine.services.assignment_messages import encoded
 from husk.engine.services.node import MANAGER_PORT, NodeDescription
 from husk.errors import HuskError, InvalidParameter
-from husk.once import load
 from husk.text.endpoints import Endpoint, read_endpoint
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import Protocol
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster.records import NEW, Check, News, Put, Stale
-from husk.documents import Malformed, decode
 from husk.engine.services.cluster_store import ClusterStore, Lease
 from husk.errors import HuskError
-from husk.tasks import Tasks
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

@@ -14,14 +14,14 @@ from typing import Protocol
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster.records import Delete, News, Put, Stale
-from husk.documents import Malformed, decode
 from husk.engine.services.cluster_store import ClusterStore, Lease
 from husk.engine.services.heartbeats import MISSED, PERIOD, Heartbeats, spared_for, verdicts
 from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node, NodeState
 from husk.errors import HuskError
-from husk.tasks import Tasks
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

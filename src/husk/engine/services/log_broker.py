@@ -12,10 +12,10 @@ from contextlib import aclosing
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.engine.services.assignment_messages import decoded, encoded
 from husk.engine.services.log_messages import Asked
 from husk.errors import Conflict, HuskError, NotFound, Unavailable
-from husk.tasks import Tasks
 
 # Logs that are read from one node at once: its connection is for other things, too.
 MOST = 32

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.service import Containers
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services.log_messages import Asked, AsPieces, begun
 from husk.engine.services.model import Task
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 # Pieces that wait for the reader.
 _BACKLOG = 2

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster import member_files
 from husk.cluster.trust import renewal
-from husk.documents import decode
 from husk.engine.services import roots
 from husk.engine.services.swarm import SwarmRoot
 from husk.errors import HuskError
 from husk.storage.secrets.sealing import Sealer
-from husk.tasks import Tasks
+from husk.text.documents import decode
 
 log = logging.getLogger(__name__)
 

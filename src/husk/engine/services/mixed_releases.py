@@ -10,9 +10,9 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
 from husk.engine.services.assignment_messages import Given, Report, Reports, Told, decoded
 from husk.errors import InvalidParameter
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

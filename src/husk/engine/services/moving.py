@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, version_in
 from husk.config import ClusterStoreConfig
-from husk.documents import Malformed
 from husk.engine.services.batches import batches
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.cluster_store import ClusterStore
@@ -21,6 +20,7 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import KEY, read_swarm
 from husk.errors import Conflict, HuskError
+from husk.text.documents import Malformed
 
 log = logging.getLogger(__name__)
 

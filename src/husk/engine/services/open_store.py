@@ -1,6 +1,6 @@
 """The cluster store that exists already, as the daemon was told of it. Nothing of it is loaded where there is none."""
 
-from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.certificates import Certificates
 from husk.cluster.etcd.store import EtcdStore
 from husk.config import ClusterStoreConfig
 from husk.engine.services.cluster_store import ClusterStore

@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 import msgspec
 
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 # What was ever taken, here and in former releases: records are read with it.
 _CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*)", re.IGNORECASE | re.DOTALL)

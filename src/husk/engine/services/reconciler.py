@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from typing import NamedTuple
 
+from husk.aio.tasks import Tasks
 from husk.cluster.records import Stale, StoreUnavailable
 from husk.engine.model.events import Events
 from husk.engine.services.assignments import LOCKED
@@ -26,7 +27,6 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.scheduler import schedule
 from husk.engine.services.updates import Verdict, conclude
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from husk.documents import reader
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
 from husk.engine.services.swarm import KEY, Swarm, read_swarm
+from husk.text.documents import reader
 
 SwarmRecord = Service | Task | ClusterObject | Swarm | Node
 

@@ -12,7 +12,6 @@ from typing import Self, TypeVar, cast
 import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, Step
-from husk.documents import Malformed
 from husk.engine.services.clocks import CLOCK, Clock, node_by_ours, service_by_ours, task_by_ours
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
@@ -26,6 +25,7 @@ from husk.engine.services.swarm import KEY, Swarm
 from husk.engine.services.task_index import TaskIndex
 from husk.engine.services.unreadable import Unreadable
 from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
+from husk.text.documents import Malformed
 
 T = TypeVar("T")
 R = TypeVar("R", Service, Task, ClusterObject, Swarm, Node)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.engine.services.assignment_messages import Given, GivenValue, Heard, NetworkNews, Report, Told
 from husk.engine.services.delivery import Value
 from husk.engine.services.model import Service, Task, TaskStatus
@@ -20,7 +21,6 @@ from husk.engine.services.persisting import again_and_again
 from husk.engine.services.placement import NodeFacts
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.auth import Credentials
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 import msgspec
 
 from husk.cluster.records import NEW, Put
-from husk.documents import Malformed, reader
 from husk.engine.migrations import STEPS
 from husk.engine.model.clock import rfc3339
 from husk.engine.networks.sharing import Place, key_of
@@ -23,6 +22,7 @@ from husk.engine.services.swarm import Swarm, read_swarm
 from husk.errors import HuskError, InvalidParameter
 from husk.network.ipam import mac_address
 from husk.storage.state.schema import SCHEMA, Unreadable, migrated
+from husk.text.documents import Malformed, reader
 
 T = TypeVar("T")
 ADDRESS = "address"

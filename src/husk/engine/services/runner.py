@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
 from husk.engine.model.container import TASK_LABEL, Container, Status
@@ -22,7 +23,6 @@ from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of
 from husk.engine.services.model import ALIVE, Service, Task, TaskState, TaskStatus
 from husk.errors import HuskError, NotFound, NotModified, full_disk
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

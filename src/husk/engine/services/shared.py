@@ -13,12 +13,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from husk.aio.tasks import Tasks
 from husk.cluster.records import News
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.leading import Election, Outside
 from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from typing import TypeVar
 import msgspec
 
 from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, version_in
-from husk.documents import Malformed, decode
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant, Place, key_of
 from husk.engine.services.containers import is_on
@@ -28,6 +27,7 @@ from husk.engine.services.records import ATTEMPTS, SwarmRecords
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.ipam import mac_address, special
+from husk.text.documents import Malformed, decode
 from husk.text.subnets import edges
 
 log = logging.getLogger(__name__)

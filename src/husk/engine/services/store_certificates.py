@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk import documents
+from husk.aio.tasks import Tasks
 from husk.cluster import member_files
 from husk.cluster.records import Delete, Put, Record, Stale
 from husk.engine.services.clocks import CLOCK, Clock
@@ -24,7 +24,7 @@ from husk.engine.services.model import SECOND
 from husk.engine.services.node import Node
 from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError
-from husk.tasks import Tasks
+from husk.text import documents
 
 log = logging.getLogger(__name__)
 

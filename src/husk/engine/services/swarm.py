@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from husk.config import ClusterStoreConfig
 from husk.engine.services.settings import DATA_PATH_PORT, SwarmSpec
-from husk.gojson import Reader, parse_document
+from husk.text.gojson import Reader, parse_document
 
 KIND = "swarm"
 KEY = "default"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster.records import News
 from husk.config import ClusterStoreConfig
 from husk.engine.services.attending import Attending
@@ -29,7 +30,6 @@ from husk.engine.services.swarm import Membership
 from husk.engine.services.workers import Workers
 from husk.errors import Unavailable
 from husk.storage.secrets.sealing import Sealer
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.cluster.port.enter import Entered

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port.addresses import AddressCalls
 from husk.cluster.port.dispatch import DispatchCalls
 from husk.cluster.port.keeper import CertificateKeeper
@@ -35,7 +36,6 @@ from husk.engine.services.worker_logs import WorkerLogs
 from husk.engine.services.worker_networks import WorkerNetworks
 from husk.errors import HuskError
 from husk.storage.secrets.task_files import TaskFiles
-from husk.tasks import Tasks
 from husk.text.endpoints import Endpoint, read_endpoint
 
 log = logging.getLogger(__name__)

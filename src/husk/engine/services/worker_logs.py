@@ -4,11 +4,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from typing import Protocol
 
+from husk.aio.tasks import Tasks
 from husk.engine.services.assignment_messages import decoded
 from husk.engine.services.log_messages import Asked
 from husk.engine.services.persisting import again_and_again
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 
 class LogCalls(Protocol):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.config import Config
 from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container, MountPoint
@@ -24,7 +25,6 @@ from husk.errors import Conflict, HuskError, NotFound, SystemFault, Unavailable
 from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.storage.state.store import Change, StateStore
 from husk.storage.volumes.store import VolumeStore
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.volumes.spec import VolumeSpec

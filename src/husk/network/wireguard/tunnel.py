@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_interface
 
+from husk.aio.tasks import Tasks
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import process, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
@@ -22,7 +23,6 @@ from husk.network.wireguard.fence import Fence
 from husk.network.wireguard.module import Module
 from husk.network.wireguard.parties import Mesh, difference, text_of_key
 from husk.network.wireguard.program import Program
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

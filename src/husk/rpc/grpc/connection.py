@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, Self
 
+from husk.aio.tasks import Tasks
 from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import (
     CANCELLED,
@@ -40,7 +41,6 @@ from husk.rpc.http2.events import (
     StreamReset,
     Writable,
 )
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from husk import threads
+from husk.aio import threads
 from husk.errors import Unavailable
 from husk.kernel.mountinfo import mounted
 

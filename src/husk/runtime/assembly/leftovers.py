@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.kernel.mount import mounts_below, unmount
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, staging
 from husk.runtime.assembly.paths import Paths
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from typing import Self
 
 import msgspec
 
-from husk.documents import Malformed, decode
-from husk.patterns import pattern
 from husk.storage.layers.trash import Trash
 from husk.storage.layers.writeback import Writeback
 from husk.storage.state.store import StateStore
+from husk.text.documents import Malformed, decode
+from husk.text.patterns import pattern
 
 LAYER = "layer"
 DIFF = "build-diff"

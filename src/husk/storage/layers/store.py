@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import msgspec
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.errors import DiskFault, NotFound, SystemFault
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.directories import LAYER, Directories
 from husk.storage.state.store import Change, StateStore
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.storage.layers.ingest import Ingest, Unpacked

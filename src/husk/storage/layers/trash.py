@@ -9,9 +9,9 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from husk import threads
+from husk.aio import threads
+from husk.aio.tasks import Tasks
 from husk.kernel.trees import remove_tree
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
+from husk.aio.tasks import Tasks
 from husk.errors import DiskFault
 from husk.kernel.disk import sync_file_system
 from husk.storage.durable import Flusher
-from husk.tasks import Tasks
 
 # So many seconds after the last layer has come: it would only make a pull wait for the disk.
 LATER = 5.0

@@ -8,8 +8,8 @@ import secrets
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import SystemFault
+from husk.text.documents import Malformed, decode
 
 UNLOCK_KEY_BYTES = 32
 _NONCE_BYTES = 12

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.documents import Malformed, decode
 from husk.errors import SystemFault
 from husk.storage.state.schema import SCHEMA
+from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
-from husk import documents
+from husk.aio.thread_pool import ThreadPool
 from husk.errors import DiskFault, HuskError, SystemFault
 from husk.kernel.disk import sync_directory
 from husk.storage.durable import Flusher
@@ -44,7 +44,7 @@ from husk.storage.state.schema import (
     rows_of,
     set_mark,
 )
-from husk.workers import Workers
+from husk.text import documents
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class StateStore:
         self._connection = connection
         self._reserve = reserve
         self._debts = debts
-        self._thread = Workers(1, "state")
+        self._thread = ThreadPool(1, "state")
         # Changed by that thread alone. The mark says which page of debts is ours; the first transaction gives another
         # one, for a page elsewhere may be from before it.
         self._mark = mark_of(connection)

@@ -19,6 +19,7 @@ from typing import Self
 
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.storage.ahead import AheadTar
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
@@ -29,7 +30,6 @@ from husk.storage.workers.answers import Received, Sent
 from husk.storage.workers.jobs import ReceiveJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workspaces import Workspace
-from husk.tasks import Tasks
 
 _DIFF = "diff:"
 # Before so much has come nobody asks how its tar would begin.

@@ -19,7 +19,6 @@ from typing import Self
 
 import msgspec
 
-from husk.documents import decode
 from husk.storage.sync import packets
 from husk.storage.sync.modes import system_mode
 from husk.storage.sync.packets import Stat
@@ -32,6 +31,7 @@ from husk.storage.workers.diff_blob import HashedFile
 from husk.storage.workers.layer_tar import foresee
 from husk.storage.workers.parts import MARK, AheadPlan
 from husk.storage.workers.tar_heads import Heads
+from husk.text.documents import decode
 
 _LEAST_BYTES = 8 << 20
 _LEAST_MEAN = 64 << 10

@@ -8,7 +8,7 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 STAT, REQUEST, DATA, FIN, ERROR = range(5)
 

@@ -10,8 +10,8 @@ import os
 import select
 from typing import NamedTuple
 
-from husk.patterns import pattern
 from husk.storage.tar.entry import TarError
+from husk.text.patterns import pattern
 
 # What may be read at once, and is then cut at the ends of chunks.
 _AT_ONCE = 1 << 18

@@ -12,7 +12,6 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from husk.globs import Patterns
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.workers.copy_look import Look
@@ -20,6 +19,7 @@ from husk.storage.workers.file_data import copy_data, copy_xattrs_of_name, set_x
 from husk.storage.workers.layer_tar import LayerTar, foresee
 from husk.storage.workers.listed_tree import ListedTree, Wanted, is_much, list_tree
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all
+from husk.text.globs import Patterns
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -11,7 +11,6 @@ import stat
 
 import msgspec
 
-from husk.globs import BadPattern, Patterns
 from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.storage.workers import archive_files, rooted_tree
 from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing
@@ -24,6 +23,7 @@ from husk.storage.workers.parts import Stack
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all
 from husk.storage.workers.stack_views import DISK, show_stacks
 from husk.storage.workers.told_files import ToldFiles, open_told
+from husk.text.globs import BadPattern, Patterns
 
 _DIRECTORY_MODE = 0o755
 _MOST_OF_A_USER_FILE = 10 << 20

@@ -18,7 +18,7 @@ from husk.storage.workers.caller import Caller
 from husk.storage.workers.git_program import Git, GitFailed, environment, without_password, write_known_hosts
 from husk.storage.workers.git_view import PATH, TREE, WORK
 from husk.storage.workers.jobs import GitJob
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 _REPOSITORY = f"{WORK}/repository"
 _WHOLE = f"{TREE}/.husk-whole-tree"

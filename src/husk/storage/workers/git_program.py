@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from husk.storage.workers.git_view import PATH, TEMPORARY, WORK
 from husk.storage.workers.parts import Access
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 PROTOCOLS = "http:https:git:ssh"
 PATIENCE = 120.0

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from husk.documents import decode
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY
 from husk.kernel.trees import walk
@@ -26,6 +25,7 @@ from husk.storage.workers.diff_blob import HashedFile
 from husk.storage.workers.file_data import SMALL, copy_data, is_sparse
 from husk.storage.workers.parts import Blob
 from husk.storage.workers.tar_heads import heads_of_tree
+from husk.text.documents import decode
 
 _SECOND = 10**9
 # Of what is larger, each piece is read once, for the file and for the tar.

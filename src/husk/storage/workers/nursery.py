@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from husk import errors
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel.process import Child, reap_later, send_signal, spawn
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.storage.workers.jobs import Job

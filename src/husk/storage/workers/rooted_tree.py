@@ -10,10 +10,10 @@ import os
 import stat
 from collections.abc import Iterator
 
-from husk.globs import BadPattern, has_wildcards, name_pattern
 from husk.kernel.path_walk import walk
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.workers.told_files import ToldFiles
+from husk.text.globs import BadPattern, has_wildcards, name_pattern
 
 Owner = tuple[int, int]
 

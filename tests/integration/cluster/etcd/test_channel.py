@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from husk.cluster.etcd import channel
-from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.certificates import Certificates
 from husk.cluster.etcd.channel import refusal
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.records import Put, StoreUnavailable

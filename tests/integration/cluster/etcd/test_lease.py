@@ -10,7 +10,7 @@ from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.messages import REVOKE, LeaseRequest
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.records import NEW, Put
-from husk.config_etcd_address import read_address
+from husk.config.etcd_address import read_address
 from tests.support.etcd import Etcd
 from tests.support.store_contract import body, reading
 from tests.support.waiting import until_async

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from husk.cluster.etcd import member as module
-from husk.cluster.etcd.address import Certificates, tls_context
+from husk.cluster.etcd.certificates import Certificates, tls_context
 from husk.cluster.etcd.member import Member, MemberSettings, command, find_program, plain
 from husk.cluster.etcd.members import Members
 from husk.cluster.etcd.store import EtcdStore

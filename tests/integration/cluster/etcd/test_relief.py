@@ -9,7 +9,7 @@ from husk.cluster.etcd.channel import StoreFull
 from husk.cluster.etcd.relief import relieve
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.records import Put
-from husk.config_etcd_address import read_address
+from husk.config.etcd_address import read_address
 from tests.support.etcd import Etcd
 from tests.support.store_contract import body, text_of
 

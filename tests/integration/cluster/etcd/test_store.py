@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.certificates import Certificates
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.records import NEW, Delete, Put, Stale, StoreUnavailable
 from husk.engine.services.cluster_store import ClusterStore

@@ -10,7 +10,7 @@ from husk.cluster.etcd.channel import Channel
 from husk.cluster.etcd.messages import COMPACT, CompactionRequest
 from husk.cluster.etcd.store import EtcdStore
 from husk.cluster.records import Delete, Put
-from husk.config_etcd_address import read_address
+from husk.config.etcd_address import read_address
 from tests.support.cutting import Wire
 from tests.support.etcd import CLIENT_PORT, Etcd
 from tests.support.store_contract import body, reading

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port import certificates, keeper
 from husk.cluster.port.keeper import CertificateKeeper
 from husk.cluster.port.managers import Managers
@@ -14,7 +15,6 @@ from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust import authority, renewal
 from husk.cluster.trust.identity import Identity
 from husk.errors import Unavailable
-from husk.tasks import Tasks
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import until_async
 

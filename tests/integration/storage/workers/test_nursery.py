@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel.process import wait_exit
 from husk.storage.workers import nursery as module
@@ -17,7 +18,6 @@ from husk.storage.workers.handle import Producer
 from husk.storage.workers.jobs import PackJob, UnpackJob
 from husk.storage.workers.messages import LARGEST_JOB
 from husk.storage.workers.nursery import Nursery
-from husk.tasks import Tasks
 from tests.support.waiting import until
 from tests.support.workers import forkers_of, reserve_of, workers_of
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parser import Parser, Parsers
-from husk.tasks import Tasks
 
 MODULE = "husk_test_answerer"
 ANSWERER = """

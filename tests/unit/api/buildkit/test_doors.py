@@ -5,6 +5,7 @@ import contextlib
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit.messages.common import HealthCheckResponse
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.serve import MOST
@@ -12,7 +13,6 @@ from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream, ServerStream
-from husk.tasks import Tasks
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
 from tests.unit.rpc.grpc.pairs import pipes
 

@@ -2,11 +2,11 @@
 
 import json
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit.messages import gateway
 from husk.api.buildkit.messages.common import HealthCheckRequest, HealthCheckResponse
 from husk.engine.builder.results import Definition
 from husk.rpc.grpc.connection import Connection
-from husk.tasks import Tasks
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
 from tests.unit.engine.builder.solving import chain
 from tests.unit.rpc.grpc.pairs import pipes

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit.control import Control
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.posted import IMAGE_ID, TRACE, PostedBuild, PostedBuilds
 from husk.errors import Conflict, InvalidParameter, NotFound
-from husk.tasks import Tasks
 from tests.unit.api.buildkit.fake_backend import FakeBackend
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
-from husk.tasks import Tasks
 from husk.watch import request_id
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.http.test_connection import GET, mixed

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.http.errors import BodyTooLarge
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
-from husk.tasks import Tasks
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.loops import on_both_loops
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.http import websocket
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, Unanswered
 from husk.api.http.websocket import WebSocket
-from husk.tasks import Tasks
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.loops import on_both_loops
 

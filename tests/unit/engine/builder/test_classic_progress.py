@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.classic_progress import ClassicProgress
 from husk.engine.builder.dockerfile.converted import ShownStep
 from husk.engine.builder.graph import Graph, Location
 from husk.engine.builder.operations import Exec, Mount, Operation, Process, Source
 from husk.engine.builder.progress import LONGEST_LOG
-from husk.tasks import Tasks
 
 
 class Seen:

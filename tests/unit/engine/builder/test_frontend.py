@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import layout_source
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.failure import BuildFailed, MissingCapability
@@ -20,7 +21,6 @@ from husk.engine.builder.solver import Solver
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import HuskError, InvalidParameter, NotFound, NotImplementedYet
-from husk.tasks import Tasks
 from tests.support.machine import ARCHITECTURE
 from tests.support.parsing import Here
 from tests.unit.engine.builder.solving import Memory, Watch, Worker

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import job_containers
 from husk.engine.builder.job_containers import JobContainers
 from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
-from husk.tasks import Tasks
 
 BODY: Any = "a body"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import jobs
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
@@ -17,7 +18,6 @@ from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import WarningTold
 from husk.engine.builder.steps.plan import StepFailed
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound
-from husk.tasks import Tasks
 from tests.support.parsing import Here
 from tests.unit.engine.builder.solving import Memory, Worker, chain
 from tests.unit.engine.builder.test_frontend import Client, Images

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.config import CacheRule
 from husk.engine.builder import prune
 from husk.engine.builder.cache import BuildCache
@@ -15,7 +16,6 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, InvalidParameter
 from husk.storage.state.store import StateStore
-from husk.tasks import Tasks
 from tests.unit.engine.builder.test_cache import Diffs, Layers
 
 HOUR = 3600 * 10**9

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.sessions import Sessions, Token
 from husk.errors import Conflict, Unavailable
-from husk.tasks import Tasks
 
 
 def client(id: str) -> Any:

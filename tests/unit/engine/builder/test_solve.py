@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
@@ -17,7 +18,6 @@ from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest, Solves
 from husk.engine.builder.solver import Solver
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet, Unavailable
-from husk.tasks import Tasks
 from tests.support.parsing import Here
 from tests.unit.engine.builder.solving import Memory, Worker, chain
 from tests.unit.engine.builder.test_frontend import Client, Images

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import solver as module
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import (
@@ -21,7 +22,6 @@ from husk.engine.builder.solver import Record, Solver
 from husk.engine.builder.source_policy import SourcePolicy
 from husk.engine.builder.source_rules import Action, Match, Rule, SourceDenied, Update
 from husk.errors import Forbidden, InvalidParameter
-from husk.tasks import Tasks
 from tests.unit.engine.builder.solving import Memory, Watch, Worker, chain, copy, source, step
 
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.graph import Vertex
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import CLIPPED, LONGEST_LOG, Status
 from husk.engine.builder.status import LogTold, StatusLog, StatusTold, VertexTold, WarningTold
-from husk.tasks import Tasks
 
 STEP = Vertex(digest="sha256:1", operation=Operation(Source("x")), name="step")
 

@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers import clearing
 from husk.engine.containers.clearing import Clearing
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
-from husk.tasks import Tasks
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
 

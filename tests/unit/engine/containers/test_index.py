@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Exit, Index
 from husk.engine.model.container import KIND, Container
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.storage.state.store import Change, StateStore
-from husk.tasks import Tasks
 from tests.unit.engine.records import container
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Instance
 from husk.engine.model.container import MountPoint
 from husk.errors import Conflict
-from husk.tasks import Tasks
 from tests.support.room import Room
 from tests.unit.engine.records import container
 

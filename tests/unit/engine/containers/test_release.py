@@ -7,11 +7,11 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Instance
 from husk.engine.containers.release import CROWD, Releaser
 from husk.engine.model.container_config import HostConfig, LogConfig
 from husk.errors import SystemFault
-from husk.tasks import Tasks
 from tests.unit.engine.records import container
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.remove import ContainerPruner
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, HuskError
-from husk.tasks import Tasks
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container

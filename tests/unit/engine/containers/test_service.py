@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.create import Creator
 from husk.engine.containers.index import Index
 from husk.engine.containers.service import Containers
@@ -14,7 +15,6 @@ from husk.engine.model.container import KIND
 from husk.engine.model.container_config import HostConfig
 from husk.errors import Conflict, NotFound
 from husk.storage.state.store import StateStore
-from husk.tasks import Tasks
 from tests.unit.engine.records import container
 
 

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers import stop
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
-from husk.tasks import Tasks
 from tests.support.drivers import FakeProcess, FakeRuntime
 from tests.support.room import Room
 from tests.support.waiting import until_async

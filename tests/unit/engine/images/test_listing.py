@@ -8,8 +8,8 @@ from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.listing import FILTERS, NamePatterns, select
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
-from husk.re2 import TooMuch
 from husk.registry.reference import parse
+from husk.text.re2 import TooMuch
 from tests.unit.engine.records import SECOND, digest, image
 
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.images.load import Loader
 from husk.engine.images.make import chain_ids
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
-from husk.tasks import Tasks
 from tests.support.archives import member, write
 from tests.support.machine import ARCHITECTURE, FOREIGN
 from tests.support.registry import Image, compress, digest_of, make_image, make_index, tar_of

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers, forwarding
 from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.receivers import Receiver
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
 from husk.runtime.log_transport import Address
-from husk.tasks import Tasks
 from tests.unit.engine.logs.samples import STAMP, container
 
 WHERE = Address("tcp", "192.0.2.1", 514)

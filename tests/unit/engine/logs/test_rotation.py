@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Instance
 from husk.engine.logs import rotation
 from husk.engine.logs.rotation import Rotator
@@ -15,7 +16,6 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig, LogConfig
 from husk.errors import SystemFault
 from husk.runtime.log_files import LogFiles
-from husk.tasks import Tasks
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks import overlays as overlays_module
 from husk.engine.networks.live import LiveNetwork, Roster
@@ -15,7 +16,6 @@ from husk.network.peers import Peer
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard import tunnel
 from husk.network.wireguard.parties import Mesh
-from husk.tasks import Tasks
 
 MESH = Mesh("fe80::1")
 UNDERLAY = Underlay("192.0.2.1", 4789, MESH)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.config import AddressPool
 from husk.engine.model.network import IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
@@ -19,7 +20,6 @@ from husk.network import host
 from husk.network.bridge import BridgeDriver
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import StateStore
-from husk.tasks import Tasks
 from tests.support.waiting import until_async
 
 POOLS = (AddressPool("10.66.0.0/16", 24),)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.cluster.records import NEW
 from husk.cluster.trust import authority
 from husk.cluster.trust.holders import Holder
@@ -18,7 +19,6 @@ from husk.engine.services.settings import CAConfig, NodeSpec
 from husk.engine.services.swarm import Swarm, Trust
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
-from husk.tasks import Tasks
 from tests.support.but import but
 from tests.support.clock import FakeClock
 from tests.unit.api.swarm import locked

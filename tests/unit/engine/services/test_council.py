@@ -175,7 +175,7 @@ async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypa
         raise Unavailable("nobody answers")
 
     monkeypatch.setattr("husk.cluster.etcd.relief.relieve", relieve)
-    monkeypatch.setattr("husk.cluster.etcd.address.tls_context", lambda files: None)
+    monkeypatch.setattr("husk.cluster.etcd.certificates.tls_context", lambda files: None)
     room.council._clock = clock = FakeClock(RELIEF)
     room.council._relieve_soon()
     room.council._relieve_soon()

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.cluster import door
 from husk.cluster.door import listen
 from husk.cluster.port import certificates
@@ -26,7 +27,6 @@ from husk.engine.services.settings import SwarmSpec
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.rpc.protobuf import Message
 from husk.storage.state.store import StateStore
-from husk.tasks import Tasks
 from husk.text.endpoints import Endpoint
 from tests.support.free_ports import free_port
 from tests.support.waiting import until_async

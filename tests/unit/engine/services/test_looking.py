@@ -2,10 +2,10 @@
 
 import asyncio
 
+from husk.aio.tasks import Tasks
 from husk.engine.model.clock import now_ns
 from husk.engine.services import looking
 from husk.engine.services.looking import keep_looking
-from husk.tasks import Tasks
 from tests.support.waiting import until_async
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.cluster.port.messages import JoinRequest
 from husk.cluster.port.peers import Peer
 from husk.cluster.trust import authority
@@ -14,7 +15,6 @@ from husk.engine.services.node import NodeDescription
 from husk.engine.services.office import SwarmOffice
 from husk.errors import InvalidParameter
 from husk.storage.state.store import StateStore
-from husk.tasks import Tasks
 from tests.unit.engine.services.swarm_room import SwarmRoom
 from tests.unit.engine.services.test_certificates import rotate, trust_of
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
@@ -16,7 +17,6 @@ from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import NotFound
 from husk.storage.state.store import StateStore
 from husk.storage.volumes.store import VolumeStore
-from husk.tasks import Tasks
 from tests.unit.engine.records import container
 
 

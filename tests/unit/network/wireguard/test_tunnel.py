@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.errors import SystemFault, Unavailable
 from husk.kernel.rtnetlink import Link
 from husk.network import host
@@ -17,7 +18,6 @@ from husk.network.wireguard import fence, program, rules
 from husk.network.wireguard import tunnel as module
 from husk.network.wireguard.parties import DeviceChange, DeviceState, Mesh, Party
 from husk.network.wireguard.tunnel import Tunnel, remove_left
-from husk.tasks import Tasks
 
 SETTINGS = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
 ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from husk.globs import Patterns
 from husk.storage.workers.copy_look import Look
 from husk.storage.workers.copying import Copier
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
+from husk.text.globs import Patterns
 
 
 @pytest.fixture

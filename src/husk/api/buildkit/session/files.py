@@ -9,7 +9,7 @@ from husk.engine.builder.sessions import LocalDirectory
 from husk.errors import NotFound
 from husk.rpc.grpc.status import ALREADY_EXISTS, GrpcError
 from husk.rpc.grpc.stream import ClientStream
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 _SYNC = "/moby.filesync.v1.FileSync/DiffCopy"
 _SEND = "/moby.filesync.v1.FileSend/DiffCopy"

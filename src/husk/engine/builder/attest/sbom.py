@@ -13,7 +13,6 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
 from husk.engine.builder import given
 from husk.engine.builder.attest.wanted import Sbom
 from husk.engine.builder.dockerfile.options import BaseImage
@@ -27,6 +26,7 @@ from husk.engine.builder.results import Definition, Predicate
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry.manifest import Platform, host_platform
+from husk.text.documents import Malformed, decode
 
 PREDICATE = "https://spdx.dev/Document"
 SOURCE = "/run/src/core/sbom"

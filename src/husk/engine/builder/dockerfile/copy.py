@@ -14,7 +14,7 @@ from husk.engine.builder.dockerfile.words import Rules, expand
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import NONE, Edge, FileAction, Files, Merge, Operation, Owner, Source
 from husk.engine.builder.operations import Copy as CopyFiles
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 IN_TEXTS = Rules(quotes=False)  # a quote in a file is a quote
 UNNAMED = "__unnamed__"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from husk import documents
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
+from husk.text import documents
 
 KNOWN = ("syntax", "escape", "check")
 ESCAPES = ("\\", "`")

@@ -13,7 +13,7 @@ from msgspec import Struct
 from husk.engine.builder import schemes
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.operations import Source
-from husk.urls import split_url
+from husk.text.urls import split_url
 
 SCHEMES = ("http", "https", "ssh", "git")
 HEADER_SECRET, TOKEN_SECRET = "GIT_AUTH_HEADER", "GIT_AUTH_TOKEN"

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 from husk.engine.builder.operations import Limits, Source, Ulimit
 from husk.engine.model.clock import shortest_rfc3339
 from husk.engine.model.image import ImageConfig
-from husk.ignore import Ignore
 from husk.registry.manifest import Platform, host_platform
+from husk.text.dockerignore import Ignore
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -9,13 +9,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from husk.digits import read_number
 from husk.engine.builder.dockerfile import outline
 from husk.engine.builder.dockerfile.converted import Converted, UsedArg
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.parse import Dockerfile
 from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.graph import SourceFile
+from husk.text.digits import read_number
 
 LINT, OUTLINE, TARGETS = "frontend.lint", "frontend.outline", "frontend.targets"
 DESCRIBE = "frontend.subrequests.describe"

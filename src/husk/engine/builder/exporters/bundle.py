@@ -15,7 +15,6 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from husk.documents import decode
 from husk.engine.builder.export import Finisher
 from husk.engine.builder.exporters import documents
 from husk.engine.builder.exporters.attestations import Attested, attest
@@ -30,6 +29,7 @@ from husk.registry.manifest import OCI_LAYER, Descriptor
 from husk.storage.compressions import GZIP, PLAIN, ZSTD, Compression
 from husk.storage.layer_packing import LayerPacker
 from husk.storage.layers.store import Layer
+from husk.text.documents import decode
 
 # Where an image's configuration has the cache that goes with it.
 INLINE_CACHE = "moby.buildkit.cache.v0"

@@ -8,7 +8,7 @@ from husk.engine.builder.exporters.options import epoch_of
 from husk.engine.builder.exporters.parts import PlatformPart, is_several, parts_aside
 from husk.engine.builder.results import Predicate, Result
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
+from husk.text.patterns import pattern
 
 _DIRECTORY = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _TRUE = ("1", "t", "T", "true", "TRUE", "True", "")

@@ -6,10 +6,10 @@ from msgspec import Struct, field
 
 from husk.engine.images.tag import parse_target
 from husk.errors import InvalidParameter, NotImplementedYet
-from husk.patterns import pattern
 from husk.registry.manifest import Platform, parse_platform
 from husk.registry.reference import Reference
 from husk.storage.compressions import GZIP, PLAIN, ZSTD, Compression
+from husk.text.patterns import pattern
 
 IMAGE_NAME = "image.name"
 EPOCH = "source.date.epoch"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from husk.documents import Malformed, decode
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.results import CONFIG, PLATFORMS, Predicate, Result
 from husk.engine.images.make import read_config
@@ -14,6 +13,7 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
+from husk.text.documents import Malformed, decode
 
 # Bytes of what is known of a result: more is read in a thread.
 _LONG = 32 << 10

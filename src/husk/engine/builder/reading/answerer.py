@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import structs
 
-from husk import ignore
 from husk.engine.builder import syntax
 from husk.engine.builder.answers import answer_to
 from husk.engine.builder.dockerfile import classic
@@ -24,7 +23,8 @@ from husk.engine.builder.reading.messages import encode
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import HuskError
-from husk.globs import BadPattern
+from husk.text import dockerignore
+from husk.text.globs import BadPattern
 
 _NO_TEXT = "the Dockerfile has bytes that are no UTF-8 where only text can stand"
 
@@ -32,7 +32,7 @@ _NO_TEXT = "the Dockerfile has bytes that are no UTF-8 where only text can stand
 class Answerer:
     def __init__(self) -> None:
         self._text = ""
-        self._ignore: ignore.Ignore | None = None
+        self._ignore: dockerignore.Ignore | None = None
         self._checks: Checks | None = None
         self._work: Coroutine[Any, Any, Converted | dict[str, bytes]] | None = None
 
@@ -77,9 +77,9 @@ class Answerer:
 
     def _open(self, text: bytes, ignored: bytes) -> messages.Opened:
         self._text = text.decode("utf-8", "surrogateescape")
-        patterns = ignore.read(ignored.decode("utf-8", "replace"))
+        patterns = dockerignore.read(ignored.decode("utf-8", "replace"))
         try:
-            self._ignore = ignore.Ignore(patterns)
+            self._ignore = dockerignore.Ignore(patterns)
         except BadPattern as error:
             return messages.Opened(patterns, str(error))
         return messages.Opened(patterns)

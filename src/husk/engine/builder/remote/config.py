@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from husk.documents import MOST_VALUES, Malformed, decode
 from husk.errors import InvalidParameter
+from husk.text.documents import MOST_VALUES, Malformed, decode
 
 MEDIA_TYPE = "application/vnd.buildkit.cacheconfig.v0"
 LARGEST = 8 << 20

@@ -15,7 +15,6 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from husk.documents import MOST_VALUES, Malformed, decode
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.registry_login import login_at
@@ -31,6 +30,7 @@ from husk.registry import reference as references
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor
 from husk.storage.sources import read_pieces
+from husk.text.documents import MOST_VALUES, Malformed, decode
 
 UNCOMPRESSED = "containerd.io/uncompressed"
 CREATED = "buildkit/createdat"

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import stacks
 from husk.engine.builder.execution import described
 from husk.engine.builder.graph import Vertex
@@ -22,7 +23,6 @@ from husk.engine.builder.remote.records import NOTHING, ImportedCache, InputMatc
 from husk.engine.images.fetch import OpenBlob
 from husk.engine.images.make import chain_ids
 from husk.errors import HuskError
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

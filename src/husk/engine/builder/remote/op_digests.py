@@ -33,9 +33,9 @@ from husk.engine.builder.operations import (
     SshMount,
     TmpfsMount,
 )
-from husk.globs import has_wildcards
 from husk.registry.manifest import host_platform
 from husk.storage.file_actions import Selection
+from husk.text.globs import has_wildcards
 
 # What the digest of an input's files is an output of.
 CONTENT = -1

@@ -23,13 +23,13 @@ from typing import Literal, Protocol, Self
 import msgspec
 from msgspec import Struct
 
+from husk.aio.tasks import Tasks
+from husk.aio.threads import removals, trees
 from husk.engine.builder.prune import Item
 from husk.engine.model.build import CACHE_MOUNT
 from husk.engine.model.clock import now_ns
 from husk.errors import Conflict, HuskError, NotFound
 from husk.storage.state.store import Change
-from husk.tasks import Tasks
-from husk.threads import removals, trees
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder import entitlements
 from husk.engine.builder.operations import Exec, Process, SecretVariable
 from husk.engine.builder.sessions import Session
@@ -29,7 +30,6 @@ from husk.runtime.stdio import Descriptor as Descriptor
 from husk.runtime.stdio import Pipes as Pipes
 from husk.runtime.stdio import Streams as Streams
 from husk.runtime.stdio import Terminal as Terminal
-from husk.tasks import Tasks
 
 # How long a second process waits for the first to be there, and how often it looks.
 _PATIENCE, _PAUSE = 10.0, 0.01

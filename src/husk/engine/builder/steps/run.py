@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from husk.aio.tasks import Tasks
 from husk.config import ContainerDefaults
 from husk.engine.builder import entitlements
 from husk.engine.builder.interfaces import Customer
@@ -45,7 +46,6 @@ from husk.runtime.precompiled import CompiledFilters
 from husk.runtime.sockets import Serve, serving
 from husk.runtime.spec import ContainerSpec, Mount, User, oci_spec, resolve_user
 from husk.runtime.stdio import Streams
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.builder.steps.held import Held

@@ -10,10 +10,10 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.steps.drivers import Begun, Foreground
 from husk.errors import HuskError
 from husk.runtime.oci import OCIRuntime
-from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from typing import cast
 
 import msgspec
 
-from husk.documents import decode
 from husk.engine.containers.config.spec import environment
 from husk.engine.containers.drivers import Root
 from husk.engine.model.container import Container
@@ -13,6 +12,7 @@ from husk.engine.model.container_config import ExecConfig
 from husk.errors import InvalidParameter
 from husk.runtime import capabilities
 from husk.runtime.spec import User, resolve_user
+from husk.text.documents import decode
 
 Json = dict[str, object]
 

@@ -3,11 +3,11 @@
 import os
 import re
 
-from husk.config_ulimits import check_ulimit
+from husk.config.ulimits import check_ulimit
 from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
-from husk.patterns import pattern
 from husk.runtime.host_facts import online
+from husk.text.patterns import pattern
 
 MIN_MEMORY = 6 * 1024 * 1024
 # The kernel takes no longer text than a page for it.

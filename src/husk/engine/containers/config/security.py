@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from husk.documents import Malformed
 from husk.errors import InvalidParameter
 from husk.runtime import seccomp_custom
+from husk.text.documents import Malformed
 
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 

@@ -19,8 +19,8 @@ from husk.engine.model.signals import parse_signal
 from husk.engine.networks import requests as network_requests
 from husk.engine.networks.port_requests import are_many
 from husk.errors import InvalidParameter, NotImplementedYet
-from husk.patterns import pattern
 from husk.runtime.assembly.procfs import check_name
+from husk.text.patterns import pattern
 
 MOST_LABELS = 1 << 19
 RESTART_POLICIES = ("", "no", "always", "unless-stopped", "on-failure")

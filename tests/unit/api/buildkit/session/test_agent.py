@@ -5,10 +5,10 @@ import socket
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.session.agent import forward
 from husk.rpc.grpc.status import UNKNOWN, GrpcError
-from husk.tasks import Tasks
 from tests.unit.api.buildkit.session.services import calls_of
 
 FORWARD = "/moby.sshforward.v1.SSH/ForwardAgent"

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.api.buildkit.session import attach as module
 from husk.api.buildkit.session.attach import ID, METHODS, SHARED_KEY, attach
 from husk.engine.builder.sessions import Sessions
 from husk.errors import Conflict, InvalidParameter, Unavailable
 from husk.rpc.grpc.connection import Connection
-from husk.tasks import Tasks
 from tests.unit.rpc.grpc.pairs import pipes
 
 HEADERS = {ID: ["one"], SHARED_KEY: ["key"], METHODS: ["/a/B", "/c/D"]}

@@ -7,8 +7,8 @@ from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.dockerfile.rules import RULES, Warning
-from husk.ignore import Ignore
 from husk.registry.manifest import Platform
+from husk.text.dockerignore import Ignore
 from tests.unit.engine.builder.dockerfile.building import Images
 
 AMD64 = Platform("amd64", "linux")

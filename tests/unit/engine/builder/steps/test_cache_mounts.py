@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.steps.cache_mounts import CacheMountRecord, CacheMounts, Wanted
 from husk.engine.model.build import CACHE_MOUNT
 from husk.errors import Conflict, NotFound, SystemFault
 from husk.storage.state.store import Change
-from husk.tasks import Tasks
 
 
 class FakeDirectories:

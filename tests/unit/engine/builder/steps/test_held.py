@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.builder.operations import Exec, Mount, Process
 from husk.engine.builder.steps import held as module
 from husk.engine.builder.steps.held import Held
@@ -14,7 +15,6 @@ from husk.engine.builder.steps.mounts import Prepared
 from husk.errors import Conflict, Forbidden, InvalidParameter
 from husk.runtime.assembly.step import Layered
 from husk.runtime.foreground import Ended
-from husk.tasks import Tasks
 
 STREAMS: Any = SimpleNamespace(console_socket="")
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from husk.aio.tasks import Tasks
 from husk.config import Config, ContainerDefaults
 from husk.engine.builder.operations import Exec, Mount, Process
 from husk.engine.builder.sessions import Session
@@ -27,7 +28,6 @@ from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec import Mount as SpecMount
 from husk.runtime.stdio import Streams
-from husk.tasks import Tasks
 from tests.support.drivers import HOST
 from tests.support.steps import Listener
 

@@ -1,0 +1,114 @@
+"""The library without `await`, for scripts and notebooks.
+
+    import husk
+
+    print(husk.run("busybox", "echo hi").stdout)
+
+A thread of its own keeps the engine open between calls, and closes it when the program ends. The caller's thread may
+have a running event loop, as in a notebook: it is not used.
+"""
+
+import atexit
+import os
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from husk.aio.loop_thread import ThreadBound
+from husk.client.client import Client, connect
+from husk.client.execs import Result
+from husk.client.spec import Command, ContainerSpec
+from husk.library.embedded import Engine, EngineConfig
+
+_SOCKET = "/run/husk.sock"
+# Where the engine is, when nothing is said: the first of these variables that is set tells.
+_VARIABLES = ("HUSK_HOST", "DOCKER_HOST")
+
+
+def run(
+    image: str | ContainerSpec, command: Command = None, *, data_root: str | os.PathLike[str] | None = None, **spec: Any
+) -> Result:
+    """Run a container to its end and remove it; keywords are those of `Client.run`.
+
+    print(husk.run("busybox", "echo hi").stdout)
+
+    The engine is that of the daemon that `HUSK_HOST` or `DOCKER_HOST` names, or that listens on /run/husk.sock. Without
+    one, or with a `data_root`, it is an engine of this process, which needs root.
+    """
+    engine = _ENGINES.get(address=None if data_root is not None else _address(), data_root=data_root)
+    call = engine.submit(engine.opened.result().run(image, command, **spec))
+    try:
+        return call.result()
+    except BaseException:
+        call.cancel()  # ctrl-C: the container goes
+        raise
+
+
+def close() -> None:
+    """Close the engines that calls of `run` have opened. It happens by itself when the program ends."""
+    _ENGINES.close()
+
+
+class _Engines:
+    """The engines that are open, by where they are."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[object, ThreadBound[Any]] = {}
+        self._process = 0
+
+    def get(self, address: str | None, data_root: str | os.PathLike[str] | None) -> ThreadBound[Client]:
+        key = address if address is not None else (None, data_root and os.path.abspath(data_root))
+        with self._lock:
+            if self._process != os.getpid():
+                # Threads do not come along when a process forks.
+                self._open.clear()
+                self._process = os.getpid()
+                _at_exit(self.close)
+            kept = self._open.get(key)
+            if kept is None:
+                kept = ThreadBound(_opening(address, data_root), "husk-run")
+                kept.start()
+                try:
+                    kept.opened.result()
+                except BaseException:
+                    kept.leave()
+                    raise
+                self._open[key] = kept
+        return kept
+
+    def close(self) -> None:
+        with self._lock:
+            kept, self._open = list(self._open.values()), {}
+        for each in kept:
+            each.close()
+
+
+def _opening(address: str | None, data_root: str | os.PathLike[str] | None) -> AbstractAsyncContextManager[Client]:
+    if address is not None:
+        return connect(address)
+    return Engine.open(EngineConfig() if data_root is None else EngineConfig(data_root=os.path.abspath(data_root)))
+
+
+def _address() -> str | None:
+    """Find the address of a daemon; None where there is none."""
+    for name in _VARIABLES:
+        if found := os.environ.get(name):
+            return found
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(_SOCKET)
+        except OSError:
+            return None
+    return f"unix://{_SOCKET}"
+
+
+def _at_exit(work: Callable[[], None]) -> None:
+    """Call it when the program ends, before the pools of threads do: `atexit` alone comes after them."""
+    register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
+    register(work)
+
+
+_ENGINES = _Engines()
