@@ -50,7 +50,7 @@ class Sandbox:
         )
 
     async def run(self, snippet: str) -> husk.Result:
-        """How it ended: `timed_out`, `oom_killed` and `truncated` say why it was killed."""
+        """Run a snippet to its end: `timed_out`, `oom_killed` and `truncated` of the result say why it was killed."""
         async with self._free:
             return await self._engine.run(
                 self._spec,

@@ -69,7 +69,7 @@ def fresh_daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
 
 @pytest.fixture
 def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Where a test takes its random moments from: the seed of the run and the test's name give the same ones again."""
+    """The source of a test's random moments: the seed of the run and the test's name give the same ones again."""
     return random.Random(f"{os.environ[SEED]} {request.node.nodeid}")
 
 

@@ -1,4 +1,5 @@
-"""What a compose file says of services, networks, volumes, secrets and configs is what they get."""
+"""Settings of services, networks, volumes, secrets and configs, as a compose file gives them and the containers get
+them."""
 
 import json
 import random

@@ -47,7 +47,7 @@ def sandbox(**host: Any) -> dict[str, Any]:
 
 
 def container(pod: str, *command: str, name: str = "app", log: str = "", **more: Any) -> dict[str, Any]:
-    """What is in `host` is about the host, all else about the container."""
+    """The fields in `host` are about the host, all others about the container."""
     host = {
         "NetworkMode": f"container:{pod}", "IpcMode": f"container:{pod}", "CgroupParent": PARENT,
         "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0}, "Memory": 64 << 20, "MemorySwap": 64 << 20,
@@ -76,7 +76,7 @@ def run_pod(api: GoClient, **host: Any) -> str:
 
 
 def _may_protect() -> bool:
-    """May processes be kept from the kernel's OOM killer (CAP_SYS_RESOURCE)?"""
+    """Tell if processes may be kept from the kernel's OOM killer (CAP_SYS_RESOURCE)."""
     found = re.search(r"CapEff:\t([0-9a-f]+)", Path("/proc/self/status").read_text())
     return found is not None and bool(int(found[1], 16) >> 24 & 1)
 
@@ -109,7 +109,7 @@ def test_what_is_asked_of_a_node(api: GoClient) -> None:
 
 
 def test_mounts_that_a_runtime_can_make(api: GoClient) -> None:
-    """Whether mounts can be read-only all the way down: where it is not told, a kubelet refuses such."""
+    """A kubelet asks if mounts can be read-only all the way down, and refuses such mounts where it is not told."""
     _require(api)
     told = api.get("/info")["Runtimes"]["runc"].get("status")
     if told is None and isinstance(api.engine, Dockerd):
@@ -169,7 +169,7 @@ def test_what_a_pod_resolves_by_stays_through_a_crash(daemon: Daemon) -> None:
 
 
 def test_a_name_that_a_former_attempt_left(api: GoClient) -> None:
-    """Who has it is read from the message; it is removed without force, and the kubelet tries again."""
+    """The kubelet reads the holder of the name from the message, removes it without force, and tries again."""
     first = api.post(f"/containers/create?name={SANDBOX}", sandbox())["Id"]
     with pytest.raises(ApiError) as taken:
         api.post(f"/containers/create?name={SANDBOX}", sandbox())
@@ -468,7 +468,7 @@ def test_images_by_every_name(daemon: Daemon) -> None:
 
 
 def test_a_pull_that_needs_a_login(daemon: Daemon) -> None:
-    """What is wrong is in the stream, or the status: both name the image's trouble and leave nothing."""
+    """The failure is in the stream or in the status: both name the image's trouble and leave nothing."""
     api = GoClient(daemon)
     with Registry(login=True) as registry:
         path = f"/images/create?fromImage={registry.host}%2Fteam%2Fapp&tag=1"

@@ -85,7 +85,7 @@ def image(chance: random.Random) -> Image:
 
 
 def saved(chance: random.Random) -> bytes:
-    """What `docker save` might have written."""
+    """Return an archive as `docker save` might have written it."""
     made = image(chance)
     files = {f"blobs/sha256/{digest[7:]}": blob for digest, blob in made.blobs.items()}
     files[f"blobs/sha256/{made.digest[7:]}"] = made.manifest
@@ -104,7 +104,7 @@ def saved(chance: random.Random) -> bytes:
 
 
 def context(chance: random.Random) -> bytes:
-    """What a build is to be made of."""
+    """Return the context of a build."""
     files = {"Dockerfile": mutate.mutated(chance, targets.DOCKERFILES) if chance.random() < 0.7 else _BUILD}
     if chance.random() < 0.3:
         files[".dockerignore"] = mutate.mutated(chance, [b"*.o\n!keep/**/a?[b-d]\n"])

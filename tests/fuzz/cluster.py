@@ -81,7 +81,7 @@ class Swarm:
         return namespaces.run_inside(there, lambda: asyncio.run(join([Endpoint(_HOST, PORT)], request)))
 
     def again(self) -> None:
-        """Have the same nodes as at first, and know their tasks."""
+        """Delete the nodes that are new, and read the tasks of the others."""
         for node in self._daemon.http("GET", "/nodes").json():
             if node["ID"] not in self._nodes and node["Spec"]["Role"] == "worker":
                 self._daemon.http("DELETE", f"/nodes/{node['ID']}?force=1")
@@ -96,7 +96,7 @@ class Swarm:
         return self.tell(context, conversation([(path, [message]) for path, message in calls]))
 
     def tell(self, context: ssl.SSLContext, data: bytes, patience: float = 0.5) -> bytes:
-        """What is answered until nothing more comes."""
+        """Return all answers until nothing more comes."""
         said = b""
         with reached(self._daemon, PORT) as plain, suppress(OSError):
             plain.settimeout(10)

@@ -1,4 +1,4 @@
-"""What may have become of a daemon's files while it was down: records, logs and documents with other bytes in them."""
+"""Damage to a daemon's files while it was down: records, logs and documents with other bytes in them."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""Who judges: an input is read or refused in the words of the one who reads it, in 100 ms, without much memory.
+"""The judge of inputs: each is read or refused in the words of its reader, in 100 ms, without much memory.
 
 Nothing else may come of it: no other exception, no file, no thread.
 """
@@ -82,7 +82,7 @@ def _time_of(target: Target, data: bytes) -> float:
 
 
 def inputs(target: Target, chance: random.Random) -> Iterable[bytes]:
-    """What was wrong once, the examples as they are, then their neighbours, without end."""
+    """Yield the inputs that once went wrong, the examples as they are, then their neighbours, without end."""
     yield from target.known
     yield from target.examples
     while True:

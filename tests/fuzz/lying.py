@@ -25,7 +25,7 @@ class LyingRegistry:
         threading.Thread(target=self._serve, name="lying", daemon=True).start()
 
     def next(self, chance: random.Random) -> None:
-        """Have another image from now on."""
+        """Use another image from now on."""
         self._image = archives.image(chance)
 
     def close(self) -> None:

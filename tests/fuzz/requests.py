@@ -197,7 +197,7 @@ def _apart(body: bytes, place: str) -> bytes:
 
 
 def _below(document: Any, *keys: str) -> list[Any]:
-    """What lies at the end of these keys, in whatever case they are written."""
+    """Return the values at the end of these keys, in whatever case they are written."""
     found = [document]
     for key in keys:
         found = [one[name] for one in found if isinstance(one, dict) for name in one if name.lower() == key]

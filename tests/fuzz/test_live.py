@@ -49,7 +49,7 @@ class Bench:
         self.watch = Watch(daemon)
 
     def again(self) -> None:
-        """Have nothing but what `NAMES` says."""
+        """Bring the daemon back to what `NAMES` says."""
         daemon = self.daemon
         listed = daemon.http("GET", "/containers/json?all=1").json()
         for each in listed if len(listed) > 8 else ():
@@ -225,7 +225,7 @@ def test_a_daemon_lives_with_tls_that_goes_wrong(tmp_path: Path, chance: random.
 
 @pytest.mark.timeout(_SHARE + 240)
 def test_a_daemon_starts_with_what_its_disk_has(chance: random.Random) -> None:
-    """What goes with a record that cannot be read is left alone, so something is left here."""
+    """The things of a record that cannot be read are left alone, so something is left here."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it runs real containers")
     daemon = Daemon()

@@ -1,4 +1,4 @@
-"""What comes from outside is read or refused, whatever it is: see `judge`."""
+"""Input from outside is read or refused, whatever it is: see `judge`."""
 
 import os
 

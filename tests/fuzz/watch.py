@@ -26,7 +26,7 @@ _SETTLED = 20.0
 
 
 class Wrong(AssertionError):
-    """What the daemon should not have done, and the last inputs before it."""
+    """Something that the daemon should not have done, and the last inputs before it."""
 
 
 class Watch:
@@ -71,7 +71,7 @@ class Watch:
             self.look()
 
     def look(self) -> None:
-        """What is dear to ask."""
+        """Look at the things that are expensive to ask for."""
         peak = _field(self.daemon.pid, "VmHWM")
         if peak > self._memory + MEMORY:
             self.wrong(f"it had {self._memory >> 20} MiB, and {peak >> 20} MiB at its height")
@@ -86,7 +86,7 @@ class Watch:
         raise Wrong(f"{why}\nafter input {self.count}:\n" + "\n".join(self._inputs))
 
     def _log(self) -> bytes:
-        """What was written since this was asked before."""
+        """Return the lines that were written since the last call."""
         with self.daemon.log_path.open("rb") as log:
             log.seek(self._read)
             text = log.read()
@@ -106,7 +106,8 @@ class Watch:
         self.look()
 
     def _left_by_clients(self) -> Iterable[str]:
-        """What is left when all is removed. What a client asked for and did not wait for may only now be there."""
+        """Return the things that are left when all is removed. Those that a client asked for and did not wait for
+        may only now be there."""
         daemon = self.daemon
         daemon.remove_containers()
         daemon.http("POST", "/swarm/leave?force=1")
@@ -140,7 +141,7 @@ def _begin_of(path: Path) -> str:
 
 
 def _is_of_others(said: bytes) -> bool:
-    """Does an answer of 500 say that somebody else has failed: a registry, a runtime, the kernel?"""
+    """Tell if an answer of 500 says that somebody else has failed: a registry, a runtime, the kernel."""
     return b"internal error" not in said
 
 

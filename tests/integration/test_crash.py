@@ -204,7 +204,7 @@ async def test_in_the_middle_of_a_pull(fresh_daemon: Daemon) -> None:
 
 
 def at_random(daemon: Daemon, chance: random.Random, work: Callable[[int], object], threads: int = 4) -> None:
-    """Do `work` over and over in threads, and kill the daemon in the middle of it."""
+    """Run `work` over and over in threads, and kill the daemon in the middle of it."""
     over = threading.Event()
     rounds = [0]
 

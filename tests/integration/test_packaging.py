@@ -1,4 +1,5 @@
-"""What users install: the wheel and the source archive, and a daemon out of an environment that has nothing else."""
+"""The packages that users install: the wheel and the source archive, and a daemon out of an environment that has
+nothing else."""
 
 import importlib.metadata
 import os
@@ -20,7 +21,7 @@ BUILD = "import sys; from setuptools import build_meta as b; print(getattr(b, sy
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What git knows of this tree, so that a build leaves nothing in it."""
+    """A copy of the files of this tree that git knows, so that a build leaves nothing in it."""
     target = tmp_path_factory.mktemp("sources")
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
     archive = ["tar", "-c", "--null", "--ignore-failed-read", "-T", "-"]

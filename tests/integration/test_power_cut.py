@@ -37,7 +37,7 @@ class Powered:
         assert answer.status < 300 and b'"error"' not in answer.body, answer.body
 
     def sync(self) -> None:
-        """What comes before the test's own operation is no part of it."""
+        """Sync the disk: the work before the test's own operation is no part of the test."""
         self._disk.sync()
 
     def cut(self, *processes: int, start: bool = True) -> None:

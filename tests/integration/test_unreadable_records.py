@@ -35,7 +35,7 @@ def keys(daemon: Daemon, kind: str) -> dict[str, bytes]:
 
 
 def works(daemon: Daemon) -> None:
-    """What is not garbled can be used, and new things can be made."""
+    """Use the things that are not garbled, and make new ones."""
     assert daemon.docker("run", "--rm", "-v", "fresh:/data", "busybox", "echo", "hi").stdout == "hi\n"
     daemon.docker("network", "create", "fresh")
     assert daemon.docker("run", "--rm", "--network", "fresh", "busybox", "echo", "hi").stdout == "hi\n"
@@ -157,7 +157,7 @@ def test_a_container_that_runs_keeps_its_network_though_its_record_cannot_be_rea
 
 
 def answer_of(address: str) -> bytes:
-    """What the container sends, once it listens again."""
+    """Return what the container sends, once it listens again."""
 
     def asked() -> bytes:
         try:

@@ -1,4 +1,4 @@
-"""Where Husk is meant to differ from dockerd 20.10, and why. Tables that several tests share."""
+"""Differences between Husk and dockerd 20.10 that are meant, with the reasons. Tables that several tests share."""
 
 from tests.support.parity import ABSENT, ANY, Difference
 

@@ -1,4 +1,4 @@
-"""What a create request may hold, and what is said about one that may not."""
+"""Fields that a create request may hold, and answers to one that may not be."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a process finds inside: environment, files, mounts, privileges, limits."""
+"""The surroundings of a process inside: environment, files, mounts, privileges, limits."""
 
 from pathlib import Path
 

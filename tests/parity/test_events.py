@@ -1,4 +1,4 @@
-"""What is told about what happens: actions, attributes, order."""
+"""Events about what happens: actions, attributes, order."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `inspect` and `ps` show: every field, its type, and the defaults that were written into it."""
+"""Answers of `inspect` and `ps`: every field, its type, and the defaults that were written into it."""
 
 import json
 

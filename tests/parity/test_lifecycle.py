@@ -1,4 +1,4 @@
-"""What the engine answers when a container is moved through its life, also where it cannot go."""
+"""Answers of the engine when a container is moved through its life, also where it cannot go."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What a process in a container may do: the same deeds, tried under both engines, with the same outcome."""
+"""Deeds of a process in a container: the same ones, tried under both engines, with the same outcome."""
 
 import json
 
@@ -39,5 +39,5 @@ def test_with_more_capabilities(pair: Pair) -> None:
 
 
 def test_without_a_filter(pair: Pair) -> None:
-    """What is left is the kernel's own checks."""
+    """The kernel's own checks are left."""
     pair.same(lambda engine: {"deeds": tried(engine, {"SecurityOpt": ["seccomp=unconfined"]})}, *AS_ROOT)

@@ -1,4 +1,4 @@
-"""What a container says: logs with every option, and attach."""
+"""Output of a container: logs with every option, and attach."""
 
 import socket
 from typing import Any
@@ -12,7 +12,7 @@ OUTPUT = "echo one; echo two >&2; sleep 0.2; printf three; sleep 0.2; echo; prin
 
 
 def frames(body: bytes) -> list[list[Any]]:
-    """What came on each stream: where a write is cut, and which stream comes first, is chance."""
+    """Return the bytes of each stream: where a write is cut, and which stream comes first, is chance."""
     return [[stream, text] for stream in (1, 2) if (text := stream_of(body, stream).decode(errors="replace"))]
 
 

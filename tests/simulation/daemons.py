@@ -47,7 +47,7 @@ def _mono() -> int:
 
 
 class Daemon:
-    """What managers and workers have in common: a process on a host."""
+    """The common part of managers and workers: a process on a host."""
 
     def __init__(self, host: Host, chance: random.Random) -> None:
         self.host = host
@@ -76,7 +76,7 @@ class Daemon:
 
 
 class _ManagersCluster:
-    """What a manager's parts ask of `Cluster`: all of it is in the records."""
+    """The part of `Cluster` that a manager's parts ask: all of it is in the records."""
 
     locked = False
     several = True
@@ -112,7 +112,7 @@ class _ManagersCluster:
 
 
 class _Members:
-    """Who takes part in the swarm's etcd, asked for and changed from a host (`husk.cluster.etcd.members.Members`)."""
+    """The members of the swarm's etcd, asked for and changed from a host (`husk.cluster.etcd.members.Members`)."""
 
     def __init__(self, etcd: Etcd, host: Host) -> None:
         self._etcd = etcd
@@ -145,7 +145,8 @@ class _Members:
 
 
 class _Council(Council):
-    """What managers ask of it when another one is demoted; its members have neither processes nor certificates."""
+    """The part of a council that managers ask when another one is demoted; its members have neither processes nor
+    certificates."""
 
     here = True
 

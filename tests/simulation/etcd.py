@@ -91,7 +91,7 @@ class Etcd:
         return next((part for part in self.network.parts(sorted(self.voters)) if len(part) >= most), set())
 
     def serves(self, member: str) -> bool:
-        """Can this member do anything now?"""
+        """Tell if this member can do anything now."""
         part = self.majority()
         if part and self._leader not in part:
             self._leader = sorted(part)[0]

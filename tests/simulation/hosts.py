@@ -209,6 +209,6 @@ class Containers:
             self._tell("die", record)
 
     def _tell(self, action: str, record: Container) -> None:
-        """Whichever daemon is there now hears it."""
+        """Tell the daemon that is there now."""
         if self.events is not None:
             self.events.publish("container", action, record.id, {TASK_LABEL: record.config.labels[TASK_LABEL]})

@@ -493,7 +493,7 @@ class Life:
                 )
 
     def _look_at_memory(self, kind: str, key: str) -> None:
-        """Has each manager this record as it was written when it had that version?"""
+        """Check that each manager has this record as it was written when it had that version."""
         for manager in self._managers():
             if kind not in KINDS or manager.process.dead or not manager.ready:
                 continue
@@ -519,8 +519,8 @@ class Life:
                 self._overlapping.add(key)
 
     def _most_at_once(self, service_id: str) -> int:
-        """How many tasks of one slot may be alive and wanted at once. Those of a service that was removed in the middle
-        of its update end together."""
+        """Return how many tasks of one slot may be alive and wanted at once. Those of a service that was removed in
+        the middle of its update end together."""
         return 2 if service_id in self._overlapping else 1
 
     def _note_task(self, key: str, task: Task | None) -> None:
@@ -577,7 +577,7 @@ class Life:
         self._beside = found
 
     def _running(self) -> dict[tuple[str, object], list[str]]:
-        """Where containers of a slot run."""
+        """Return the hosts where containers of a slot run."""
         found: defaultdict[tuple[str, object], list[str]] = defaultdict(list)
         for host in self.hosts.values():
             for record in host.containers.running():
@@ -601,7 +601,7 @@ class Life:
         self.say("it has settled")
 
     def _unsettled(self) -> list[str]:
-        """What is not as it is declared; empty if all is."""
+        """Return the things that are not as they are declared; empty if all are."""
         wrong = []
         running: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         for host in self.hosts.values():

@@ -21,7 +21,7 @@ class Process:
         self._drowsy = 0.0
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do something as a task of this process, and whatever that starts, too."""
+        """Start something as a task of this process; all that it starts is one, too."""
         before = _process.set(self)
         try:
             return asyncio.get_running_loop().create_task(work)
@@ -35,7 +35,7 @@ class Process:
             task.cancel()
 
     def sleep(self, seconds: float) -> None:
-        """Do nothing for so long, as when the host stops it or has no memory for it."""
+        """Sleep for so long, as when the host stops it or has no memory for it."""
         self._drowsy = 0.0
         if self.waiting is None and not self.dead:
             self.waiting = []
@@ -62,7 +62,7 @@ class Process:
             task.cancel()
 
     def check(self) -> None:
-        """What a dead process still does in its `finally` reaches nobody."""
+        """Raise for a dead process: its work in a `finally` reaches nobody."""
         if self.dead:
             raise asyncio.CancelledError
 
@@ -78,7 +78,7 @@ def own_process() -> Process:
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """Has no files and no threads: what would be done in a thread is done at once."""
+    """A loop without files and threads: work for a thread is done at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return self._now
 
     def select(self, timeout: float | None) -> list[object]:
-        """What `BaseEventLoop` asks when it has nothing to do for so long."""
+        """Move the time on, where `BaseEventLoop` has nothing to do for so long."""
         self.turns += 1
         if timeout is None:
             raise AssertionError("everybody waits for somebody else, and nobody for time")
@@ -101,7 +101,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *arguments: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """What is to be done for a process that sleeps waits until it wakes up."""
+        """Call it soon; calls for a process that sleeps wait until it wakes up."""
         process = _process.get() if context is None else context.get(_process)
         if process is None or process.waiting is None:
             return super().call_soon(callback, *arguments, context=context)

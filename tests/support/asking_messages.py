@@ -1,4 +1,4 @@
-"""Which messages of the source ask their reader to do something? Those that docs/howto/troubleshooting.md has to know.
+"""Messages of the source that ask their reader to do something: docs/howto/troubleshooting.md has to know them.
 
 Looked at are texts that people get to read: errors that are raised, warnings and errors in the daemon's log, what
 `husk doctor` finds, what `husk install` leaves out. A text asks for something when a clause of it begins with a verb
@@ -44,7 +44,7 @@ def asking(source: Path) -> Iterator[Message]:
 
 
 def all_texts(source: Path) -> Iterator[str]:
-    """Whatever the source may say."""
+    """Yield all texts that the source may say."""
     for path in source.rglob("*.py"):
         for _, text in _texts(ast.parse(path.read_text()), set()):
             yield text

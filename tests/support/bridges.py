@@ -33,13 +33,14 @@ async def open_driver(settings: BridgeSettings, subnet: str | None, leases: list
 
 
 def run_inside(sandbox: str | Path, *command: str) -> str:
-    """What a busybox command says inside the sandbox."""
+    """Return the output of a busybox command inside the sandbox."""
     arguments = ["nsenter", f"--net={sandbox}", "busybox", *command]
     return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
 
 
 def pings(sandbox: str | Path, address: str, seconds: int = 5) -> bool:
-    """Whether an answer comes; longer than the second after which the kernel asks again for a neighbour's MAC."""
+    """Tell if an answer comes; this waits longer than the second after which the kernel asks again for a neighbour's
+    MAC."""
     try:
         run_inside(sandbox, "ping", "-c", "1", "-W", str(seconds), address)
     except subprocess.CalledProcessError:

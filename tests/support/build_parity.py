@@ -172,7 +172,8 @@ class Corpus:
         engine.docker_bytes("load", input=base_images()[0])
 
     def build(self, wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
-        """What the Dockerfiles become, many in one run of one client: configuration, history and layers of each."""
+        """Build the Dockerfiles, many in one run of one client, and return the configuration, history and layers of
+        each."""
         told: dict[str, object] = {}
         names = list(wanted)
         for begin in range(0, len(names), _AT_ONCE):
@@ -211,11 +212,12 @@ class Corpus:
         return {"error": error} if error else self._told(f"parity-{name}")
 
     def refuse(self, dockerfile: str) -> str:
-        """What the classic door says of a Dockerfile."""
+        """Return the refusal of a Dockerfile by the classic door."""
         return self._post(dockerfile.encode(), {}) or "built"
 
     def complain(self, dockerfile: str) -> str:
-        """What the client says of a Dockerfile: the error, behind the lines of the file if it shows them."""
+        """Return the client's complaint about a Dockerfile: the error, behind the lines of the file if it shows
+        them."""
         name = hashlib.sha256(dockerfile.encode()).hexdigest()[:12]
         file = _made(self._directory / name) / "Dockerfile"
         file.write_text(dockerfile)

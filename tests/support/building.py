@@ -92,5 +92,5 @@ class Builds:
         return shown
 
     def sh(self, script: str, image: str = "built") -> str:
-        """What a shell prints in a container of the image."""
+        """Return the output of a shell in a container of the image."""
         return self._daemon.docker("run", "--rm", "--entrypoint", "sh", image, "-c", script).stdout

@@ -7,8 +7,8 @@ from typing import Any
 
 
 class Cut:
-    """Where a call is cancelled: at its `at`-th await, as soon as it waits, or (`late`) when what it waits for is there
-    but has not been looked at yet."""
+    """The place where a call is cancelled: at its `at`-th await, as soon as it waits, or (`late`) when what it waits
+    for is there but has not been looked at yet."""
 
     def __init__(self, at: int, late: bool) -> None:
         self.at = at

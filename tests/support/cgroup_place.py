@@ -1,4 +1,4 @@
-"""Where a container's control group is, for tests that read what the kernel says of it."""
+"""The place of a container's control group, for tests that read what the kernel says of it."""
 
 from pathlib import Path
 

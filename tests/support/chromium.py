@@ -78,7 +78,7 @@ class Tab:
 
     @property
     def faults(self) -> list[str]:
-        """What scripts and the console have complained of."""
+        """The complaints of scripts and the console."""
         return [each for each in self._faults if not any(one in each for one in self._forgiven)]
 
     def forgive(self, status: int) -> None:
@@ -86,7 +86,7 @@ class Tab:
         self._forgiven.add(f"status of {status} ")
 
     def forgive_all(self) -> None:
-        """Whatever it complains of from now on or did before."""
+        """Forgive all complaints, those of before and those that come."""
         self._forgiven.add("")
 
     def _said(self, message: ConsoleMessage) -> None:
@@ -94,7 +94,7 @@ class Tab:
             self._faults.append(f"{message.type}: {message.text} ({self.page.url})")
 
     async def faults_of_page(self) -> list[str]:
-        """What is wrong with the page that is open: for axe in light and in dark, and by its width on a phone."""
+        """Return the faults of the page that is open: for axe in light and in dark, and by its width on a phone."""
         page, found = self.page, []
         size = page.viewport_size
         if AXE.exists():
@@ -110,7 +110,7 @@ class Tab:
         return found
 
     async def grave(self, *rules: str) -> list[str]:
-        """What axe finds on the page that is open, if it is serious or critical; of all its rules, or of some."""
+        """Return the serious and critical findings of axe on the page that is open; of all its rules, or of some."""
         # As a program, not as an element: the page's policy forbids such.
         if not await self.page.evaluate("'axe' in window"):
             await self.page.evaluate(AXE.read_text())

@@ -1,4 +1,4 @@
-"""What the classic builder of two engines says: the answers of `POST /build`, without what is new each time.
+"""The answers of two engines' classic builders to `POST /build`, without what is new each time.
 
 The cases are data (`tests/parity/builds/classic.toml`), and what dockerd said of them is kept beside them
 (`classic-answers.json`, written by `tests/parity/record_builds.py`).

@@ -1,4 +1,4 @@
-"""How tests talk to an engine on a Unix socket: the docker client, the Python SDK, HTTP, a bare connection."""
+"""Ways of tests to talk to an engine on a Unix socket: the docker client, the Python SDK, HTTP, a bare connection."""
 
 import contextlib
 import json

@@ -20,7 +20,7 @@ from husk.text.endpoints import Endpoint
 
 
 class PortedSwarm:
-    """What the port asks of an engine; `roles` are its nodes."""
+    """The part of an engine that the port asks; `roles` are its nodes."""
 
     def __init__(self, root: Root | None = None) -> None:
         self.swarm = secrets.token_hex(6)

@@ -1,4 +1,4 @@
-"""How tests run Compose projects: the real `docker compose` plugin that `scripts/setup --test` put into .venv.
+"""Compose projects for tests, run by the real `docker compose` plugin that `scripts/setup --test` put into .venv.
 
 project.write({"services": {"web": {"image": "busybox", "command": "sleep 600"}}})
 project("up", "-d", "--wait")
@@ -97,11 +97,11 @@ class Project:
         return self(*arguments).stdout
 
     def within(self, service: str, script: str) -> str:
-        """What a shell script prints in the first container of a service."""
+        """Return the output of a shell script in the first container of a service."""
         return self.output("exec", "-T", service, "sh", "-c", script)
 
     def services(self) -> dict[str, dict[str, Any]]:
-        """What `ps --all` tells about each container, by its name without the project's."""
+        """Return what `ps --all` tells about each container, by its name without the project's."""
         lines = self.output("ps", "--all", "--format", "json").splitlines()
         shown: list[dict[str, Any]] = [json.loads(line) for line in lines]
         return {container["Name"].removeprefix(self.name + "-"): container for container in shown}

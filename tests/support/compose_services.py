@@ -21,7 +21,7 @@ def server(text: str) -> dict[str, Any]:
 
 
 def answer(port: int) -> str:
-    """What the server on a port says; nothing while it is not there (yet)."""
+    """Return the answer of the server on a port; nothing while it is not there (yet)."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/", timeout=5) as response:
             return str(response.read().decode().strip())
@@ -30,5 +30,5 @@ def answer(port: int) -> str:
 
 
 def get(port: int) -> str:
-    """What it says as soon as it is there: a published port is open before the server behind it."""
+    """Return the answer as soon as there is one: a published port is open before the server behind it."""
     return until(lambda: answer(port), f"port {port} answers")

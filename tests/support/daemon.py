@@ -1,4 +1,4 @@
-"""How tests get a daemon: a real `husk serve` process with a socket, directories and a bridge of its own.
+"""A daemon for tests: a real `husk serve` process with a socket, directories and a bridge of its own.
 
     with Daemon() as daemon:
         assert daemon.docker("run", "--rm", "busybox", "echo", "hi").stdout == "hi\\n"
@@ -128,7 +128,7 @@ class Daemon(Server, Client):
             ) from None
 
     def kill9(self) -> None:
-        """What a crash is: no warning, no clean-up."""
+        """Crash: no warning, no clean-up."""
         assert self.process is not None, "it does not run"
         self._traces.remember()
         process, self.process = self.process, None
@@ -182,7 +182,7 @@ class Daemon(Server, Client):
         assert not stalls, "others had to wait:\n  " + "\n  ".join(stalls)
 
     def stalls(self) -> list[str]:
-        """What held the daemon's loop for more than 100 ms of processor time since this was asked before.
+        """Return what held the daemon's loop for more than 100 ms of processor time since the last call.
 
         A test during which there may be some asks at its end, and says why; all others fail by them."""
         try:

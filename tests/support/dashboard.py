@@ -116,7 +116,7 @@ class Browser:
         return f"{self.root}/".encode(), b"/static/"
 
     def _address(self, path: str) -> str:
-        """Where a path of the site is for this session; what is for nobody's stays where it is."""
+        """Return the address of a path of the site for this session; paths for nobody stay as they are."""
         return path if path.startswith(("/static/", "/sign-in", "/~")) else self.root + path
 
 

@@ -41,7 +41,7 @@ class SmallDisk:
 
     @property
     def mounts(self) -> list[str]:
-        """What is mounted on it."""
+        """The mounts on it."""
         return [path for path in mounts_below(str(self.root)) if path != str(self.root)]
 
 

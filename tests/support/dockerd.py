@@ -1,4 +1,4 @@
-"""How tests get Docker's own daemon, to compare and to exchange images with: everything its own, gone afterwards.
+"""Docker's own daemon for tests, to compare and to exchange images with: everything its own, gone afterwards.
 
     with Dockerd() as dockerd:
         dockerd.docker("load", "-i", "saved-by-husk.tar")
@@ -51,7 +51,7 @@ class Dockerd(Server, Client):
 
     @staticmethod
     def missing() -> str:
-        """Why dockerd cannot run here; empty where it can."""
+        """Return the reason why dockerd cannot run here; empty where it can."""
         if os.geteuid() != 0:
             return "needs root: it runs a real dockerd"
         absent = [name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None]

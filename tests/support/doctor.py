@@ -1,4 +1,4 @@
-"""How tests ask whether a daemon's store is sound: the real `husk doctor --check-store`."""
+"""The soundness of a daemon's store, told by the real `husk doctor --check-store`."""
 
 import os
 import subprocess

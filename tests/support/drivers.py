@@ -344,7 +344,7 @@ class FakeLayers:
 
 
 class FakeLeftovers:
-    """What is found on the host at a start; everything that is given back leaves its set."""
+    """Things that are found on the host at a start; everything that is given back leaves its set."""
 
     def __init__(self, held: set[str]) -> None:
         self._held = held

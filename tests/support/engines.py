@@ -1,4 +1,4 @@
-"""How tests get an engine inside their own process: a place of its own on the host, with a look at what was left there.
+"""An engine inside the test's own process: a place of its own on the host, with a look at what was left there.
 
 with Place() as place:
     async with Engine.open(place.config) as engine: ...
@@ -41,7 +41,7 @@ class Place:
 
 
 class Belongings:
-    """What a process has: threads, children and descriptors."""
+    """The belongings of a process: threads, children and descriptors."""
 
     def __init__(self) -> None:
         self.threads = {thread.name for thread in threading.enumerate()}
@@ -49,7 +49,7 @@ class Belongings:
         self.descriptors = set(_descriptors())
 
     def new(self) -> list[str]:
-        """What has been added since."""
+        """Return those that have been added since."""
         now = Belongings()
         return [
             *(f"thread {name}" for name in now.threads - self.threads),

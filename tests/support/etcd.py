@@ -81,7 +81,7 @@ class Member:
             self._process = subprocess.Popen([*enter, program, *flags], stdout=log, stderr=log, start_new_session=True)
 
     def healthy(self) -> bool:
-        """Does it answer, with a leader?"""
+        """Tell if it answers, with a leader."""
         assert self._process is not None and self._process.poll() is None, self.log()
         return self._answers() if self._on is None else self._on.inside(self._answers)
 

@@ -1,4 +1,4 @@
-"""How tests get a registry that misbehaves on command, or one that wants tokens: an aiohttp server in the test's loop.
+"""A registry that misbehaves on command, or one that wants tokens: an aiohttp server in the test's loop.
 
     async with FakeRegistry() as fake:
         fake.add("app", "1.0", make_image([layer]))
@@ -86,7 +86,8 @@ Fault = Cut | Truncate | Corrupt | Status | IgnoreRange | Redirect | Stall
 
 @dataclass
 class Tokens:
-    """Who may have tokens: with `username` unset everybody; `allowed=False` gives tokens that open nothing."""
+    """The users that may have tokens: with `username` unset everybody; `allowed=False` gives tokens that open
+    nothing."""
 
     username: str = ""
     password: str = ""

@@ -19,7 +19,7 @@ _UDP, _ICMP, _ICMP_6 = 17, 1, 58
 
 @contextmanager
 def raw_socket(sandbox: str | Path, interface: str = "eth0") -> Iterator[socket.socket]:
-    """What CAP_NET_RAW gives a container: any frame in, any frame out."""
+    """Open a socket as CAP_NET_RAW gives one to a container: any frame in, any frame out."""
 
     def make() -> socket.socket:
         made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))

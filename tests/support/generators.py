@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def at_once(pieces: Generator[object, None, T]) -> T:
-    """What it returns, without a pause between its pieces."""
+    """Return its result, without a pause between its pieces."""
 
     def keep() -> Generator[object, None, None]:
         found.append((yield from pieces))

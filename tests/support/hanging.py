@@ -23,7 +23,7 @@ def hanging(place: Path) -> Iterator[None]:
 
 
 def stuck_threads(pid: int) -> int:
-    """How many threads of a process wait for such a file system."""
+    """Return how many threads of a process wait for such a file system."""
     found = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):

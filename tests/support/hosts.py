@@ -67,7 +67,7 @@ class Host:
         return wires.inside(self._descriptor, work)
 
     def run(self, *command: str, check: bool = True) -> str:
-        """What a command says that runs here."""
+        """Run a command here and return its output."""
         return subprocess.run([*self.enter, *command], capture_output=True, text=True, check=check).stdout
 
     def daemon(self, *arguments: str, start: bool = True, **options: Any) -> "HostDaemon":
@@ -83,7 +83,7 @@ class Host:
         return self.inside(lambda: {name for _, name in socket.if_nameindex()})
 
     def left(self) -> list[str]:
-        """What is here that a new host has not: interfaces, firewall tables."""
+        """Return what is here that a new host has not: interfaces, firewall tables."""
         found = [f"interface {name}" for name in sorted(self.links() - {"lo", UPLINK})]
         found += [f"firewall: {line}" for line in self.run("nft", "list", "tables").splitlines()]
         return found

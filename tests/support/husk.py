@@ -1,4 +1,4 @@
-"""How tests type at the `husk` command: this tree's, against the daemon of the test."""
+"""The `husk` command for tests: this tree's, against the daemon of the test."""
 
 import os
 import subprocess

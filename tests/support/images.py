@@ -21,7 +21,7 @@ def busybox_layer(*more: str) -> bytes:
 
 
 class Stored(NamedTuple):
-    """What lies in a daemon's data root because of images; all of it has an owner, or should not be there."""
+    """The files in a daemon's data root that are there because of images; each has an owner, or should not be there."""
 
     layers: frozenset[str]
     blobs: frozenset[str]
@@ -40,7 +40,7 @@ def stored(daemon: Daemon) -> Stored:
 
 
 def settled(daemon: Daemon) -> Stored:
-    """What is stored once all is deleted that was thrown away before, which happens in the background."""
+    """Return the stored files once all is deleted that was thrown away before, which happens in the background."""
     until(lambda: not stored(daemon).half_written, "what was thrown away is deleted")
     return stored(daemon)
 

@@ -1,4 +1,4 @@
-"""What `husk install` puts below a root, for tests of it and of `husk uninstall`."""
+"""The files that `husk install` puts below a root, for tests of it and of `husk uninstall`."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ SERVICE, SOCKET = "etc/systemd/system/husk.service", "etc/systemd/system/husk.so
 
 
 def everything(root: Path) -> dict[str, str]:
-    """What is below a root, with its contents."""
+    """Return all files below a root, with their contents."""
     return {
         str(path.relative_to(root)): path.read_text() if path.is_file() else ""
         for path in sorted(root.rglob("*"))

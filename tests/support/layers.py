@@ -66,7 +66,7 @@ class Store:
         return sorted(os.listdir(self.root / "layers" / "l"))
 
     def nothing_left(self) -> bool:
-        """Is there no directory, no blob and no half-written file?"""
+        """Tell if there is no directory, no blob and no half-written file."""
         places = ("layers/l", "layers/w", "layers/trash", "blobs/ingest", "blobs/sha256")
         return not any(os.listdir(self.root / place) for place in places)
 

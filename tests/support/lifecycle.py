@@ -1,4 +1,4 @@
-"""How tests move containers through their life: over bare HTTP, a word each."""
+"""The life of containers for tests: over bare HTTP, a word each."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What did a daemon leave on the host? Processes, mounts, interfaces, firewall tables and cgroups that carry its names.
+"""The litter of a daemon on the host: processes, mounts, interfaces, firewall tables and cgroups that carry its names.
 
 Everything a daemon makes is found by name or path, so that other daemons on the host (parallel tests, a developer's
 own) do not matter. Interfaces of containers have random names: they are noted while their bridge still tells whose they
@@ -42,7 +42,7 @@ class Traces:
         return left
 
     def settle(self, running: int) -> list[str]:
-        """What containers left while the daemon runs on with this pid and none of them exists any more."""
+        """Return the litter of containers while the daemon runs on with this pid and none of them exists any more."""
         deadline = time.monotonic() + SETTLE_DEADLINE
         while (left := list(self._left_by_containers(running))) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -64,7 +64,7 @@ class Traces:
         yield from (f"cgroup {path}" for path in self._cgroups())
 
     def _processes(self) -> dict[int, str]:
-        """Whatever has the daemon's directory in its command line or stands in one of its cgroups."""
+        """Return the processes that have the daemon's directory in their command line or are in one of its cgroups."""
         found = {}
         # WireGuard's is known by its interface alone.
         mark, tunnel = os.fsencode(self._directory + "/"), f"\0wg-{self._config.instance}\0".encode()

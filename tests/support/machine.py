@@ -1,4 +1,4 @@
-"""What this machine is in Docker's words, and a platform that it does not run."""
+"""This machine in Docker's words, and a platform that it does not run."""
 
 import platform
 

@@ -53,11 +53,11 @@ class Nodes:
         return {own(daemon)["NodeID"]: daemon for daemon in self.daemons}
 
     def containers(self) -> dict[str, set[str]]:
-        """What runs on each host."""
+        """Return the containers that run on each host."""
         return {daemon.where.name: running(daemon) for daemon in self.daemons}
 
     def settled(self) -> bool:
-        """Does every manager know all nodes as ready?"""
+        """Tell if every manager knows all nodes as ready."""
         return all(states(daemon) == ["ready"] * len(self.daemons) for daemon in self.managers)
 
     def __enter__(self) -> Self:
@@ -150,8 +150,8 @@ def on(daemon: HostDaemon) -> tuple[str, str]:
 
 
 def insist(by: HostDaemon, *words: str, done: str) -> None:
-    """Have a command of docker carried out, also where a member of etcd has just gone: the store may be silent for a
-    moment then, and have done it nevertheless, which `done` tells."""
+    """Run a command of docker until it is carried out, also where a member of etcd has just gone: the store may be
+    silent for a moment then, and have done it nevertheless, which `done` tells."""
 
     def carried_out() -> bool:
         asked = by.docker(*words, check=False)
@@ -187,12 +187,12 @@ def asked_by(worker: HostDaemon, managers: list[HostDaemon]) -> HostDaemon:
 
 
 def trouble(daemon: HostDaemon) -> str:
-    """What `docker info` says is wrong with its place in the swarm."""
+    """Return the trouble that `docker info` tells of its place in the swarm."""
     return str(own(daemon)["Error"])
 
 
 def told(manager: HostDaemon, service: str) -> str:
-    """What is wrong with the tasks of a service."""
+    """Return the errors of a service's tasks."""
     return " ".join(task["Status"].get("Err", "") for task in tasks_of(manager, service=service))
 
 

@@ -1,4 +1,4 @@
-"""What tests ask about the addresses on networks that hosts share."""
+"""Questions of tests about the addresses on networks that hosts share."""
 
 from collections.abc import Iterator
 

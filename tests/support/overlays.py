@@ -38,7 +38,7 @@ _FIREWALLS: WeakKeyDictionary[Host, Firewall] = WeakKeyDictionary()
 
 
 def as_peers(addresses: Iterable[str], address: str, at: str) -> list[Peer]:
-    """How other hosts know a host: `addresses` are its own on the network, `address` gives the MAC."""
+    """Return a host as other hosts know it: `addresses` are its own on the network, `address` gives the MAC."""
     mac = mac_address(ip_address(address))
     return [Peer(own, mac, at) for own in addresses if own]
 
@@ -282,7 +282,7 @@ class Connection:
         self.word, self.seen_at = self._file.readline().decode().rstrip("\n").split(" ")
 
     def says(self, data: bytes) -> bool:
-        """Whether it goes there and back."""
+        """Tell if it goes there and back."""
         threading.Thread(target=self.channel.sendall, args=(data,), daemon=True).start()
         return self._file.read(len(data)) == data
 

@@ -178,7 +178,7 @@ def _private_registry(namespace: Path, home: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _docker(enter: Sequence[str], mirror: str) -> Iterator[None]:
-    """What stands for the engine that people come from, with a container that keeps orders: a second Husk."""
+    """Run a stand-in for the engine that people come from, with a container that keeps orders: a second Husk."""
     with Daemon("-H", "unix:///run/docker.sock", "--registry-mirror", mirror, wrapper=tuple(enter)) as other:
         other.docker("run", "--rm", "-v", "orders:/orders", "busybox", "sh", "-c", "echo one > /orders/list")
         other.docker("network", "create", "shops")

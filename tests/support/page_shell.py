@@ -1,4 +1,4 @@
-"""Who types what a page says: a shell that stays from the first command of a page to its last."""
+"""A shell for the commands of a page, which stays from the first of them to the last."""
 
 import os
 import re
@@ -22,7 +22,7 @@ class PageFailed(AssertionError):
 
 
 class Output:
-    """What a process prints, as it comes."""
+    """The output of a process, as it comes."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""How a page of docs/howto is read: its fenced blocks, in the words behind the three marks.
+"""The reading of a page of docs/howto: its fenced blocks, in the words behind the three marks.
 
     ```console                      commands behind `$ `, and what each of them prints; `...` stands for anything
     ```console ends with 1          the same, for commands that fail with this status
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """What there is to do on a page. ValueError for a block that says something else than the words above."""
+    """Yield the steps of a page. ValueError for a block that says something else than the words above."""
     for found in _FENCE.finditer(page):
         language, words, text = found[1], found[2].strip(), found[3]
         line = page.count("\n", 0, found.start()) + 1
@@ -84,7 +84,7 @@ def _commands(text: str, line: int) -> Iterator[Command]:
 
 
 def pattern(printed: Sequence[str]) -> re.Pattern[str]:
-    """What matches these lines as a whole; a line `...` is any number of lines, `...` in a line any words."""
+    """Return a pattern for these lines as a whole; a line `...` is any number of lines, `...` in a line any words."""
     text = ""
     for line in printed:
         if line == "^C":

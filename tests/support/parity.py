@@ -1,4 +1,4 @@
-"""How two engines are compared: the same script runs against both, and what it returns must be equal.
+"""The comparison of two engines: the same script runs against both, and what it returns must be equal.
 
     def script(engine: Engine) -> object:
         engine.create("c", Cmd=["true"])
@@ -113,7 +113,7 @@ class Engine:
         return int(self.http("POST", f"/containers/{name}/wait").json()["StatusCode"])
 
     def output(self, name: str, script: str, host: object = None, **config: object) -> str:
-        """What a script prints in a container, which is gone then."""
+        """Return the output of a script in a container, which is gone then."""
         self.start(name, "parity", host, Cmd=["sh", "-c", script], Tty=True, **config)
         self.wait(name)
         text = self.http("GET", f"/containers/{name}/logs?stdout=1&stderr=1").body.decode().replace("\r\n", "\n")

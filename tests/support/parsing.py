@@ -1,4 +1,4 @@
-"""What reads foreign text, in the process of the test: the daemon has workers for it."""
+"""Readers of foreign text, in the process of the test: the daemon has workers for them."""
 
 import importlib
 from collections.abc import AsyncGenerator, AsyncIterator

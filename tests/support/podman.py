@@ -1,4 +1,5 @@
-"""How tests exchange images with podman: its own storage below one directory, no service, nothing on the host changed.
+"""Podman for tests that exchange images with it: its own storage below one directory, no service, nothing on the host
+changed.
 
 with Podman() as podman:
     podman("load", "-i", "saved-by-husk.tar")
@@ -36,7 +37,7 @@ class Podman:
 
     @staticmethod
     def missing() -> str:
-        """Why podman cannot run here; empty where it can."""
+        """Return the reason why podman cannot run here; empty where it can."""
         if os.geteuid() != 0:
             return "needs root: it runs a real podman"
         found = shutil.which("podman", path=_PATH)

@@ -1,4 +1,4 @@
-"""How tests cut the power: a data root on a file system of its own, whose disk is a file.
+"""A cut of the power for tests: a data root on a file system of its own, whose disk is a file.
 
 What the file system has not written to its disk is not in that file: a copy of it is what a machine finds after a power
 cut. The journal is told to wait long before it commits by itself, so that only what was synced counts.

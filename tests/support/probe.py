@@ -1,4 +1,4 @@
-"""What may a process do? Tries it and prints, as JSON, the name of each deed with `ok` or the error's name.
+"""The rights of a process, tried out: prints, as JSON, the name of each deed with `ok` or the error's name.
 
 Runs inside containers, with the host's Python bound into them (`mounts`), so it imports nothing but Python's own.
 """
@@ -39,7 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mounts() -> list[str]:
-    """What a container needs of the host to run this, in the form of `Binds`."""
+    """Return the mounts of the host that a container needs to run this, in the form of `Binds`."""
     places = {sys.base_prefix, "/lib", "/lib64", "/usr/lib", os.path.dirname(os.path.abspath(__file__))}
     return [f"{place}:{place}:ro" for place in sorted(places) if os.path.isdir(place)]
 
@@ -67,7 +67,7 @@ def deed(work: Callable[[], object]) -> str:
 
 
 def in_child(work: Callable[[], str]) -> str:
-    """What changes the process is tried in one of its own."""
+    """Try a deed that changes the process in one of its own."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -83,7 +83,7 @@ def write(path: str) -> str:
 
 
 def content(path: str) -> str:
-    """Does it hold anything?"""
+    """Tell if it holds anything."""
 
     def look() -> str:
         if os.path.isdir(path):

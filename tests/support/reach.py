@@ -1,4 +1,4 @@
-"""What a service's tasks on several hosts answer to whom: other containers, other hosts, names, published ports.
+"""The reach of a service's tasks on several hosts: from other containers and hosts, by names and published ports.
 
 daemon.docker("service", "create", "--name", "web", "--publish", "8080:80", "busybox", "sh", "-c", SERVE)
 until(lambda: all_answer(partial(published, daemon, 8080), {task[:12] for task in tasks(daemon, "web")}), "all")
@@ -34,7 +34,7 @@ def sandbox(daemon: HostDaemon, container: str) -> Path:
 
 
 def fetched(daemon: HostDaemon, container: str, where: str) -> str:
-    """Which task answers a container there; "" for none."""
+    """Return the task that answers a container there; "" for none."""
     asked = f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 {where} 80 | tail -n 1"
     return daemon.docker("exec", container, "sh", "-c", asked, check=False).stdout.strip()
 
@@ -45,7 +45,7 @@ def resolved(daemon: HostDaemon, container: str, name: str) -> set[str]:
 
 
 def published(daemon: HostDaemon, port: int) -> str:
-    """Which task answers behind a port of the host."""
+    """Return the task that answers behind a port of the host."""
 
     def ask() -> str:
         with urllib.request.urlopen(f"http://{daemon.where.address}:{port}/", timeout=2) as answer:
@@ -58,7 +58,7 @@ def published(daemon: HostDaemon, port: int) -> str:
 
 
 def reaches(client: Callable[[Callable[[], socket.socket]], socket.socket], address: str, port: int, word: str) -> bool:
-    """Does the echo there that says this word take a client's connection?"""
+    """Tell if the echo there that says this word takes a client's connection."""
     try:
         with Connection(client, address, port) as connection:
             return connection.word == word
@@ -67,7 +67,7 @@ def reaches(client: Callable[[Callable[[], socket.socket]], socket.socket], addr
 
 
 def all_answer(ask: Callable[[], str], wanted: set[str]) -> bool:
-    """Do all that are wanted answer in turn, and nobody else?"""
+    """Tell if all that are wanted answer in turn, and nobody else."""
     return {ask() for _ in range(2 * len(wanted))} == wanted
 
 

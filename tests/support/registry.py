@@ -1,4 +1,4 @@
-"""How tests get a registry with images in it: a real `docker-registry` on a free loopback port.
+"""A registry with images in it for tests: a real `docker-registry` on a free loopback port.
 
     with Registry() as registry:
         image = push_image(registry, "team/app", "1.0", layers=[tar_of({"etc/motd": b"hello"})])

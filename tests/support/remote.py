@@ -1,4 +1,4 @@
-"""How tests reach a daemon from afar: over TLS with certificates of their own, with every client."""
+"""A daemon that is reached from afar: over TLS with certificates of their own, with every client."""
 
 import re
 from pathlib import Path

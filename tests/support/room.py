@@ -92,7 +92,7 @@ class Room(Parts):
             pass
 
     def stored(self, instance: Instance) -> Container | None:
-        """What the next daemon would read."""
+        """Return the records as the next daemon would read them."""
         return self.state.records(KIND, Container).get(instance.id)
 
     @property

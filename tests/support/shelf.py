@@ -121,7 +121,7 @@ class MemoryLayers:
 
 
 class Shelf:
-    """What a daemon has of images, what it has told its clients, and what has happened."""
+    """The part of a daemon that has to do with images: the images, the words to its clients, and the events."""
 
     def __init__(self, directory: Path, state: StateStore) -> None:
         self.state = state
@@ -144,7 +144,7 @@ class Shelf:
 
     @property
     def lines(self) -> str:
-        """What a client that loads an archive reads."""
+        """The lines that a client that loads an archive reads."""
         return "".join(progress.stream for progress in self.told)
 
     @property

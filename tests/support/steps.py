@@ -61,7 +61,7 @@ class Place:
 
 
 class StacksOnDisk:
-    """What `husk.storage` has for stacks, as simply as can be: each element is a directory."""
+    """The part of `husk.storage` for stacks, as simple as can be: each element is a directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -105,7 +105,7 @@ class StacksOnDisk:
 
 
 class Listener:
-    """Who watches a step, and allows it all that can be allowed."""
+    """A watcher of a step, who allows all that can be allowed."""
 
     def __init__(self, session: Session | None = None) -> None:
         self.session = session
@@ -203,7 +203,7 @@ class Bench:
         return await self.steps.run(exec, [self.root, *inputs], listener, platform), listener
 
     async def sh(self, script: str, **words: object) -> str:
-        """What a shell's script prints."""
+        """Return the output of a shell's script."""
         _, listener = await self.run("sh", "-c", script, **words)  # type: ignore[arg-type]
         return listener.stdout.decode()
 

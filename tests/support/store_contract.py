@@ -1,4 +1,5 @@
-"""What every cluster store does, as tests: a class to be inherited, with the fixture `store` of one implementation.
+"""The contract of every cluster store, as tests: a class to be inherited, with the fixture `store` of one
+implementation.
 
 class TestMine(StoreContract):
     @pytest.fixture
@@ -50,7 +51,7 @@ class Reader:
 
     @property
     def beginnings(self) -> int:
-        """How often it was told all there is."""
+        """The number of times that it was told all there is."""
         return sum(news.all for news in self.told)
 
     async def reached(self, revision: int) -> None:

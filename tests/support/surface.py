@@ -1,4 +1,4 @@
-"""What programs can use of the library, as text: names, fields, signatures. A test compares it with what was recorded.
+"""The public part of the library, as text: names, fields, signatures. A test compares it with what was recorded.
 
 python -m tests.support.surface > tests/unit/public_surface.txt
 """
@@ -27,7 +27,7 @@ def surface() -> Iterator[str]:
 
 
 def collections() -> dict[str, type]:
-    """What a client has, by the names of its attributes."""
+    """Return the collections of a client, by the names of its attributes."""
     client = Client(_nobody)
     names = [*vars(client), *(name for name, found in vars(Client).items() if isinstance(found, cached_property))]
     return {name: type(getattr(client, name)) for name in names if not name.startswith("_")}
@@ -68,7 +68,7 @@ def _members(body: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _attributes(init: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, str]]:
-    """What a thing has since it was made."""
+    """Yield the attributes that a thing gets when it is made."""
     for node in ast.walk(init):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

@@ -1,4 +1,4 @@
-"""How tests look at services: the docker client to act, the API to see.
+"""Services for tests: the docker client to act, the API to see.
 
 swarm.create("web", "--replicas", "2", args=["sleep", "600"])
 swarm.settles("web", 2)

@@ -42,7 +42,7 @@ def content(data: bytes, name: str) -> bytes:
 
 
 def files_of(data: bytes) -> dict[str, bytes]:
-    """What is in each file of an archive."""
+    """Return the content of each file of an archive."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         regular = [member for member in archive if member.isreg()]
         return {member.name: found.read() for member in regular if (found := archive.extractfile(member)) is not None}

@@ -1,4 +1,4 @@
-"""How tests sit at a terminal: a program on a pty, typed at and read from as a person would.
+"""A terminal for tests: a program on a pty, typed at and read from as a person would.
 
 with Terminal(["docker", "run", "-it", "busybox"], environment) as terminal:
     terminal.expect(b"/ # ")

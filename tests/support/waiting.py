@@ -1,4 +1,4 @@
-"""How tests wait: on a condition with a deadline, never for a time."""
+"""Waiting in tests: on a condition with a deadline, never for a time."""
 
 import asyncio
 import time

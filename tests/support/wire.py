@@ -1,4 +1,4 @@
-"""How tests see what really travels: raw requests on the socket, and the frames of logs and attach taken apart."""
+"""The bytes that really travel: raw requests on the socket, and the frames of logs and attach taken apart."""
 
 import fcntl
 import json
@@ -27,7 +27,7 @@ def split_frames(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def stream_of(data: bytes, stream: int) -> bytes:
-    """What came on one stream, without the frames."""
+    """Return the bytes of one stream, without the frames."""
     return b"".join(payload for number, payload in split_frames(data) if number == stream)
 
 
@@ -99,7 +99,7 @@ class RawClient:
         return json.loads(b"".join(chunks[1::2]))
 
     def unread(self) -> int:
-        """How many bytes were sent that the other side has not taken yet."""
+        """Return how many bytes were sent that the other side has not taken yet."""
         (left,) = struct.unpack("i", fcntl.ioctl(self.socket, termios.TIOCOUTQ, struct.pack("i", 0)))
         return int(left)
 

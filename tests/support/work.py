@@ -1,4 +1,4 @@
-"""How much work does something do? Counted, not timed, so that a slow machine says the same."""
+"""The amount of work that something does: counted, not timed, so that a slow machine says the same."""
 
 import sys
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Which workers has a process? Those that its forkers have forked, but for the one that waits in reserve."""
+"""The workers of a process: those that its forkers have forked, but for the one that waits in reserve."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@ FIXED = 10
 
 
 def entries() -> list[re.Pattern[str]]:
-    """What stands in the first columns of the page's tables, as patterns: `…` is anything."""
+    """Return the texts in the first columns of the page's tables, as patterns: `…` is anything."""
     columns = [line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| ")]
     found = [entry for column in columns for entry in re.findall(r"`([^`]+)`", column)]
     assert len(found) > 70

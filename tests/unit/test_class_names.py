@@ -18,7 +18,7 @@ WORDS = {
 
 @cache
 def names() -> Counter[str]:
-    """How many modules define each public class."""
+    """Return how many modules define each public class."""
     texts = (path.read_text() for path in SOURCE.rglob("*.py"))
     return Counter(name for text in texts for name in re.findall(r"^class ([A-Z]\w*)", text, re.MULTILINE))
 

@@ -1,4 +1,4 @@
-"""How pages are read that a test follows (tests/support/pages.py)."""
+"""Reading of the pages that a test follows (tests/support/pages.py)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What programs can use changes on purpose only, and tells how it is used."""
+"""The public part of the library changes on purpose only, and tells how it is used."""
 
 import ast
 import inspect

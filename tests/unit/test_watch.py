@@ -1,4 +1,4 @@
-"""Who looks on hears of every action and count; without anybody nothing happens."""
+"""Watchers hear of every action and count; without any nothing happens."""
 
 import asyncio
 from collections.abc import Iterator

@@ -41,7 +41,7 @@ async def bench(place: Config, caplog: pytest.LogCaptureFixture) -> AsyncIterato
 
 
 def left_of_steps(bench: Bench) -> list[str]:
-    """What steps have left in the roots."""
+    """Return the files that steps have left in the roots."""
     paths = bench.paths
     found = [str(path) for top in (paths.data, paths.run, paths.stagings) if top.exists() for path in top.iterdir()]
     found += [f"workspace {number}" for number in range(bench.stacks.open)]

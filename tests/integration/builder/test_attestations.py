@@ -1,4 +1,4 @@
-"""What is stated about results, with the stock buildx and a real registry: provenance, and what is in an image."""
+"""Statements about results, with the stock buildx and a real registry: provenance, and what is in an image."""
 
 import hashlib
 import json

@@ -1,4 +1,5 @@
-"""What a plain build need not load is not loaded: code is nearly all that a build leaves in the daemon's memory."""
+"""Modules that a plain build does not need are not loaded: code is nearly all that a build leaves in the daemon's
+memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,7 +67,7 @@ ONLY_CLASSIC = (f"{BUILDER}.classic", f"{BUILDER}.history_cache", "husk.storage.
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
-    """What one build has the daemon load, by each of the doors."""
+    """The modules that one build has the daemon load, by each of the doors."""
     root = tmp_path_factory.mktemp("loaded")
     (root / "sitecustomize.py").write_text(NOTES)
     paths = {"PYTHONPATH": f"{root}:{SOURCES}", "LOADED": str(root / "loaded")}

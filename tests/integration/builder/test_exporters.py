@@ -1,4 +1,4 @@
-"""What becomes of results, with the stock buildx, a real registry, and skopeo to read what was written."""
+"""Exports of results, with the stock buildx, a real registry, and skopeo to read what was written."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What builds leave in the daemon's memory has a bound: it is code, and nothing of the builds themselves."""
+"""Memory that builds leave in the daemon has a bound: it is code, and nothing of the builds themselves."""
 
 from pathlib import Path
 

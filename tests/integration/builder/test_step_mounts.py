@@ -1,4 +1,4 @@
-"""What can be mounted into a process of a build, and what comes of it."""
+"""Mounts into a process of a build, and their results."""
 
 import asyncio
 import os

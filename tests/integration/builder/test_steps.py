@@ -1,4 +1,4 @@
-"""What a process of a build sees and leaves: its root, its user, its network, its limits."""
+"""The surroundings of a process of a build and the files it leaves: its root, its user, its network, its limits."""
 
 import asyncio
 import os

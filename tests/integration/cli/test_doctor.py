@@ -57,7 +57,7 @@ def place() -> Iterator[Path]:
 
 
 def started(place: Path, *arguments: str, before: tuple[str, ...] = ()) -> str:
-    """What a daemon says that cannot start."""
+    """Return the words of a daemon that cannot start."""
     own = [f"--data-root={place}/data", f"--exec-root={place}/run", "--bridge=none"]
     done = subprocess.run(
         [*before, str(PROGRAM), "serve", *own, *arguments], capture_output=True, text=True, timeout=60

@@ -1,4 +1,4 @@
-"""What holds in every test of this folder: the daemon logs no error, whatever its clients do."""
+"""Checks that hold in every test of this folder: the daemon logs no error, whatever its clients do."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What no path can be is refused when the container is made, with a message and without a trace."""
+"""Paths that cannot be are refused when the container is made, with a message and without a trace."""
 
 from typing import Any
 from urllib.parse import quote

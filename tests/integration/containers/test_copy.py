@@ -252,7 +252,7 @@ def test_a_large_file_both_ways_with_constant_memory(daemon: Daemon, tmp_path: P
 
 
 def waiting_in(channel: socket.socket) -> int:
-    """How many bytes have come that nobody has read."""
+    """Return how many bytes have come that nobody has read."""
     (size,) = struct.unpack("i", fcntl.ioctl(channel, termios.FIONREAD, struct.pack("i", 0)))
     return int(size)
 

@@ -1,4 +1,4 @@
-"""What a copy sees of a container: its mounts and volumes, nothing of the host, and only while it lasts."""
+"""A copy's view of a container: its mounts and volumes, nothing of the host, and only while it lasts."""
 
 import tarfile
 import threading

@@ -33,7 +33,7 @@ def names(archive: bytes) -> list[str]:
 
 
 def bottom(archive: bytes) -> bytes:
-    """What the deepest file of an archive says."""
+    """Return the content of the deepest file of an archive."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         deepest = max((member for member in tar if member.isreg()), key=lambda member: len(member.name))
         found = tar.extractfile(deepest)

@@ -1,4 +1,4 @@
-"""Is a container well? Its own test says so: in inspect, in lists, in events."""
+"""Health of a container, told by its own test: in inspect, in lists, in events."""
 
 import json
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What HostConfig asks for is there inside the container: devices, limits, namespaces, security, kernel settings."""
+"""Requests of HostConfig are there inside the container: devices, limits, namespaces, security, kernel settings."""
 
 import json
 import os

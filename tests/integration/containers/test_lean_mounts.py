@@ -52,7 +52,7 @@ def test_what_the_host_has_mounted_meanwhile_can_be_bound(daemon: Daemon, tmp_pa
 
 
 def made_apart(daemon: Daemon, container: str, disk: Path) -> bool:
-    """Was its monitor started where the host's other mounts are not seen?"""
+    """Tell if its monitor was started where the host's other mounts are not seen."""
     return str(disk) not in monitor_sees(daemon, container)
 
 
@@ -100,7 +100,7 @@ def test_what_is_mounted_inside_a_volume_is_in_the_container(daemon: Daemon):
 
 
 def flags_of(daemon: Daemon, container: str, place: str) -> set[str]:
-    """How the container has something mounted."""
+    """Return the flags of a mount in the container."""
     table = daemon.docker("exec", container, "cat", "/proc/mounts").stdout.splitlines()
     return set(next(line.split()[3] for line in table if line.split()[1] == place).split(","))
 

@@ -29,7 +29,7 @@ def numbers(first: int, last: int) -> str:
 
 
 def has_room(log: Path, room: int) -> bool:
-    """Is it smaller than that? While a full file is put aside there is none."""
+    """Tell if it is smaller than that. While a full file is put aside there is none."""
     try:
         return log.stat().st_size < room
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What monitors load: no library that they have no use for."""
+"""Libraries that monitors load: none that they have no use for."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ LIBRARY = "libsystemd"
 
 
 def monitor_of(daemon: Daemon, container: str) -> Path:
-    """What the kernel tells of the process that keeps a container."""
+    """Return what the kernel tells of the process that keeps a container."""
     pid = daemon.docker("inspect", "-f", "{{.State.Pid}}", container).stdout.strip()
     return Path("/proc", Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 

@@ -125,7 +125,7 @@ def test_a_storm_of_verbs_ends_in_a_legal_state(daemon: Daemon):
 
 
 def test_looking_at_containers_that_come_and_go(daemon: Daemon):
-    """Whoever looks at one in the moment of its end is told that it is not there, not that something broke."""
+    """A client that looks at one in the moment of its end is told that it is not there, not that something broke."""
     looks = ["attach?stream=1&stdout=1", "resize?h=9&w=9"]
     reads = [
         "archive?path=/etc",

@@ -1,4 +1,4 @@
-"""What a container cannot be: every mistake in a request has its status and message, and nothing is made of it."""
+"""Containers that cannot be: every mistake in a request has its status and message, and nothing is made of it."""
 
 from pathlib import Path
 from typing import Any

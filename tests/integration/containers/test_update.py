@@ -22,7 +22,7 @@ def host_config(daemon: Daemon, name: str) -> dict[str, Any]:
 
 
 def limit(daemon: Daemon, name: str, controller: str, v1: str, v2: str) -> str:
-    """What the kernel has for the container."""
+    """Return the kernel's limit for the container."""
     container_id = daemon.http("GET", f"/containers/{name}/json").json()["Id"]
     path = f"{daemon.config.cgroup_parent}/{container_id}"
     if cgroups.detect() == "v2":

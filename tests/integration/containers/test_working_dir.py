@@ -1,4 +1,4 @@
-"""Where a container's processes begin: the directory is there when the container is made, or it is not made."""
+"""The working directory of a container's processes: it is there when the container is made, or it is not made."""
 
 import pytest
 

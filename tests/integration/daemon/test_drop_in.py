@@ -27,7 +27,7 @@ def host() -> Iterator[Host]:
 
 @pytest.fixture
 def dockerd() -> Iterator[tuple[str, ...]]:
-    """Has `husk serve ...`, which follows it, run as `dockerd ...`."""
+    """A way to run `husk serve ...`, which follows it, as `dockerd ...`."""
     with tempfile.TemporaryDirectory(prefix="hd-", dir="/tmp") as directory:
         place = Path(directory)
         (place / "dockerd").symlink_to(PROGRAM)

@@ -20,7 +20,7 @@ def sandbox(daemon: HostDaemon) -> Path:
 
 
 def asks(client: Host, server: Host, seconds: float = 10) -> str:
-    """What the container behind the port says; "" if nothing comes."""
+    """Return the answer of the container behind the port; "" if nothing comes."""
     try:
         with Connection(client.inside, server.address, 8080, seconds) as connection:
             return connection.word

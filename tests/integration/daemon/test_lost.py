@@ -13,7 +13,7 @@ from tests.support.waiting import until
 
 
 def set_immutable(path: Path, value: bool) -> None:
-    """What `chattr +i` does, which not every host has."""
+    """Set the flag of `chattr +i`, a program that not every host has."""
     get_flags, set_flags, immutable = 0x80086601, 0x40086602, 0x10
     with path.open("rb") as file:
         (flags,) = struct.unpack("l", fcntl.ioctl(file, get_flags, bytes(8)))

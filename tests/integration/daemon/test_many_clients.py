@@ -76,6 +76,6 @@ def test_followers_that_do_not_read_cost_little_and_delay_nobody(daemon: Daemon,
 
 
 def _stands_still(client: socket.socket) -> bool:
-    """Has as much come as the kernel takes for it, which is less than all?"""
+    """Tell if as much has come as the kernel takes for it, which is less than all."""
     unread = fcntl.ioctl(client.fileno(), termios.FIONREAD, bytes(4))
     return int.from_bytes(unread, sys.byteorder) > 64 << 10

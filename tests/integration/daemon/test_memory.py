@@ -1,4 +1,5 @@
-"""Does the daemon give back what it needed for a moment? What libnftables took in its threads it once kept for ever."""
+"""Memory that the daemon needed for a moment is given back. Buffers of libnftables in its threads were once kept for
+ever."""
 
 import itertools
 import re
@@ -19,8 +20,9 @@ def test_one_pool_of_memory_serves_all_threads(daemon: Daemon) -> None:
 
 
 def pools(maps: str) -> list[str]:
-    """Where threads have pools of their own: each lies at a multiple of 64 MiB and takes as much, of which the first
-    part is in use and the rest nobody may touch. Other memory may begin at such a place by chance."""
+    """Return the places where threads have pools of their own: each lies at a multiple of 64 MiB and takes as much,
+    of which the first part is in use and the rest nobody may touch. Other memory may begin at such a place by
+    chance."""
     lines = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) 00000000 00:00 0 *$", maps, re.MULTILINE)
     found = [(int(start, 16), int(end, 16), rights) for start, end, rights in lines]
     pairs = itertools.pairwise(found)

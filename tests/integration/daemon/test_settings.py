@@ -1,4 +1,4 @@
-"""What daemon.json says, containers and networks have: each setting of dockerd's that changes something, with a real
+"""Settings of daemon.json that containers and networks have: each of dockerd's that changes something, with a real
 daemon."""
 
 import hashlib

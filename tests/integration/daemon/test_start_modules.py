@@ -1,4 +1,4 @@
-"""What a start of the daemon need not load is not loaded: most of its time is the loading of modules."""
+"""Modules that a start of the daemon does not need are not loaded: most of its time is the loading of modules."""
 
 import subprocess
 import sys

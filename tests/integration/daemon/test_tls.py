@@ -105,7 +105,7 @@ def test_a_follower_that_leaves_is_noticed(daemon: Daemon, remote: Remote) -> No
 
 
 def _connections(daemon: Daemon) -> int:
-    """How many sockets the daemon holds."""
+    """Return how many sockets the daemon holds."""
     links = Path(f"/proc/{daemon.pid}/fd")
     targets = []
     for link in links.iterdir():
@@ -192,7 +192,7 @@ def _project(daemon: Daemon, remote: Remote, tmp_path: Path) -> Project:
 
 
 def refused(daemon: Daemon, pair: Pair) -> str:
-    """What the docker client says whose certificate is not taken."""
+    """Return the words of the docker client when its certificate is not taken."""
     done = Remote(daemon, pair).docker("version", "-f", "{{.Server.Os}}", check=False)
     assert done.returncode != 0 and "linux" not in done.stdout
     return done.stderr

@@ -106,7 +106,7 @@ def test_links_are_not_in_the_log_of_requests(shown: Daemon, browser: Browser) -
 
 
 def test_a_link_is_left_for_the_daemons_user_alone(shown: Daemon) -> None:
-    """Who reads the journal is no administrator by that."""
+    """A reader of the journal is no administrator by that."""
     link = new_link(shown)
     path = shown.config.exec_root / NAME
     assert links(shown) == [link] and path.stat().st_mode & 0o777 == 0o600

@@ -48,7 +48,7 @@ def path_of(route: Route) -> str:
 
 
 def state(daemon: Daemon) -> list[object]:
-    """What a change would change."""
+    """Return the state that a change would change."""
     containers = [
         (one["Id"], one["State"], one["Names"]) for one in daemon.http("GET", "/containers/json?all=1").json()
     ]

@@ -1,4 +1,4 @@
-"""Where images come from: a real registry, and one that misbehaves on command."""
+"""Sources of images: a real registry, and one that misbehaves on command."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -24,7 +24,7 @@ async def fake() -> AsyncIterator[FakeRegistry]:
 
 @pytest.fixture
 def all_gone(daemon: Daemon) -> Iterator[None]:
-    """When the test has ended its images can be removed, with all that was stored of them."""
+    """Check that the test's images can be removed when it has ended, with all that was stored of them."""
     before = settled(daemon)
     yield
     forget_images(daemon)

@@ -18,7 +18,7 @@ LOWEST, OTHER = tar_of({"lowest": b"here"}), tar_of({"other": b"x"})
 
 
 def archive(name: str, layers: int) -> bytes:
-    """What `docker load` takes: busybox above the lowest layer, and one layer again and again above that."""
+    """Return an archive for `docker load`: busybox above the lowest layer, and one layer again and again above that."""
     files = {"lowest": LOWEST, "busybox": busybox_layer(), "other": OTHER}
     order = ["lowest", "busybox", *["other"] * (layers - 2)]
     config = {

@@ -36,7 +36,7 @@ def noise(number: int) -> bytes:
 
 
 def crash_during(daemon: Daemon, chance: random.Random, work: Callable[[], object], longest: float = LONGEST) -> bool:
-    """Do `work` in a thread and kill the daemon at some moment of it; whether the work was acknowledged before."""
+    """Run `work` in a thread and kill the daemon at some moment of it; tell if the work was acknowledged before."""
     acknowledged = []
 
     def attempt() -> None:

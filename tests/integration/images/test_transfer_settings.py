@@ -1,4 +1,4 @@
-"""What the daemon's settings say about transfers holds: proxies, attempts, and how many at a time."""
+"""Settings of the daemon about transfers hold: proxies, attempts, and how many at a time."""
 
 import asyncio
 import json

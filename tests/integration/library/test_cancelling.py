@@ -1,4 +1,4 @@
-"""Whoever cancels a call, at any of its awaits, finds nothing of it afterwards."""
+"""Callers that cancel a call, at any of its awaits, find nothing of it afterwards."""
 
 import asyncio
 import os
@@ -175,7 +175,8 @@ async def test_naming(watched: Watched):
 
 
 async def test_pulling_and_building(watched: Watched):
-    """What is there already when the call is cut off is an image as any other; nothing else stays, and nobody works."""
+    """An image that is there already when the call is cut off is one as any other; nothing else stays, and nobody
+    works."""
     engine = watched.engine
 
     async def check(when: str) -> None:
@@ -208,7 +209,7 @@ def registry() -> Iterator[Registry]:
 
 
 async def test_pushing(watched: Watched, registry: Registry):
-    """What the registry has got is its own; here the image is as it was, and nobody sends any more."""
+    """The registry keeps what it has got; here the image is as it was, and nobody sends any more."""
     engine = watched.engine
     repositories = iter(range(1000))
 
@@ -232,7 +233,7 @@ async def test_saving(watched: Watched):
 
 
 async def test_loading_and_importing(watched: Watched):
-    """What is there already when the call is cut off is an image as any other; nothing else stays."""
+    """An image that is there already when the call is cut off is one as any other; nothing else stays."""
     engine = watched.engine
     await engine.images.build(fileobj="FROM busybox\nRUN echo built > /file\n", tag="loaded:1")
     archive = b"".join([piece async for piece in engine.images.save("loaded:1")])

@@ -1,4 +1,4 @@
-"""Does the balancer know when its rules are whole, in the kernel's own words?"""
+"""The balancer knows when its rules are whole, in the kernel's own words."""
 
 import subprocess
 from collections import Counter
@@ -76,7 +76,7 @@ def test_what_goes_missing_while_it_is_written(verb: str, monkeypatch: pytest.Mo
 
 
 def test_a_change_leaves_what_writing_all_of_it_would(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever was there before, and whatever comes after it; and it is the change alone that is written."""
+    """The end is the same from every state before it and to every state after it; and the change alone is written."""
     caplog.set_level("DEBUG", "husk.network.balance")
     for before, after in permutations([*BALANCES.values(), NOTHING], 2):
         balancer = Balancer(TABLE)
@@ -112,7 +112,7 @@ def listing() -> list[list[str]]:
 def test_a_change_that_fails_leaves_nothing_behind_that_nobody_knows_of(
     done: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the kernel has carried it out or not: whatever is wanted next is what there is then."""
+    """The next wish is fulfilled, whether or not the kernel has carried out the change that failed."""
     before, after = BALANCES["several"], BALANCES["tasks on other hosts"]
     for wanted in (before, after, NOTHING):
         balancer = Balancer(TABLE)
@@ -169,7 +169,7 @@ def somebody_else() -> None:
 
 
 def listing_of(balance: Balance) -> list[list[str]]:
-    """What there is when all of it is written by a balancer that knows of nothing."""
+    """Return the listing after all of it was written by a balancer that knows of nothing."""
     subprocess.run(["nft", "flush", "ruleset"], check=True)
     Balancer(TABLE).change(balance)
     return listing()

@@ -1,4 +1,4 @@
-"""What a bridge has is given and taken back, whatever happens; a crash leaves nothing that the next start keeps."""
+"""Things of a bridge are given and taken back, whatever happens; a crash leaves nothing that the next start keeps."""
 
 import asyncio
 import socket

@@ -152,7 +152,7 @@ def test_elements_that_somebody_removes_are_told(firewall: Firewall, damage: str
 
 
 def test_a_name_that_looks_like_a_port_is_none(firewall: Firewall) -> None:
-    """Whoever comments an element writes what they like into a listing."""
+    """The author of an element's comment writes what they like into a listing."""
     firewall.publish(PORTS[:1])
     subprocess.run(["nft", f"delete element ip {TABLE} ports {{ tcp . 8080 }}"], check=True)
     element = 'add element ip {} routed {{ "x" comment "10.0.0.2 : 80" }}'

@@ -57,7 +57,7 @@ def send_all(driver: BridgeDriver, attacker: Lease, attack: list[bytes]) -> None
 
 
 def heard(service: socket.socket) -> bytes:
-    """What has come so far."""
+    """Return what has come so far."""
     service.setblocking(False)
     with suppress(BlockingIOError):
         return service.recv(1000)
@@ -191,7 +191,8 @@ async def know(driver: BridgeDriver, victim: Lease) -> None:
 
 
 def arrives_at_the_victim(driver: BridgeDriver, attacker: Lease, victim: Lease, address: str) -> None:
-    """What the host sends to the address comes to its container, and the other one sees nothing of it."""
+    """Check that packets of the host to the address come to its container, and that the other one sees nothing of
+    them."""
 
     def listen() -> socket.socket:
         return listening_at(address)
@@ -327,7 +328,7 @@ async def test_containers_may_still_serve_each_other_dhcp(settings):
 
 
 async def test_a_container_without_a_bridge_is_no_router_either(settings):
-    """Whoever deletes the bridge leaves its ports to the host."""
+    """The deletion of a bridge leaves its ports to the host."""
     driver = await open_driver(settings, None, [])
     attacker = await driver.acquire()
     with NetlinkSocket() as netlink:

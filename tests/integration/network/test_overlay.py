@@ -294,7 +294,7 @@ def test_the_own_network_of_hosts_must_be_theirs(hosts: Hosts) -> None:
 
 def test_cut_links_lose_frames_one_way_or_both_ways(hosts: Hosts) -> None:
     def reaches(sender: int, receiver: int) -> bool:
-        """Whether a datagram arrives; answers are not needed."""
+        """Tell if a datagram arrives; answers are not needed."""
         ear = hosts[receiver].inside(lambda: _bound(hosts[receiver].address))
         mouth = hosts[sender].inside(lambda: _bound(hosts[sender].address, 0))
         with ear, mouth:

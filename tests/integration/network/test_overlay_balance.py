@@ -40,7 +40,7 @@ def mesh(tmp_path: Path) -> Iterator[Mesh]:
 
 
 def balance(net: OverlayNetwork, host: Host, tasks: list[Endpoint]) -> Balance:
-    """What a host is told: all tasks, and from where it speaks to those on other hosts."""
+    """Return the orders to a host: all tasks, and from where it speaks to those on other hosts."""
     targets = tuple(task.address for task in tasks)
     return Balance(
         (VirtualAddress(net.bridge, VIRTUAL, targets),),

@@ -26,7 +26,7 @@ OWN = {"host1": "10.0.9.254", "host2": "10.0.9.253"}
 
 
 class Engine:
-    """What of an engine has to do with one overlay network."""
+    """The part of an engine that has to do with one overlay network."""
 
     def __init__(self, host: Host, directory: Path) -> None:
         self.host = host

@@ -1,4 +1,4 @@
-"""What is passed on by the daemon itself: as many as there is room for, and nobody for ever."""
+"""Traffic that the daemon itself passes on: as many as there is room for, and nobody for ever."""
 
 import asyncio
 import socket

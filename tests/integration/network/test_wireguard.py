@@ -30,7 +30,7 @@ def settings(host: Host) -> TunnelSettings:
 
 
 def on(host: Host, work: Callable[[Tunnel], Coroutine[Any, Any, T]], going_on: bool = True) -> T:
-    """What a daemon there does, from its start to its end."""
+    """Run work on a tunnel there as a daemon does, from its start to its end."""
 
     async def run() -> T:
         tunnel = Tunnel(settings(host))

@@ -94,7 +94,7 @@ def no_networks_left(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 class Network:
-    """What tests do with a daemon's networks."""
+    """The actions of tests on a daemon's networks."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
@@ -183,7 +183,7 @@ def serving(namespace: Path | None, port: int, kind: int = socket.SOCK_STREAM, a
 def reach(
     address: str, port: int, namespace: Path | None = None, kind: int = socket.SOCK_STREAM, seconds: float = PATIENCE
 ) -> str:
-    """What a server says; "" when there is no answer."""
+    """Return the answer of a server; "" when there is none."""
 
     def connect() -> socket.socket:
         made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind)

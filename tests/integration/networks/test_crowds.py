@@ -45,7 +45,7 @@ def descriptors(daemon: Daemon) -> int:
 
 
 def asked(namespace: Path, name: str) -> bytes:
-    """What the daemon answers to a question over UDP."""
+    """Return the daemon's answer to a question over UDP."""
 
     def make() -> socket.socket:
         made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

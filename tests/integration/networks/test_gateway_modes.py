@@ -1,4 +1,5 @@
-"""What lies between containers and the world: `nat`, `nat-unprotected`, `routed` and `isolated`, with real packets."""
+"""The gateway between containers and the world: `nat`, `nat-unprotected`, `routed` and `isolated`, with real
+packets."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Whatever a container does with its /etc/hosts and /etc/resolv.conf, the daemon neither waits nor reads on."""
+"""A daemon neither waits nor reads on, whatever a container does with its /etc/hosts and /etc/resolv.conf."""
 
 import contextlib
 import json

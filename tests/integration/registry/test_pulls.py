@@ -55,7 +55,7 @@ async def client() -> AsyncIterator[RegistryClient]:
 async def pull(
     client: RegistryClient, ref: Reference, platform: str = "linux/amd64", auth: Credentials | None = None
 ) -> tuple[ImageManifest, bytes, list[bytes]]:
-    """What the engine will do, without storing anything: manifest, config, and all layers at once."""
+    """Pull as the engine does, without storing anything: manifest, config, and all layers at once."""
     fetched = await client.manifest(ref, auth)
     manifest = parse_manifest(fetched.body, fetched.descriptor.media_type)
     if isinstance(manifest, Index):

@@ -33,7 +33,7 @@ class Chaos:
         self.done: list[str] = []
 
     def disturb(self) -> None:
-        """Do one to three bad things, one right after the other."""
+        """Run one to three faults, one right after the other."""
         for _ in range(self.random.randint(1, 3)):
             deed = self.random.choice(
                 [

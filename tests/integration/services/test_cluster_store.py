@@ -37,7 +37,7 @@ def daemons(etcd: Etcd) -> Iterator[list[Daemon]]:
 
 
 def place(number: int) -> str:
-    """Where the cluster port of a daemon is: both are on one host, whose usual port others may have."""
+    """Return the place of a daemon's cluster port: both are on one host, whose usual port others may have."""
     return f"127.{NET}.{number}:{PORT}"
 
 

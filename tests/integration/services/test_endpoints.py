@@ -1,4 +1,4 @@
-"""How services are reached: names, virtual addresses, published ports."""
+"""Ways to reach services: names, virtual addresses, published ports."""
 
 import socket
 import subprocess
@@ -26,7 +26,7 @@ def network(swarm: Swarm) -> Iterator[str]:
 
 
 def ask(port: int) -> str:
-    """What the server behind a port of the host says; empty if nobody is there."""
+    """Return the answer of the server behind a port of the host; empty if nobody is there."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as channel:
             return channel.recv(100).decode().strip()

@@ -87,7 +87,7 @@ def nodes(swarm: Nodes) -> Iterator[Nodes]:
 
 
 def spread(nodes: Nodes) -> bool:
-    """Is there one task on each, and nothing else?"""
+    """Tell if there is one task on each, and nothing else."""
     here = homes(nodes.first, "web") == sorted(nodes.by_id())
     return here and all(len(found) == 1 for found in nodes.containers().values())
 

@@ -63,7 +63,7 @@ class Party(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What may be asked, and who answers there."""
+    """A place to ask, and the host that answers there."""
 
     name: str
     address: str
@@ -279,8 +279,8 @@ def telling(where: Inside, word: str) -> Iterator[None]:
 
 
 def asked(asking: Party, places: list[Place], last: list[Place]) -> dict[str, str]:
-    """Who answers at each place; of those who never do, none. `last` are those that do: when all of these have
-    answered, the others have had their time."""
+    """Return the one that answers at each place; of those that never do, none. `last` are those that do: when all of
+    these have answered, the others have had their time."""
     found: dict[str, str] = {}
     with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as stack:
         wanted = {place.name + how for place in last for how in KINDS}

@@ -219,7 +219,7 @@ def test_a_locked_manager_leaves_and_joins_again(council: Nodes) -> None:
 
 
 def _is_sealed(daemon: HostDaemon) -> bool:
-    """Is the key of its member on no disk but sealed?"""
+    """Tell if the key of its member is on no disk but sealed."""
     directory = daemon.config.data_root / MEMBER
     return (directory / KEY).is_symlink() and sorted(path.name for path in directory.glob("member.*")) == [
         "member.crt",
@@ -238,7 +238,7 @@ def _boot(daemon: HostDaemon) -> None:
 
 
 def file(daemon: HostDaemon, name: str) -> bytes:
-    """What is in swarm.key or swarm.lock; empty where it is not there."""
+    """Return the content of swarm.key or swarm.lock; empty where it is not there."""
     path = daemon.config.data_root / f"swarm.{name}"
     return path.read_bytes() if path.exists() else b""
 
@@ -285,7 +285,7 @@ def test_managers_that_are_all_demoted_by_each_other_at_once_leave_one(council: 
 
 
 def _controls(daemon: HostDaemon, node: str) -> bool:
-    """Is it a manager? It is in the swarm all along."""
+    """Tell if it is a manager. It is in the swarm all along."""
     told = own(daemon)
     assert (told["LocalNodeState"], told["NodeID"]) == ("active", node), told
     return bool(told["ControlAvailable"])

@@ -1,4 +1,4 @@
-"""What dockerd 28.5 always says of a service, a task, a node or a network, whatever was declared."""
+"""Fields that dockerd 28.5 always tells of a service, a task, a node or a network, whatever was declared."""
 
 from typing import Any
 

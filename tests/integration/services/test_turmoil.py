@@ -78,7 +78,7 @@ class Changes:
 
 
 class Weather:
-    """Does bad things to one node after the other, and mends each."""
+    """Faults on one node after the other, each of which is mended."""
 
     def __init__(self, nodes: Nodes, chance: random.Random) -> None:
         self.nodes, self.chance = nodes, chance
@@ -210,7 +210,7 @@ def comes_to_nothing(look: Callable[[], list[str]], what: str) -> None:
 
 
 def differences(nodes: Nodes) -> list[str]:
-    """Where what runs is not what is wanted, by any manager and on any host."""
+    """Return the differences between what runs and what is wanted, by any manager and on any host."""
     found = []
     for manager in nodes.managers:
         services = manager.http("GET", "/services").json()
@@ -237,7 +237,7 @@ def container_of(task: dict[str, Any]) -> str:
 
 
 def left_over(nodes: Nodes) -> list[str]:
-    """What is in the store and on hosts of a swarm that wants nothing any more."""
+    """Return the things in the store and on hosts of a swarm that wants nothing any more."""
     found = [
         f"record {kind} {key}" for kind, key in nodes.first.where.inside(lambda: asyncio.run(records(nodes.first)))
     ]

@@ -1,4 +1,4 @@
-"""How a service gets from one template to the next."""
+"""The way of a service from one template to the next."""
 
 import threading
 import urllib.request

@@ -83,7 +83,7 @@ def upgrade(daemon: HostDaemon) -> None:
 
 
 def well(nodes: Nodes) -> bool:
-    """Does `docker node ls` say on every manager that all are ready, managers reachable, and one of them leads?"""
+    """Tell if `docker node ls` says on every manager that all are ready, managers reachable, and one of them leads."""
     for manager in nodes.managers:
         found = nodes_of(manager).values()
         offices = [node["ManagerStatus"] for node in found if "ManagerStatus" in node]
@@ -108,7 +108,7 @@ def in_order(nodes: Nodes) -> Iterator[HostDaemon]:
 
 
 def declare(nodes: Nodes) -> list[str]:
-    """What is to run on; the networks, without those that the former release has not."""
+    """Declare the services that are to run on. Return the networks, without those that the former release has not."""
     first, networks = nodes.first, list[str]()
     first.docker("secret", "create", "word", "-", input="told")
     for network, options in NETWORKS.items():

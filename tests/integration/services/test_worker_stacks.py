@@ -55,7 +55,7 @@ class Two:
         until(changed, "the service is changed")
 
     def everywhere(self, *command: str) -> list[str]:
-        """What it says in the one task that each host runs; empty where there is none, or it fails."""
+        """Return the output of the one task that each host runs; empty where there is none, or it fails."""
         said = []
         for daemon in (self.manager, self.worker):
             found = daemon.docker("ps", "-q", "--filter", "label=com.docker.swarm.service.name=app_app").stdout.split()
@@ -67,7 +67,7 @@ class Two:
         return self.everywhere("sh", "-c", "echo $RELEASE")
 
     def trouble(self, daemon: HostDaemon) -> str:
-        """Why tasks of this host could not be."""
+        """Return the reason why tasks of this host could not be."""
         node = daemon.http("GET", "/info").json()["Swarm"]["NodeID"]
         tasks = self.manager.http("GET", "/tasks").json()
         return "\n".join(task["Status"].get("Err", "") for task in tasks if task.get("NodeID") == node)

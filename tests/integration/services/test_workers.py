@@ -224,7 +224,7 @@ def test_logs_of_a_workers_tasks_are_read_on_the_manager(pair: Pair) -> None:
 
 
 def test_who_follows_logs_goes_on_when_the_workers_daemon_is_back(pair: Pair) -> None:
-    """Whether it ended in order or not: no line twice, and none is lost."""
+    """The logs go on whether it ended in order or not: no line comes twice, and none is lost."""
     script = "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.1; done"
     pair.create("counts", 1, "--constraint", f"node.id=={pair.ids[1]}", program=("busybox", "sh", "-c", script))
     until(lambda: pair.homes("counts") == [pair.ids[1]], "it runs on the worker")
@@ -245,7 +245,7 @@ def test_who_follows_logs_goes_on_when_the_workers_daemon_is_back(pair: Pair) ->
 
 
 def readers(daemon: HostDaemon) -> int:
-    """How many logs a daemon has open."""
+    """Return how many logs a daemon has open."""
     found = 0
     for descriptor in Path(f"/proc/{daemon.pid}/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -259,7 +259,7 @@ def test_nodes_are_heard_as_often_as_the_swarm_wants(pair: Pair) -> None:
     gaps, last = list[int](), 0
 
     def twice() -> bool:
-        """Was it silent for about two seconds twice in a row? It is for five otherwise."""
+        """Tell if it was silent for about two seconds twice in a row. It is for five otherwise."""
         nonlocal last
         silent = silence(pair.worker)
         if silent < last and last > 1000:

@@ -123,7 +123,7 @@ async def test_the_same_bytes(contexts: Contexts, destination: str):
 
 
 async def test_what_turns_out_otherwise_is_packed_as_usual(contexts: Contexts):
-    """What is below has another look than was foreseen."""
+    """The layers below have another look than was foreseen."""
     action = copy("/", "/there/")
     ahead = contexts.ahead(action, "")
     element = await contexts.sync(ahead)

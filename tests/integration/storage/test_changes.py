@@ -1,4 +1,4 @@
-"""What a container changed, from real overlay mounts over several layers."""
+"""Changes that a container made, from real overlay mounts over several layers."""
 
 import os
 import subprocess

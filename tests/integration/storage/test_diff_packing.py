@@ -20,7 +20,7 @@ async def write(store: Store, data: bytes) -> str:
 
 @pytest.fixture
 def started(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many diffs each worker was given."""
+    """The number of diffs that each worker was given."""
     numbers: list[int] = []
     real = diff_packing.pack
 

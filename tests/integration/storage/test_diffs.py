@@ -1,4 +1,4 @@
-"""What a step of a build has changed is kept, stacked, made a layer, and gone without a trace."""
+"""Changes of a step of a build are kept, stacked, made a layer, and gone without a trace."""
 
 import asyncio
 import io

@@ -63,7 +63,7 @@ class Contexts:
         return stack, packing.digest
 
     def places(self, element: str) -> list[int]:
-        """Where the files of a mirror are in the tar that its table names."""
+        """Return the places of a mirror's files in the tar that its table names."""
         table = self.mirrors.table(element)
         assert table is not None
         with table.open("rb") as file:

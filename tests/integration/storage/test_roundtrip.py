@@ -1,4 +1,4 @@
-"""Whatever a container does to its files, the layer made of it gives the same files again.
+"""A layer made of a container gives the same files again, whatever the container did to them.
 
 Hypothesis plays the container: random changes through a real overlayfs, then diff, layer, and a mount over the new
 layer, several times on top of each other.

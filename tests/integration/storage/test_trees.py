@@ -1,4 +1,4 @@
-"""What a build does with files: copied, made, linked and removed as BuildKit does it."""
+"""Work of a build on files: copied, made, linked and removed as BuildKit does it."""
 
 import asyncio
 import fcntl

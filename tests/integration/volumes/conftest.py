@@ -1,4 +1,4 @@
-"""What holds after every test of this folder: no error in the log, no volume on disk that has no record."""
+"""Checks that hold after every test of this folder: no error in the log, no volume on disk that has no record."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the tests of volumes say often."""
+"""Phrases that the tests of volumes use often."""
 
 from pathlib import Path
 from typing import Any

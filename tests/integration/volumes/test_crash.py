@@ -81,7 +81,7 @@ def test_a_first_content_that_was_cut_off(fresh_daemon: Daemon) -> None:
 
 
 def test_a_crash_while_containers_with_volumes_come_and_go(fresh_daemon: Daemon, chance: random.Random) -> None:
-    """Whatever moment it hits: every volume without a name belongs to a container, and every directory to a volume."""
+    """At any moment every volume without a name belongs to a container, and every directory to a volume."""
     daemon = fresh_daemon
     image = make_image(daemon, "full", "VOLUME /data")
     body = {"Image": image, "Volumes": {"/x": {}}, "HostConfig": {"NetworkMode": "none", "Binds": ["named:/data/sub"]}}

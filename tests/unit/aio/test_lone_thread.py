@@ -23,7 +23,7 @@ def test_a_host_that_lets_no_thread_be_started_is_told_of_as_that() -> None:
 
 
 def test_who_needs_a_thread_of_his_own_fails_in_these_words() -> None:
-    """Whoever gives back what a container held goes on past them; past an error of Python's own nobody does."""
+    """Work that gives back what a container held goes on past these errors, but never past one of Python's own."""
     with no_threads():
         with pytest.raises(Unavailable):
             namespaces.run_inside(Path("/proc/self/ns/net"), int)

@@ -1,4 +1,4 @@
-"""What is made when it is first needed."""
+"""A part that is made when it is first needed."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""What a daemon says of itself and its host, for tests: always the same."""
+"""A daemon's word about itself and its host, for tests: always the same."""
 
 from husk.config import RuntimeConfig
 from husk.engine.system import Component, DaemonInfo

@@ -1,4 +1,5 @@
-"""What a handler gets of a request: parameters as dockerd reads them, documents and uploads with their faults."""
+"""The parts of a request that a handler gets: parameters as dockerd reads them, documents and uploads with their
+faults."""
 
 import os
 import threading

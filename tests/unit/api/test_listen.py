@@ -1,4 +1,5 @@
-"""Where the API listens: sockets of dead daemons are replaced and those of living ones not, and systemd's are taken."""
+"""Sockets that the API listens on: those of dead daemons are replaced and those of living ones not, and systemd's
+are taken."""
 
 import os
 import socket

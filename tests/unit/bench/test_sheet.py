@@ -1,4 +1,4 @@
-"""What scripts of bench have in common."""
+"""The common part of the scripts of bench."""
 
 import msgspec
 import pytest

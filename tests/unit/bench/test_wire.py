@@ -1,4 +1,4 @@
-"""What a host sends and gets is counted once, as whole frames, and by port."""
+"""Bytes that a host sends and gets are counted once, as whole frames, and by port."""
 
 from bench.wire import OTHER, Passed, kib_per_second, read_counters, read_interface, rules, with_other
 

@@ -1,4 +1,4 @@
-"""What `husk doctor` looks at: every check finds what is missing, and names the cure."""
+"""Checks of `husk doctor`: each finds what is missing, and names the cure."""
 
 import os
 from pathlib import Path

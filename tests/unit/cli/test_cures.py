@@ -1,4 +1,4 @@
-"""What `husk doctor --fix` does, and what it says when it cannot."""
+"""Cures of `husk doctor --fix`, and its words when it cannot."""
 
 import os
 import shutil

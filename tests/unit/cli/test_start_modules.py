@@ -1,4 +1,4 @@
-"""What a command need not load is not loaded: loading modules is nearly all of its time."""
+"""Modules that a command does not need are not loaded: loading modules is nearly all of its time."""
 
 import json
 import os
@@ -27,7 +27,7 @@ NEVER = ("asyncio", "ssl", "_ssl", "_hashlib", "logging", "subprocess", "tarfile
 @pytest.fixture
 def loaded(tmp_path):
     def typed(*words: str, **environment: str) -> list[str]:
-        """What a line loads; nobody answers it."""
+        """Return the modules that a line loads; nobody answers it."""
         line = [sys.executable, "-c", TYPED, *words]
         said = {**os.environ, "HUSK_HOST": f"unix://{tmp_path}/none", "DOCKER_CONFIG": str(tmp_path), **environment}
         done = subprocess.run(line, capture_output=True, text=True, env=said)

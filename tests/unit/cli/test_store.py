@@ -16,7 +16,7 @@ LEFTOVER = Problem("directory x", "a check that was killed left it", "--fix remo
 
 
 class Doctor:
-    """What each look finds, in turn; what `repair` was told."""
+    """Results of each look, in turn; and the orders to `repair`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.looks: list[list[Problem]] = []

@@ -16,7 +16,7 @@ async def address(engine, tmp_path):
 
 
 async def _without_a_loop(address, work):
-    """What work gives in a thread in which no event loop runs."""
+    """Return the result of work in a thread in which no event loop runs."""
 
     dial = blocking.dialer(address)
     assert dial is not None

@@ -1,4 +1,4 @@
-"""What a service depends on is waited for, as long as it can still come true."""
+"""Dependencies of a service are waited for, as long as they can still come true."""
 
 from collections.abc import AsyncIterator
 from typing import Any

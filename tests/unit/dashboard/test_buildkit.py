@@ -22,7 +22,7 @@ NEW = control.BuildHistoryRecord(ref="new", created_at=Timestamp(5))
 
 @pytest.fixture
 def asked(engine: FakeEngine) -> list[tuple[str, bytes]]:
-    """What was asked of a builder that has two builds, of which the new one is under way."""
+    """The questions to a builder that has two builds, of which the new one is under way."""
     found: list[tuple[str, bytes]] = []
 
     async def serve(stream: ServerStream) -> None:

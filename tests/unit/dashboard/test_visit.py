@@ -28,7 +28,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 async def told(site: Site, messages: "AsyncIterator[tuple[str, object]]") -> bytes:
-    """What a browser gets of a stream."""
+    """Return the part of a stream that a browser gets."""
     found = site.sessions.sign_in(site.sessions.make_link())
     assert found is not None
 

@@ -1,4 +1,4 @@
-"""What tests of the engine's rooms begin with: an empty store of records."""
+"""Beginnings of tests of the engine's rooms: an empty store of records."""
 
 from collections.abc import Iterator
 from pathlib import Path

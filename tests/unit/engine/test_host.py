@@ -1,4 +1,4 @@
-"""What the daemon's settings ask of the host, refused at its start where the host has it not."""
+"""Demands of the daemon's settings on the host, refused at its start where the host cannot meet them."""
 
 from pathlib import Path
 

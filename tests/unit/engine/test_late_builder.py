@@ -1,4 +1,4 @@
-"""What builds have kept can be asked for without the builder, where they have kept nothing."""
+"""Records of builds can be asked for without the builder, where there are none."""
 
 from collections.abc import Iterable
 from typing import Any

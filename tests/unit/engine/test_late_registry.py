@@ -12,7 +12,7 @@ from husk.registry.client import RegistryClient
 
 @pytest.fixture
 def configured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    """What a client was told after it was made."""
+    """The settings that a client was told after it was made."""
     told: list[tuple[object, ...]] = []
     monkeypatch.setattr(RegistryClient, "configure", lambda self, *settings: told.append(settings))
     return told

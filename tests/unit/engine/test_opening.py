@@ -1,4 +1,4 @@
-"""How an engine is put together: what may fail at a start, and how the host is left."""
+"""The opening of an engine: what may fail at a start, and how the host is left."""
 
 import asyncio
 from pathlib import Path

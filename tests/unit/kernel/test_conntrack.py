@@ -1,4 +1,4 @@
-"""Which conversations are forgotten, told from bytes as the kernel sends them."""
+"""Conversations that are forgotten, told from bytes as the kernel sends them."""
 
 import socket
 from ipaddress import ip_address

@@ -1,4 +1,4 @@
-"""What a process gives up. Each test does it in a process of its own."""
+"""Rights that a process gives up. Each test does it in a process of its own."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Which of the host's mounts a runtime is not to see when it makes a container."""
+"""Mounts of the host that a runtime is not to see when it makes a container."""
 
 import os
 from pathlib import Path

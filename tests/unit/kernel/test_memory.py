@@ -1,4 +1,4 @@
-"""What is free goes back to the host, also where something that is needed lies above it."""
+"""Free memory goes back to the host, also where something that is needed lies above it."""
 
 import ctypes
 import subprocess

@@ -1,4 +1,4 @@
-"""What keeps a daemon from running containers is said before it begins, with what to do."""
+"""Obstacles that keep a daemon from running containers are said before it begins, with what to do."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a table holds, out of what the kernel dumps: only its own chains and rules, in order."""
+"""Content of a table, out of what the kernel dumps: only its own chains and rules, in order."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""What a container made of its own files leads nobody out of its tree, and nobody to anything but a file."""
+"""Files that a container made its own way lead nobody out of its tree, and nobody to anything but a file."""
 
 import ctypes
 import errno

@@ -14,7 +14,7 @@ X86_64 = 0xC000003E
 
 
 def verdict(program: bytes, call: int, *arguments: int, architecture: int = X86_64) -> int:
-    """What the kernel would say to a call: the few instructions of BPF that such programs use."""
+    """Return the kernel's verdict on a call: the few instructions of BPF that such programs use."""
     data = struct.pack("<iIQ6Q", call, architecture, 0, *arguments, *([0] * (6 - len(arguments))))
     instructions = [struct.unpack_from("<HBBI", program, at) for at in range(0, len(program), 8)]
     accumulator = at = 0

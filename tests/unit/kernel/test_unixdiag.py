@@ -1,4 +1,4 @@
-"""When a connection to a Unix socket has been accepted."""
+"""Moments when a connection to a Unix socket has been accepted."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who has which address of a network: nobody's is lost, nobody's is given to two."""
+"""Addresses of a network and their holders: nobody's is lost, nobody's is given to two."""
 
 from ipaddress import IPv4Interface, IPv6Interface
 

@@ -1,4 +1,4 @@
-"""Whose a firewall is, and what helps."""
+"""Owners of a firewall, and remedies."""
 
 import pytest
 

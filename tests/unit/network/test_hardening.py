@@ -1,4 +1,4 @@
-"""What keeps containers from changing the host: settings of interfaces, and entries that nobody can claim."""
+"""Settings of interfaces and entries that nobody can claim, which keep containers from changing the host."""
 
 import errno
 from ipaddress import ip_address

@@ -1,4 +1,4 @@
-"""How many rules a table must have is read from the commands that write it."""
+"""The number of rules that a table must have is read from the commands that write it."""
 
 import pytest
 

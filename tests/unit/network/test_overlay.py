@@ -1,4 +1,4 @@
-"""What an overlay network's settings give, without a kernel."""
+"""Consequences of an overlay network's settings, without a kernel."""
 
 import errno
 from collections.abc import Callable

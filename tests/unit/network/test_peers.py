@@ -1,4 +1,4 @@
-"""What the kernel's tables of peers should be, and the messages that lead there from any other state."""
+"""The kernel's tables of peers as they should be, and the messages that lead there from any other state."""
 
 from ipaddress import IPv4Address, ip_address
 
@@ -20,7 +20,7 @@ def peer(number: int, host: int) -> Peer:
 
 
 def apply(tables: Tables, messages: list[Message]) -> Tables:
-    """What the kernel would make of the messages."""
+    """Apply the messages as the kernel would."""
     neighbours, stations, hosts = dict(tables.neighbours), set(tables.stations), dict(tables.hosts)
     for message in messages:
         family, index, _state, flags, _kind = rtaddresses._NDMSG.unpack_from(message.payload)

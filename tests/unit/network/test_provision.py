@@ -1,4 +1,4 @@
-"""What a network needs on the host, on doubles of bridge and firewall: made, swept, spared, and taken back."""
+"""Needs of a network on the host, on doubles of bridge and firewall: made, swept, spared, and taken back."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -10,7 +10,7 @@ LEASES = [Lease(f"/netns/{n}", f"veth{n}", f"10.0.0.{n}", 24, "", "") for n in r
 
 @pytest.fixture
 def polls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which interfaces were asked for."""
+    """The interfaces that were asked for."""
     seen: list[str] = []
     monkeypatch.setattr(retiring, "INTERVAL", 0)
     monkeypatch.setattr(sandbox, "abandon_all", lambda paths: None)

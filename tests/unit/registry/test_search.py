@@ -1,4 +1,4 @@
-"""Where a word is searched."""
+"""Places where a word is searched."""
 
 import pytest
 

@@ -19,7 +19,7 @@ exec cat {bundle}/config.json
 
 
 class Expected(Moves):
-    """How often a move was expected."""
+    """A count of how often a move was expected."""
 
     count = 0
 

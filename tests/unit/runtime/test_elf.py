@@ -65,7 +65,7 @@ def _versions(wants: dict[str, dict[str, str]]) -> Iterator[str]:
 
 
 class Seen:
-    """What a dynamic linker would see."""
+    """The view of a dynamic linker."""
 
     def __init__(self, data: bytes, order: str = LITTLE) -> None:
         self._data, self._order = data, order

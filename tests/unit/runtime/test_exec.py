@@ -1,4 +1,4 @@
-"""How a monitor of an exec is asked, and how a runtime's refusal reads."""
+"""The command to a monitor of an exec, and the reading of a runtime's refusal."""
 
 import asyncio
 import os

@@ -21,7 +21,7 @@ while [ $# -gt 1 ]; do [ "$1" = --pid-file ] && pid=$2; shift; done
 
 
 class Expected(Moves):
-    """How often a move was expected."""
+    """A count of how often a move was expected."""
 
     count = 0
 

@@ -1,4 +1,4 @@
-"""What the kernel tells about this host, and what follows from it."""
+"""Facts that the kernel tells about this host, and what follows from them."""
 
 from pathlib import Path
 

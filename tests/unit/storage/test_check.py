@@ -1,4 +1,4 @@
-"""What the records of layers say about themselves, and digests computed anew."""
+"""Records of layers and their word about themselves, and digests computed anew."""
 
 import hashlib
 from pathlib import Path

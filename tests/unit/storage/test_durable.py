@@ -1,4 +1,4 @@
-"""Who waits for the disk waits for a sync that began after the write; all who wait at once share one."""
+"""Writers that wait for the disk wait for a sync that began after the write; all that wait at once share one."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What counts for a file's look; that disk and table agree is in the integration tests."""
+"""Facts that count for a file's look; that disk and table agree is in the integration tests."""
 
 import stat
 

@@ -1,4 +1,4 @@
-"""What a small step has changed is packed by the daemon, to the very bytes that a worker writes."""
+"""Changes of a small step are packed by the daemon, to the very bytes that a worker writes."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""What is kept of a tree between two syncs."""
+"""Records that are kept of a tree between two syncs."""
 
 import io
 

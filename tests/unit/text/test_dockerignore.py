@@ -136,7 +136,7 @@ _PATTERNS = st.tuples(
 
 
 def expression(pattern: str) -> str:
-    """What a pattern means, as slow as can be: below a match everything matches."""
+    """Return an expression for a pattern, as slow as can be: below a match everything matches."""
     parts = {"**": "(?:[^/]+(?:/[^/]+)*)", "*": "[^/]*", "?": "[^/]"}
     found = "/".join(parts.get(part, part.replace("*", "[^/]*")) for part in pattern.split("/"))
     # Any number of parts may be none at all.

@@ -1,4 +1,4 @@
-"""What is no JSON is refused as Go refuses it: clients and tests of others match its words."""
+"""Text that is no JSON is refused as Go refuses it: clients and tests of others match its words."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Who cannot reach etcd is told why: nobody there, wrong certificates, no certificate at all."""
+"""A client that cannot reach etcd is told why: nobody there, wrong certificates, no certificate at all."""
 
 import asyncio
 import os

@@ -36,7 +36,7 @@ async def test_a_lease_outlives_the_member_that_it_was_renewed_with(three: Etcd)
 
 
 async def test_a_lease_that_is_abandoned_outlives_the_store(three: Etcd):
-    """Who starts again at once was never away."""
+    """A node that starts again at once was never away."""
     store, other = EtcdStore.open(three.address, patience=60), EtcdStore.open(three.address, patience=60)
     lease = await store.lease(30)
     await store.commit(Put("alive", "n", body("1"), lease=lease.id))

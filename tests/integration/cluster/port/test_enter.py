@@ -1,4 +1,4 @@
-"""What managers share, over a real port: for managers alone, sealed for the one that asks."""
+"""Things that managers share, over a real port: for managers alone, sealed for the one that asks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an archive becomes on disk, through the real worker; also an archive that means harm."""
+"""The files of an archive on disk, through the real worker; also of an archive that means harm."""
 
 import os
 import stat
@@ -232,7 +232,7 @@ async def test_impossible_times_are_brought_into_range(store: Store):
 
 
 async def test_directories_that_come_again_look_as_they_were_told_last(store: Store):
-    """What was told of one that was cleared away is no longer true, nor of what was in it."""
+    """A word about a directory that was cleared away is no longer true, nor is one about its files."""
     top = await store.tree(
         make_tar(
             directory("a", mode=0o700),

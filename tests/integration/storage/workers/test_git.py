@@ -1,4 +1,4 @@
-"""Is git there? What it does for a build is tested with what asks for it: test_repositories."""
+"""The presence of git. Its work for a build is tested with what asks for it: test_repositories."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What git sees of the host."""
+"""Git's view of the host."""
 
 import os
 

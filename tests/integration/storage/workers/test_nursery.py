@@ -40,7 +40,7 @@ def forkers() -> set[int]:
 
 
 async def look(nursery: Nursery, root: Path) -> str:
-    """What a worker says about a path below `root`."""
+    """Return the words of a worker about a path below `root`."""
     worker = await Producer.start(nursery, PackJob(str(root), [], "/there", only_status=True))
     try:
         async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""What a worker sees of file systems of builds: each at its place, and nothing else."""
+"""A worker's view of file systems of builds: each at its place, and nothing else."""
 
 import contextlib
 import errno
@@ -14,7 +14,7 @@ from husk.storage.workers.stack_views import show_stacks
 
 
 def seen(work: Callable[[], object]) -> object:
-    """What a process of its own finds, for it cannot come back."""
+    """Return what a process of its own finds, for it cannot come back."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

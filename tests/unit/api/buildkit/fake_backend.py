@@ -46,7 +46,7 @@ ITEM = Item(
 
 
 class KeptInMemory:
-    """What is kept of builds that have ended."""
+    """The store of builds that have ended."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, bytes]] = {}

@@ -1,4 +1,4 @@
-"""What is kept of builds, and who hears of it."""
+"""The records that are kept of builds, and the clients that hear of them."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""What builds need is loaded when one begins, and not before: the daemon's memory is unchanged until then."""
+"""Modules that builds need are loaded when one begins, and not before: the daemon's memory is unchanged until then."""
 
 import subprocess
 import sys

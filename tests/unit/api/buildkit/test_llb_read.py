@@ -1,4 +1,5 @@
-"""What clients send is read with their digests; what cannot be right is refused, and never crashes."""
+"""Messages of clients are read with their digests; those that cannot be right are refused, and never crash the
+reader."""
 
 from contextlib import suppress
 

@@ -64,7 +64,7 @@ class Bench:
     async def talk(
         self, script: str, *messages: containers.ExecMessage, until: bytes = b"", fds: Any = (0, 1, 2)
     ) -> Any:
-        """What comes back of a shell's script; messages are sent when it has said `until`."""
+        """Return the output of a shell's script; messages are sent when it has said `until`."""
         meta = ops.Meta(args=["/bin/sh", "-c", script])
         init = containers.ExecMessage("p", init=containers.InitMessage("c", meta, list(fds)))
         back: list[containers.ExecMessage] = []

@@ -1,4 +1,4 @@
-"""What builds tell, as messages."""
+"""Progress of builds, as messages."""
 
 from husk.api.buildkit.messages.common import Timestamp
 from husk.api.buildkit.progress import responses

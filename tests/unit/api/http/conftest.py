@@ -36,7 +36,7 @@ class Client:
         return await self.reader.read()
 
     async def closed(self) -> bool:
-        """Has the connection ended, with nothing more on it?"""
+        """Tell if the connection has ended, with nothing more on it."""
         with contextlib.suppress(ConnectionResetError):
             return await self.reader.read() == b""
         return True

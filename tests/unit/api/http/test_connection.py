@@ -115,7 +115,7 @@ async def test_what_is_no_request_is_told_so_and_the_connection_ends(tmp_path: P
 
 @pytest.mark.parametrize("data", BAD.values(), ids=BAD.keys())
 async def test_a_body_that_is_none_ends_the_connection(tmp_path: Path, data: bytes) -> None:
-    """What a smuggler puts behind it is never served, whether the handler reads the body or not."""
+    """A smuggler's request behind it is never served, whether the handler reads the body or not."""
     served: list[bytes] = []
 
     async def handler(request: Request) -> Answer:

@@ -1,4 +1,4 @@
-"""How long a client may take, and how many there may be."""
+"""The time that a client may take, and the number of clients that there may be."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""When does the loop look for the next request, and when does it sleep?"""
+"""Looking for the next request instead of sleeping, and the moments when the loop does so."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 async def looks(clock: Clock) -> int:
-    """How often is it looked in ten turns of the loop?"""
+    """Return how often the next request is looked for in ten turns of the loop."""
     before = clock.asked
     for _ in range(10):
         await asyncio.sleep(0)

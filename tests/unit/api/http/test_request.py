@@ -1,4 +1,4 @@
-"""What a request says: its path without percent signs, its query, its headers."""
+"""The parts of a request: its path without percent signs, its query, its headers."""
 
 import os
 from urllib.parse import unquote_to_bytes

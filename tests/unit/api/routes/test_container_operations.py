@@ -1,4 +1,4 @@
-"""What a container does and uses, over HTTP."""
+"""The actions of a container and the resources it uses, over HTTP."""
 
 from collections.abc import AsyncIterator
 from types import SimpleNamespace

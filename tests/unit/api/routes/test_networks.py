@@ -16,7 +16,7 @@ from tests.unit.engine.services.swarm_room import SwarmRoom, spec
 
 
 class Makers:
-    """Who was asked to make, remove, prune and connect."""
+    """A record of who was asked to make, remove, prune and connect."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine

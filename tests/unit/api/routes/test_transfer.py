@@ -21,7 +21,7 @@ AUTH = base64.urlsafe_b64encode(b'{"username": "me", "password": "x"}').decode()
 
 
 class Images:
-    """What the engine was asked to do with images."""
+    """A record of what the engine was asked to do with images."""
 
     def __init__(self, engine: Any) -> None:
         self.asked: list[tuple[object, ...]] = []

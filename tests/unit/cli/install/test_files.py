@@ -1,4 +1,4 @@
-"""What is put on a host: the units that lie in packaging/, too, and what shells and man read."""
+"""Files that are put on a host: the units that lie in packaging/, too, and those that shells and man read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where the paths of an image are: below its root, whatever its links say."""
+"""Paths of an image: below its root, whatever its links say."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What systemd is told: on a host where it runs, on one that boots later, and below a root."""
+"""Commands to systemd: on a host where it runs, on one that boots later, and below a root."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What bash does with our script, given the line as a terminal gives it."""
+"""Completions of bash with our script, given the line as a terminal gives it."""
 
 import subprocess
 

@@ -28,7 +28,7 @@ def signals() -> Iterator[None]:
 
 
 class Children:
-    """What is started and ends, instead of processes."""
+    """Things that are started and end, instead of processes."""
 
     def __init__(self) -> None:
         self.started: list[str] = []

@@ -1,4 +1,4 @@
-"""Where the parts of a lab are."""
+"""Places of the parts of a lab."""
 
 from ipaddress import IPv4Network
 from pathlib import Path

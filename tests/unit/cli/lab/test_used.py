@@ -1,4 +1,4 @@
-"""What this machine uses: told by its files, its connections and its routes."""
+"""Names and addresses that this machine uses: told by its files, its connections and its routes."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""How far it is: lines in a pipe, a bar at a terminal."""
+"""Progress of a migration: lines in a pipe, a bar at a terminal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Why a container does not run: every rule, from what the API tells to what to do."""
+"""Reasons why a container does not run: every rule, from what the API tells to what to do."""
 
 from typing import Any
 

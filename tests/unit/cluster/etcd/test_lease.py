@@ -1,4 +1,4 @@
-"""When a lease is renewed; leases of a real etcd are in tests/integration/cluster/etcd/test_lease.py."""
+"""Moments when a lease is renewed; leases of a real etcd are in tests/integration/cluster/etcd/test_lease.py."""
 
 import asyncio
 from unittest.mock import Mock

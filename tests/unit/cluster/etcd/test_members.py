@@ -1,4 +1,4 @@
-"""What is made of etcd's answers; real members are in tests/integration/services/test_managers.py."""
+"""Meanings of etcd's answers; real members are in tests/integration/services/test_managers.py."""
 
 from collections.abc import Callable
 from typing import cast

@@ -1,4 +1,5 @@
-"""How often nodes say their keys; the desk is a double. The calls themselves: tests/integration/cluster/port."""
+"""Limits on how often nodes say their keys; the desk is a double. The calls themselves:
+tests/integration/cluster/port."""
 
 import asyncio
 from types import SimpleNamespace

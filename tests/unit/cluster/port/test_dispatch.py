@@ -1,4 +1,4 @@
-"""How often nodes leave; the desk is a double. The calls themselves: tests/integration/cluster/port."""
+"""Limits on how often nodes leave; the desk is a double. The calls themselves: tests/integration/cluster/port."""
 
 from types import SimpleNamespace
 from typing import Any, cast

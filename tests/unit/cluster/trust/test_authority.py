@@ -72,7 +72,7 @@ def test_no_certificate_is_good_for_longer_than_its_root(root: Root, request_: t
 
 
 def test_a_request_says_nothing_but_its_key(root: Root) -> None:
-    """Whoever asks to be a manager of another swarm is what the CA says, and gets no name of its own."""
+    """A node that asks to be a manager of another swarm is what the CA says, and gets no name of its own."""
     key = ec.generate_private_key(ec.SECP256R1())
     wish = x509.CertificateSigningRequestBuilder().subject_name(
         x509.Name([x509.NameAttribute(x509.NameOID.ORGANIZATIONAL_UNIT_NAME, "swarm-manager")])

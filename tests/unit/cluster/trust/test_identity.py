@@ -80,7 +80,7 @@ def test_a_crash_while_it_is_renewed_leaves_the_old_or_the_new(
 
 
 def met(server: ssl.SSLContext, client: ssl.SSLContext, name: str = MANAGER_NAME) -> object:
-    """What the server knows of the client, or why the one or the other left."""
+    """Return what the server knows of the client, or why the one or the other left."""
     ours, theirs = socket.socketpair()
     found: list[object] = []
 

@@ -47,7 +47,7 @@ class Memory:
 
 
 class Ahead:
-    """What is packed while files come."""
+    """A record of what is packed while files come."""
 
     def __init__(self, action, below):
         self.action = action

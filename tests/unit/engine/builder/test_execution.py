@@ -1,4 +1,4 @@
-"""Who carries out which operation."""
+"""Operations, and the parts that carry them out."""
 
 from typing import Any
 

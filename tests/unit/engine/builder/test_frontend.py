@@ -223,7 +223,7 @@ async def test_the_client_says_which_checks_count(bench):
 
 
 class Input:
-    """What another build makes."""
+    """A result of another build."""
 
     async def stack(self):
         return "diff:made"

@@ -1,4 +1,4 @@
-"""What BuildKit's clients send to a frontend."""
+"""Options that BuildKit's clients send to a frontend."""
 
 import pytest
 

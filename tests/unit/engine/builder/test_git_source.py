@@ -17,7 +17,7 @@ REMOTE = "https://host.example/app.git"
 
 
 class Repositories:
-    """What is served: names and what they stand for."""
+    """Repositories that are served: names and what they stand for."""
 
     def __init__(self):
         self.served = {"refs/heads/main": ONE, "refs/tags/v1": TAG, "refs/tags/v1^{}": ONE}

@@ -1,4 +1,4 @@
-"""Who watches a build, and what others may know of its steps."""
+"""Watchers of a build, and what others may know of its steps."""
 
 from collections.abc import Sequence
 from typing import Any

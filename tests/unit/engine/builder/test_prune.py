@@ -1,4 +1,4 @@
-"""What goes of the cache, and in which order."""
+"""Entries of the cache that go, and their order."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who a build is at registries, with a double of its client's session and a registry that wants tokens."""
+"""Credentials of a build at registries, with a double of its client's session and a registry that wants tokens."""
 
 from typing import Any
 

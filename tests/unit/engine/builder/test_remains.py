@@ -1,4 +1,4 @@
-"""What failed steps leave, for as long as their builds go on."""
+"""Remains of failed steps, for as long as their builds go on."""
 
 from types import SimpleNamespace
 from typing import Any

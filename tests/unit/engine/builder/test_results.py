@@ -1,4 +1,4 @@
-"""What a Dockerfile gave, in the words that exporters and clients know."""
+"""Results of a Dockerfile, in the words that exporters and clients know."""
 
 import json
 from typing import Any

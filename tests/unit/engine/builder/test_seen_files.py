@@ -1,4 +1,4 @@
-"""What servers have said, from one daemon to the next."""
+"""Answers of servers, from one daemon to the next."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ ONE, TWO = Found("sha256:1", "a", etag="1"), Found("sha256:2", "a", etag="2")
 
 
 class State:
-    """What was written, as the next daemon reads it."""
+    """Written records, as the next daemon reads them."""
 
     def __init__(self):
         self.written = {}

@@ -1,4 +1,4 @@
-"""What classic builds have done before, from one daemon to the next."""
+"""Steps that classic builds have done before, from one daemon to the next."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from husk.engine.builder.seen_steps import SeenSteps
 
 
 class State:
-    """What was written, as the next daemon reads it."""
+    """Written records, as the next daemon reads them."""
 
     def __init__(self):
         self.written = {}

@@ -1,4 +1,4 @@
-"""What a build of the classic API leaves behind, with doubles of all that works for it."""
+"""Remains of a build of the classic API, with doubles of all that works for it."""
 
 from types import SimpleNamespace
 from typing import Any

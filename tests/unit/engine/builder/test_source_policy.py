@@ -1,4 +1,4 @@
-"""What a policy makes of the sources of a build, and who is asked about them."""
+"""Effects of a policy on the sources of a build, and the clients that are asked about them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a build has told, for those who come early and late."""
+"""Progress that a build has told, for those who come early and late."""
 
 import asyncio
 

@@ -250,7 +250,7 @@ async def test_who_holds_up_an_end_with_too_much_is_dropped_soon(room: Room, mon
 
 
 async def test_telling_the_end_waits_for_no_client(room: Room) -> None:
-    """Who tells it holds the container's lock."""
+    """The teller holds the container's lock."""
     asleep = room.attach()
     await asleep.deliver((STDOUT, bytes(BUFFER)))
     room.switchboard.finish()
@@ -258,7 +258,7 @@ async def test_telling_the_end_waits_for_no_client(room: Room) -> None:
 
 
 async def test_the_end_of_the_output_is_heard_when_the_end_of_the_run_is_told(room: Room) -> None:
-    """Whoever reads to the end looks at the container next."""
+    """A client that reads to the end looks at the container next."""
     early = room.attach()
     room.connect()
     room.console.say((STDOUT, b"x"), None)

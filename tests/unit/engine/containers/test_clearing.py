@@ -1,4 +1,4 @@
-"""What waits until a crowd has gone."""
+"""Clearing that waits until a crowd has gone."""
 
 import asyncio
 import threading

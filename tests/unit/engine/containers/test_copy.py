@@ -1,4 +1,4 @@
-"""How a client's path into a container is read, and how long others wait for a slow one."""
+"""Reading of a client's path into a container, and the time that others wait for a slow one."""
 
 import asyncio
 import contextlib

@@ -75,7 +75,7 @@ class FakeVolumes:
 
 
 class FakeMounts:
-    """Has no mounts to give; `fails` is what goes wrong when volumes get their first content."""
+    """A double that gives no mounts; `fails` is what goes wrong when volumes get their first content."""
 
     def __init__(self) -> None:
         self.fails: Exception | None = None
@@ -120,7 +120,7 @@ class Maker:
         return made.container, made.warnings
 
     async def refusal(self, kind: type[Exception], config: ContainerConfig | None = None, **host_config: Any) -> str:
-        """What it says; nothing is made, and the name is free."""
+        """Return the refusal; nothing is made, and the name is free."""
         before = len(list(self.room.index))
         with pytest.raises(kind) as caught:
             await self.create("refused", config, **host_config)

@@ -1,4 +1,4 @@
-"""How a container moves through its life, on a host that is only played."""
+"""The life of a container, on a host that is only played."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Whoever needs a root while a block lasts leaves none mounted, however the block ends."""
+"""Users of a root while a block lasts leave none mounted, however the block ends."""
 
 import asyncio
 import contextlib

@@ -35,7 +35,7 @@ class Watched:
         return await self.room.started(record)
 
     def note(self, instance: Instance) -> None:
-        """What conmon does when the kernel tells it."""
+        """Write the file that conmon writes when the kernel tells it."""
         (self.room.host.paths.bundle(instance.id) / "oom").touch()
 
 

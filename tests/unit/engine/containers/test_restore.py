@@ -1,4 +1,4 @@
-"""What a daemon does about containers that another one left, on a host that is only played."""
+"""Containers that another daemon left, and what a new one does about them, on a host that is only played."""
 
 from pathlib import Path
 

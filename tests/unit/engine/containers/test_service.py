@@ -1,4 +1,4 @@
-"""What clients ask of a container that goes at that moment."""
+"""Requests of clients about a container that goes at that moment."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

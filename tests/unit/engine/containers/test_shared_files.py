@@ -1,4 +1,4 @@
-"""Whose files of networks a container has."""
+"""Owners of the files of networks that a container has."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How a container gets its process: what the runtime is told, and what a start that cannot be leaves behind."""
+"""The way of a container to its process: orders to the runtime, and remains of a start that cannot be."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def shm(room: Room, instance: Instance) -> str:
 
 
 async def refusal(room: Room, record: Container, kind: type[HuskError]) -> str:
-    """Why it does not start; nothing is left of the attempt."""
+    """Return the reason why it does not start; nothing is left of the attempt."""
     before = set(room.host.held)
     instance = await room.add(record)
     with pytest.raises(kind) as caught:

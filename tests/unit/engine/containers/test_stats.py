@@ -1,4 +1,4 @@
-"""What a container uses: how many samples a client gets, and what is in them."""
+"""Resources that a container uses: how many samples a client gets, and what is in them."""
 
 from collections.abc import Iterator
 

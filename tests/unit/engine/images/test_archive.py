@@ -1,4 +1,4 @@
-"""What an image archive says: Docker's list, an OCI layout, both at once, and neither."""
+"""Documents of an image archive: Docker's list, an OCI layout, both at once, and neither."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What others state about an image: only about its own platform, only of the wanted types, only what is here."""
+"""Statements of others about an image: only about its own platform, only of the wanted types, only what is here."""
 
 import json
 

@@ -144,7 +144,7 @@ async def test_deleting_takes_the_names_along(catalog: ImageCatalog, state: Stat
 
 
 async def test_every_change_is_counted_when_it_can_be_seen(catalog: ImageCatalog) -> None:
-    """What was made of a catalog is right as long as its revision is the same."""
+    """Answers made of a catalog are right as long as its revision is the same."""
     box, seen = image("box"), {catalog.revision}
     entries = [IndexEntry(digest=box.manifest, size=1, image=box.id)]
     family = ImageIndex(digest=digest("index"), size=1, media_type=OCI_INDEX, manifests=entries)

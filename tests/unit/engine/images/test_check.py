@@ -1,4 +1,4 @@
-"""What damage to blobs and layers means for images, names and containers, and what would cure it."""
+"""Meanings of damage to blobs and layers for images, names and containers, and the cure of it."""
 
 from collections.abc import Callable
 

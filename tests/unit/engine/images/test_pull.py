@@ -1,4 +1,4 @@
-"""What a pull asks for, and what it holds on to."""
+"""Requests of a pull, and the things that it holds on to."""
 
 import pytest
 

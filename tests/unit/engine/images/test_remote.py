@@ -1,4 +1,4 @@
-"""What a registry knows: the platforms of a name, and a search with its filters."""
+"""Knowledge of a registry: the platforms of a name, and a search with its filters."""
 
 from typing import cast
 

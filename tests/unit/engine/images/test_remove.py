@@ -1,4 +1,4 @@
-"""When an image may go and what goes with it: dockerd's rules."""
+"""Conditions of an image's removal, and what goes with it: dockerd's rules."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the edge asks of images: which one a name means on a platform, what it takes, and what it may be called."""
+"""Questions of the edge to images: which one a name means on a platform, what it takes, and what it may be called."""
 
 from typing import cast
 

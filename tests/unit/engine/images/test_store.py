@@ -1,4 +1,4 @@
-"""What of images nobody needs: pins, users, and what is left of work that was cut off."""
+"""Parts of images that nobody needs: pins, users, and what is left of work that was cut off."""
 
 from collections.abc import Callable, Iterable
 from typing import cast

@@ -1,4 +1,4 @@
-"""What a container's options add to its messages."""
+"""Attributes that a container's options add to its messages."""
 
 import pytest
 

@@ -42,7 +42,7 @@ class Box:
 
 
 class FakeReceiver:
-    """What has arrived; `broken` is how many of the next packets do not."""
+    """A record of what has arrived; `broken` is how many of the next packets do not."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.got: list[str] = []

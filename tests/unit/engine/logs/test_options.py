@@ -1,4 +1,4 @@
-"""What log drivers and their options mean, in dockerd's words."""
+"""Log drivers and their options, in dockerd's words."""
 
 import pytest
 

@@ -21,7 +21,7 @@ SECOND = 10**9
 
 
 def written(stream: int, data: bytes, ns: int = 0) -> bytes:
-    """What conmon 2.1 writes to its k8s-file for one write of the container."""
+    """Return what conmon 2.1 writes to its k8s-file for one write of the container."""
     name = b"stdout" if stream == STDOUT else b"stderr"
     head = rfc3339(ns).encode().replace(b"Z", b"+00:00") + b" " + name
     records = (b"F " + piece if piece.endswith(b"\n") else b"P " + piece + b"\n" for piece in pieces(data))
@@ -29,7 +29,7 @@ def written(stream: int, data: bytes, ns: int = 0) -> bytes:
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """How conmon cuts a write into records."""
+    """Yield the records into which conmon cuts a write."""
     for begin in range(0, len(data), CONMON_READS):
         *whole, rest = data[begin : begin + CONMON_READS].split(b"\n")
         yield from (line + b"\n" for line in whole)

@@ -1,4 +1,4 @@
-"""What readers of logs may hold, and how many read at once."""
+"""Limits of log readers: what they may hold, and how many read at once."""
 
 import asyncio
 import os

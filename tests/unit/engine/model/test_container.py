@@ -1,4 +1,4 @@
-"""What a container's record says of the images that it needs."""
+"""A container's record tells the images that it needs."""
 
 import pytest
 

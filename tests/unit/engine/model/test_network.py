@@ -1,4 +1,4 @@
-"""What follows from the record of a network."""
+"""Properties that follow from the record of a network."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a container is told of those it is linked to."""
+"""Words to a container about those it is linked to."""
 
 from husk.engine.networks.links import Link, environment
 

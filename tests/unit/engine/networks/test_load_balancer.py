@@ -1,4 +1,4 @@
-"""What is shown of a host itself on an overlay network."""
+"""The appearance of a host itself on an overlay network."""
 
 import pytest
 

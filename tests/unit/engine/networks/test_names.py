@@ -1,4 +1,4 @@
-"""What names mean to a container depends on the networks it is on."""
+"""Names mean something to a container according to the networks it is on."""
 
 from ipaddress import IPv4Address
 

@@ -1,4 +1,4 @@
-"""Which networks may be made, and what becomes of what was asked for."""
+"""Networks that may be made, and what becomes of what was asked for."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the driver of overlay networks is asked for, and in which order. The driver and the kernel are doubles."""
+"""Requests to the driver of overlay networks, and their order. The driver and the kernel are doubles."""
 
 import asyncio
 from typing import Any, cast
@@ -49,7 +49,7 @@ def taken() -> list[senders.Senders | None]:
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch, broken: set[str], taken: list[senders.Senders | None]) -> list[Any]:
-    """What was asked for."""
+    """The things that were asked for."""
     found: list[Any] = []
 
     class Double:

@@ -1,4 +1,4 @@
-"""What a client writes about ports means what Docker takes it to mean."""
+"""A client's words about ports mean what Docker takes them to mean."""
 
 import pytest
 from hypothesis import given

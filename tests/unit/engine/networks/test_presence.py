@@ -1,4 +1,4 @@
-"""Which of the swarm's networks are on this host. Bridges are doubles."""
+"""Networks of the swarm that are on this host. Bridges are doubles."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a container may ask of its networks."""
+"""Requests that a container may make of its networks."""
 
 from typing import Any
 

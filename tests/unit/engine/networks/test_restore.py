@@ -1,4 +1,4 @@
-"""What a daemon that starts keeps of its networks on the host, and what it opens."""
+"""Networks on the host that a daemon keeps when it starts, and those that it opens."""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path

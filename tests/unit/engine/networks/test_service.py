@@ -60,7 +60,7 @@ class FakeBridge:
 
 
 class FakeHost:
-    """What the networks of a daemon are on this host; `fails` is what the next bridge says."""
+    """The networks of a daemon on this host; `fails` is what the next bridge says."""
 
     def __init__(self) -> None:
         self.bridges: dict[str, FakeBridge] = {}

@@ -1,4 +1,4 @@
-"""Who has an address of a network that hosts share."""
+"""Holders of addresses of a network that hosts share."""
 
 from husk.engine.model.container import TASK_LABEL, Endpoint
 from husk.engine.model.container_config import EndpointRequest

@@ -1,4 +1,4 @@
-"""Where a node says that it is."""
+"""Addresses that a node says it is at."""
 
 from ipaddress import ip_address
 

@@ -1,4 +1,4 @@
-"""What is said between a manager and a node."""
+"""Messages between a manager and a node."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a node that has the swarm's records is told to run."""
+"""Orders to a node that has the swarm's records about what to run."""
 
 from types import SimpleNamespace
 from typing import cast

@@ -81,7 +81,7 @@ def test_one_of_a_newer_release_says_so():
 
 
 def test_a_head_that_lies_is_noticed():
-    """Whoever can make a checksum still cannot say that it is another swarm's."""
+    """An author who can make a checksum still cannot say that it is another swarm's."""
     from husk.engine.services import backup_file
 
     head, sealed = read_head(write(content(), b"word", "now"))

@@ -76,7 +76,7 @@ def _secret() -> Any:
 
 
 def contents(room: SwarmRoom) -> dict[str, list[str]]:
-    """What is in the host's own store."""
+    """Return the content of the host's own store."""
     found = {kind: sorted(room.state.load(kind)) for kind in (*KINDS, MEMBERSHIP)}
     return {kind: keys for kind, keys in found.items() if keys}
 
@@ -304,7 +304,7 @@ async def test_wherever_the_daemon_dies_the_next_has_all_or_nothing(
     monkeypatch.setattr("husk.engine.services.batches.MOST_STEPS", 2)
 
     async def dead(self: Backups, *given: object) -> None:
-        """Who died undoes nothing."""
+        """Die in the middle: a dead process undoes nothing."""
 
     for number in range(1, 20):
         directory = tmp_path / f"died-{number}"

@@ -1,4 +1,4 @@
-"""What is written or sent at once is bounded in pieces and in bytes."""
+"""Batches that are written or sent at once are bounded in pieces and in bytes."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a plan makes of records: all of it comes into the store, or memory is as before."""
+"""Changes that a plan makes to records: all of it comes into the store, or memory is as before."""
 
 from typing import Any
 
@@ -124,7 +124,7 @@ async def test_what_the_store_refuses_is_as_before(store: SwarmRecords):
 
 
 async def test_nothing_can_be_seen_of_a_plan_before_it_is_written(store: SwarmRecords):
-    """What a deposed manager has planned would go out with what its agent writes of the same task."""
+    """A plan of a deposed manager would go out with what its agent writes of the same task."""
     id = await add(store)
     known = store.tasks[id]
     changes = Changes(store, NODES)

@@ -1,4 +1,4 @@
-"""What other managers write happened by this host's clock, whatever theirs say."""
+"""Records that other managers write have happened by this host's clock, whatever theirs say."""
 
 import time
 

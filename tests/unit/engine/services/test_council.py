@@ -1,4 +1,4 @@
-"""What a manager gives to another; members that run are in tests/integration/services/test_managers.py."""
+"""Things that a manager gives to another; members that run are in tests/integration/services/test_managers.py."""
 
 import shutil
 from pathlib import Path
@@ -191,7 +191,7 @@ async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypa
 async def spared(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], *, demoted: str, learning: tuple[int, ...] = (4,)
 ) -> bool:
-    """May one of three managers be demoted while the members at these addresses do not answer?"""
+    """Tell if one of three managers may be demoted while the members at these addresses do not answer."""
     place = room.cluster.membership
     assert place is not None
     await room.cluster.enrol(msgspec.structs.replace(place, others={}))

@@ -1,4 +1,4 @@
-"""What a service means where it says nothing."""
+"""Defaults of a service where it says nothing."""
 
 import pytest
 

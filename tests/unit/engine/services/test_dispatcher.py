@@ -40,7 +40,7 @@ from .test_planner import make_task
 
 
 class Listener:
-    """What one node has heard."""
+    """A record of what one node has heard."""
 
     def __init__(self) -> None:
         self.told: list[Told] = []

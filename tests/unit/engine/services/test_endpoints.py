@@ -1,4 +1,4 @@
-"""Where services are reached: addresses given, kept and given back, names and ports that lead to what runs."""
+"""Endpoints of services: addresses given, kept and given back, names and ports that lead to what runs."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What is left where a host cannot have its new place; those that can are in tests/integration/services."""
+"""Remains where a host cannot have its new place; hosts that can are in tests/integration/services."""
 
 import asyncio
 from contextlib import closing
@@ -184,7 +184,7 @@ async def test_a_manager_stays_what_the_swarm_wants(room: SwarmRoom) -> None:
 async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What `docker info` goes by, whenever anything waits."""
+    """The state that `docker info` goes by, whenever anything waits."""
     await demote(room, monkeypatch)
     own, seen = room.cluster.node_id, list[tuple[bool, object]]()
     lay_down, enrol = room.enrolment.tenure.lay_down, room.cluster.enrol

@@ -1,4 +1,4 @@
-"""What templates say for a task."""
+"""Texts that templates give for a task."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who follows a service hears of its tasks as they start."""
+"""Followers of a service hear of its tasks as they start."""
 
 from types import SimpleNamespace
 from typing import cast

@@ -259,7 +259,7 @@ async def test_nothing_is_left_of_a_port_that_is_closed_while_it_opens(
         return await identity()
 
     async def settle() -> bool:
-        """What has to be waited for at the end."""
+        """Wait for all that has to be waited for at the end."""
         try:
             await asyncio.Event().wait()
         finally:

@@ -1,4 +1,4 @@
-"""Who has the disk of a swarm with autolock cannot join that swarm."""
+"""The disk of a swarm with autolock is not enough to join that swarm."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who lives is in the store while somebody hears it, and nodes are marked by that."""
+"""Living nodes are in the store while somebody hears them, and nodes are marked by that."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What has come of a log does not come twice, and what has not does, wherever it breaks off."""
+"""Lines of a log that have come do not come twice, and those that have not do come, wherever it breaks off."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""What records of services and tasks say of themselves."""
+"""Records of services and tasks, and what they say of themselves."""
 
 import msgspec
 import pytest

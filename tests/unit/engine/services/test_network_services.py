@@ -1,4 +1,4 @@
-"""Which services are on a network, and where."""
+"""Services on a network, and their places there."""
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.network import Network

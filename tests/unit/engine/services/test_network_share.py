@@ -1,4 +1,4 @@
-"""What a node may know of networks, and what it may ask for: nothing of networks that its tasks are not on."""
+"""Knowledge and requests that a node may have of networks: nothing of networks that its tasks are not on."""
 
 from typing import Any
 

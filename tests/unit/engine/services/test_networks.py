@@ -75,7 +75,7 @@ async def test_a_network_stays_while_a_service_is_declared_on_it(room: SwarmRoom
 
 
 async def test_a_worker_removes_no_network_of_the_swarm(room: SwarmRoom) -> None:
-    """Whoever is on it, and also while this host is about to be one."""
+    """The refusal is the same whoever is on it, and also while this host is about to be one."""
     lan, place = room.networks.add("lan"), Membership(node_id="n", role="worker")
     room.networks.on["lan"] = [container("c")]
     await room.cluster.enrol(place)

@@ -1,4 +1,4 @@
-"""What a newer release writes and says: fields that this one does not know are ignored, wherever they are."""
+"""Messages and records of a newer release: fields that this one does not know are ignored, wherever they are."""
 
 from typing import Any
 

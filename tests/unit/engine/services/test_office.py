@@ -155,7 +155,7 @@ async def test_nodes_are_told_when_they_need_another_certificate(room: SwarmRoom
 async def test_no_root_is_replaced_between_a_certificate_and_its_record(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who joins then would have a certificate that nobody believes."""
+    """A node that joins then would have a certificate that nobody believes."""
     there = office(room)
     issue = room.certificates.issue
     tasks = Tasks()

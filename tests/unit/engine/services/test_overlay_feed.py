@@ -1,4 +1,4 @@
-"""What a host's networks are told of other hosts. Networks and overlays are doubles, the records are real."""
+"""News to a host's networks about other hosts. Networks and overlays are doubles, the records are real."""
 
 from random import Random
 from types import SimpleNamespace
@@ -354,7 +354,7 @@ async def test_hosts_of_other_networks_are_not(room: Room) -> None:
 
 
 async def test_what_is_kept_is_what_a_look_at_everything_gives(room: Room, chance: Random) -> None:
-    """Whatever changes, one change after another: addresses, tasks, nodes, and this host's own address."""
+    """The result is the same after every change: of addresses, tasks, nodes, and this host's own address."""
     task = make_task(1, node_id="n2")
     for step in range(150):
         node = chance.choice(("n1", "n2", "n3"))

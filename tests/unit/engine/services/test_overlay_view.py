@@ -1,4 +1,4 @@
-"""What a host is told of one network, address by address."""
+"""News to a host about one network, address by address."""
 
 from husk.engine.networks.sharing import Place
 from husk.engine.services.overlay_view import OverlayView

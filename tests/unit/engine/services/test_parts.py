@@ -1,4 +1,4 @@
-"""Which store the parts of services are built on."""
+"""The store that the parts of services are built on."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path

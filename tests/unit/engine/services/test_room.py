@@ -1,4 +1,4 @@
-"""What tasks take of their node."""
+"""Resources that tasks take of their node."""
 
 import pytest
 

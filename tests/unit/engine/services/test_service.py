@@ -1,4 +1,4 @@
-"""What clients declare: services made, changed and removed, what is refused, and what a swarm leaves behind."""
+"""Declarations of clients: services made, changed and removed, refusals, and what a swarm leaves behind."""
 
 import asyncio
 import threading

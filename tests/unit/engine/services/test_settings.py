@@ -1,4 +1,4 @@
-"""What a swarm is set to, first and later, and what is refused."""
+"""Settings of a swarm, first and later, and those that are refused."""
 
 import pytest
 from msgspec import convert

@@ -1,4 +1,4 @@
-"""Who was a manager has a certificate that is good for nothing, and every manager finds that by itself."""
+"""A former manager has a certificate that is good for nothing, and every manager finds that by itself."""
 
 from pathlib import Path
 

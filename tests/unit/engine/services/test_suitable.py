@@ -1,4 +1,4 @@
-"""Which nodes can take a task, and what is said of the others."""
+"""Nodes that can take a task, and the reasons why others cannot."""
 
 from typing import Any
 

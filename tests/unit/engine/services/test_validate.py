@@ -1,4 +1,4 @@
-"""What is wrong with a service is said before anything is done."""
+"""Faults of a service are said before anything is done."""
 
 import pytest
 from msgspec import convert

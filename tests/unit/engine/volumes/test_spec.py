@@ -1,4 +1,4 @@
-"""What a client says of a volume becomes its record, or is refused in dockerd's words."""
+"""A client's word about a volume becomes its record, or is refused in dockerd's words."""
 
 import pytest
 

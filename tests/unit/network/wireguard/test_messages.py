@@ -1,4 +1,4 @@
-"""What the kernel's own WireGuard is told, and what it tells."""
+"""Messages to the kernel's own WireGuard, and its answers."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Who is known by which key, and what has to be changed of that."""
+"""Parties that are known by their keys, and the changes of that."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What wireguard-go is told, and what it tells."""
+"""Messages to wireguard-go, and its answers."""
 
 import msgspec
 import pytest

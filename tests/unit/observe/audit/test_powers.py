@@ -1,4 +1,4 @@
-"""What a body asks for is told as the engine understood it: whole, and without what may be a secret."""
+"""Requests of a body are told as the engine understood them: whole, and without what may be a secret."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is looked up for a scrape, and what is left out of it."""
+"""Facts that are looked up for a scrape, and those that are left out of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What actions of the engine are counted as."""
+"""Counts of the engine's actions."""
 
 import asyncio
 

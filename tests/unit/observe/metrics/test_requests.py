@@ -1,4 +1,4 @@
-"""What requests are counted as."""
+"""Counts of requests."""
 
 from prometheus_client import generate_latest
 

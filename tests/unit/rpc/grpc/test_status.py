@@ -1,4 +1,4 @@
-"""How calls end is written to trailers and read from them."""
+"""Ends of calls are written to trailers and read from them."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is sent keeps to the peer's windows, and many small pieces become few frames."""
+"""Outgoing data keeps to the peer's windows, and many small pieces become few frames."""
 
 import pytest
 

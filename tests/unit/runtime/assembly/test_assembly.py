@@ -1,4 +1,4 @@
-"""What of a container is deleted in no time, and what is left to those who take theirs."""
+"""Parts of a container that are deleted in no time, and those left to work that takes its time."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What belongs to nobody any more."""
+"""Leftovers that belong to nobody any more."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What may be on /proc, by name and by where it came to be."""
+"""Entries that may be on /proc, by name and by where they came to be."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What of the host is bound into a container: made, refused, or found as it is mounted."""
+"""Paths of the host that are bound into a container: made, refused, or found as they are mounted."""
 
 import os
 from pathlib import Path

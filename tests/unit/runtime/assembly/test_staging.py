@@ -1,4 +1,4 @@
-"""What is mounted beside a container's root, on a double of the mounts: all of it is found again and released."""
+"""Mounts beside a container's root, on a double of the mounts: all of them are found again and released."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What was made for mounts alone goes, and nothing else."""
+"""Files that were made for mounts alone go, and nothing else."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What sizes and digests tell about a layer."""
+"""Sizes and digests, and what they tell about a layer."""
 
 import hashlib
 from pathlib import Path

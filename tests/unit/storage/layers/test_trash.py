@@ -1,4 +1,4 @@
-"""What is thrown away is out of sight at once, and gone later."""
+"""Things thrown away are out of sight at once, and gone later."""
 
 import errno
 import threading

@@ -50,7 +50,7 @@ class Host:
         return sorted(path.name for path in self.disk.iterdir())
 
     def in_clear(self) -> bool:
-        """Is it on the disk?"""
+        """Tell if it is on the disk."""
         return any(KEY in path.read_bytes() for path in self.disk.iterdir() if not path.is_symlink())
 
 
@@ -136,7 +136,7 @@ class Killed(BaseException):
 
 
 def dying(monkeypatch: pytest.MonkeyPatch, after: int, work: Callable[[], None]) -> bool:
-    """Was it killed before so many changes of the disk were done?"""
+    """Tell if it was killed before so many changes of the disk were done."""
     left = after
 
     def counted(change: Callable[..., Any]) -> Callable[..., Any]:

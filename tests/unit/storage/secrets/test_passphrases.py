@@ -1,4 +1,4 @@
-"""What only a passphrase gives back."""
+"""Secrets that only a passphrase gives back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What could not be stored is found by the next daemon of the same store, and by no other."""
+"""Debts that could not be stored are found by the next daemon of the same store, and by no other."""
 
 import os
 from pathlib import Path

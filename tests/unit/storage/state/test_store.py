@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[StateStore]:
 
 
 def reopened(tmp_path: Path) -> dict[str, bytes]:
-    """What another process finds now."""
+    """Return the records that another process finds now."""
     with sqlite3.connect(tmp_path / "below" / "state.db") as connection:
         return dict(connection.execute("SELECT key, body FROM document WHERE kind = 'k'").fetchall())
 

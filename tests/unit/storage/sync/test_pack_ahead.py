@@ -64,7 +64,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lead_of(layer: Path) -> bytes:
-    """What the layer's tar begins with."""
+    """Return the beginning of the layer's tar."""
     out = io.BytesIO()
     Members(out).add_directory("app", (layer / "app").stat())
     return out.getvalue()
@@ -78,7 +78,7 @@ def packed(tree: Path, stats: list[Stat], wait: Callable[[], object]) -> Packed:
 
 
 def afterwards(tree: Path, stats: list[Stat]) -> Packed:
-    """What packing the files gives."""
+    """Return the result of packing the files."""
     date_all(stats)
     os.utime(tree / "layer/app", (4, 4))
     return packing_of(tree)

@@ -1,4 +1,4 @@
-"""What a receiver decides, with a tree in memory and a sender made of the packets themselves."""
+"""Decisions of a receiver, with a tree in memory and a sender made of the packets themselves."""
 
 import contextlib
 
@@ -71,7 +71,7 @@ class Memory:
 
 
 class Client:
-    """What is sent: path -> data, None for a directory, a string for a symbolic link."""
+    """A client that sends files: path -> data, None for a directory, a string for a symbolic link."""
 
     def __init__(self, files, mtime=1):
         self.files = files
@@ -151,7 +151,7 @@ def test_one_changed_file_is_asked_for():
 
 
 def test_more_than_there_is_room_for_is_refused():
-    """What goes makes room for what comes."""
+    """The files that go make room for those that come."""
     tree = Memory()
     table = sync(Client(TREE), tree, Table(), limit=108)
     sync(Client(TREE | {b"a/d/e": b"y" * 110}), tree, table, limit=10)

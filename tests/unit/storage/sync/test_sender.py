@@ -1,4 +1,4 @@
-"""What a sender says to hostile or clumsy receivers; a whole sync is in test_receiver."""
+"""Answers of a sender to hostile or clumsy receivers; a whole sync is in test_receiver."""
 
 import pytest
 

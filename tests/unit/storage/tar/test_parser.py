@@ -17,7 +17,7 @@ from tests.support.archives import DIALECTS, FORMATS, SPARSE_FORMATS, archive_of
 
 
 def read(data: bytes) -> list[tuple[Entry, bytes]]:
-    """What a reader does, without any input: it gives the parser what it wants and keeps the data for itself."""
+    """Read without any input: the reader gives the parser what it wants and keeps the data for itself."""
     parser, at = Parser(), 0
     found: list[tuple[Entry, bytes]] = []
     while not parser.ended:
@@ -169,7 +169,7 @@ def test_one_block_of_the_end_mark_is_enough_but_nothing_else_may_follow_it():
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_archive_that_is_cut_at_any_byte_is_whole_up_to_there_or_refused(dialect: str):
-    """Where an entry is whole, and no word about the next one has come, nobody can tell that there should be more."""
+    """Nobody can tell that there should be more where an entry is whole and no word about the next one has come."""
     archive = archive_of(dialect)
     names = [entry.name for entry, _ in read(archive)]
     ends: set[int] = set()

@@ -1,4 +1,4 @@
-"""Which files are archives that a build unpacks."""
+"""Files that are archives which a build unpacks."""
 
 import gzip
 from pathlib import Path

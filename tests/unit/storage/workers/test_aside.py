@@ -45,7 +45,7 @@ def test_it_ends_with_the_block(tmp_path: Path):
 
 
 def test_it_ends_with_the_worker(tmp_path: Path):
-    """Who kills a worker kills its second process."""
+    """A kill of the worker kills its second process."""
 
     def work() -> bytes:
         (tmp_path / "new").write_text(str(os.getpid()))

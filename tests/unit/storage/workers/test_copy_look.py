@@ -1,4 +1,4 @@
-"""What copies look like."""
+"""The look of copies."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""How much work a hostile archive makes; what its files become is shown with real workers (`tests/integration`)."""
+"""The amount of work that a hostile archive makes; its files are shown with real workers (`tests/integration`)."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What git is told, and how it is listened to."""
+"""Commands to git, and the reading of its output."""
 
 import subprocess
 import sys

@@ -23,7 +23,7 @@ Trees = tuple[Path, Path]
 
 @pytest.fixture(params=["by the same process", "by another process"], autouse=True)
 def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who writes the tar of a directory, of which there is little here."""
+    """The writer of a directory's tar, of which there is little here."""
     few = request.param == "by another process"
     monkeypatch.setattr(layer_tar, "_MANY_FILES", 1 if few else 1 << 30)
     monkeypatch.setattr(layer_tar, "_MANY_BYTES", 1 << 40)
@@ -48,7 +48,7 @@ def trees(tmp_path: Path) -> Trees:
 
 
 def copied(trees: Trees, source: str = "", target: str = "", mode: int | None = None) -> tuple[Blob | None, Blob]:
-    """What was written while copying, and what is written afterwards."""
+    """Return what was written while copying, and what is written afterwards."""
     here, there = trees
     tree = RootedTree(str(there), str(there))
     above = target.rpartition("/")[0]

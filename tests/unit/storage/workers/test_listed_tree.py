@@ -60,7 +60,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def listed(top: Path, places: dict[bytes, int] | None = None) -> Listed:
-    """What the table of a sync would tell."""
+    """Return the entries that the table of a sync would tell."""
     paths, briefs = [], []
     fd = os.open(top, os.O_RDONLY)
     for found in walk(fd):

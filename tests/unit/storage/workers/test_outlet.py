@@ -1,4 +1,4 @@
-"""What a worker sends as the body of an answer comes out of the client's parser as it was."""
+"""The body of an answer that a worker sends comes out of the client's parser as it was."""
 
 import os
 import socket

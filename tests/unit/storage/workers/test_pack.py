@@ -1,4 +1,4 @@
-"""What leaves a container: names in archives, and files that go while they are packed."""
+"""Files that leave a container: names in archives, and files that go while they are packed."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""What is limited of a worker that reads foreign text; that the limits hold is in integration."""
+"""Limits of a worker that reads foreign text; that they hold is in integration."""
 
 import resource
 import signal

@@ -1,4 +1,4 @@
-"""What `chmod` makes of a mode."""
+"""Modes that `chmod` makes of a mode."""
 
 import stat
 

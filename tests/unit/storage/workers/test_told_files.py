@@ -1,4 +1,4 @@
-"""What a sync has told of files, and the tar that they were packed into."""
+"""Files that a sync has told of, and the tar that they were packed into."""
 
 import fcntl
 import hashlib

@@ -1,4 +1,4 @@
-"""What a client is asked, and what its answers mean."""
+"""Questions to a client, and the meaning of its answers."""
 
 import pytest
 

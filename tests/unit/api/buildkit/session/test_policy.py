@@ -1,4 +1,4 @@
-"""What a client says of a source, over the connection of its session."""
+"""A client's word about a source, over the connection of its session."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is stated about results, with doubles of what asks sources and of what scans."""
+"""Statements about results, with doubles of what asks sources and of what scans."""
 
 import json
 from types import SimpleNamespace

@@ -34,7 +34,7 @@ HERE = Platform("amd64", "linux")
 
 
 def op(body, *inputs: Edge, platform: Platform | None = None):
-    """How one operation is written; all it takes is the first output of sources."""
+    """Return one operation as it is written; all it takes is the first output of sources."""
     graph = Graph()
     edges = [graph.add(Operation(Source(f"local://{number}"))) for number in range(len(inputs))]
     steps = steps_of(graph, graph.add(Operation(body, edges, platform)))

@@ -1,4 +1,4 @@
-"""What sources of a build were."""
+"""Materials: the sources that a build had."""
 
 from typing import Any
 

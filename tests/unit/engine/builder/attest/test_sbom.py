@@ -1,4 +1,4 @@
-"""What generators find in results, with doubles of the files that they write."""
+"""Findings of generators in results, with doubles of the files that they write."""
 
 from types import SimpleNamespace
 from typing import Any

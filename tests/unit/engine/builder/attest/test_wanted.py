@@ -1,4 +1,4 @@
-"""Which statements clients ask for."""
+"""Statements that clients ask for."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Dockerfiles become."""
+"""Operations that Dockerfiles become."""
 
 import pytest
 

@@ -60,7 +60,7 @@ def test_archives_are_unpacked_by_add_alone():
 
 
 def copies(line: str) -> list[Any]:
-    """What the COPY or ADD at the end of a Dockerfile does."""
+    """Return the actions of the COPY or ADD at the end of a Dockerfile."""
     return [action.action for action in bodies(build(f"FROM busybox\nWORKDIR /w\n{line}"))[-1].actions]
 
 

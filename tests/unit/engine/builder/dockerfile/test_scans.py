@@ -1,4 +1,4 @@
-"""What an SBOM is to tell of besides the result."""
+"""Stages that an SBOM is to tell of besides the result."""
 
 import pytest
 

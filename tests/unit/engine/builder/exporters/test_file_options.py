@@ -1,4 +1,4 @@
-"""Where files go, and what statements about them are called."""
+"""Places of files, and names of the statements about them."""
 
 from typing import Any
 

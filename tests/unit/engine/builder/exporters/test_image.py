@@ -1,4 +1,5 @@
-"""When is an image stored as it goes out? What else the exporter does is told in test_solve and with real clients."""
+"""Images that are stored as they go out. The rest of the exporter's work is told in test_solve and with real
+clients."""
 
 from typing import Any
 

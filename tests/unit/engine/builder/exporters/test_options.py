@@ -1,4 +1,4 @@
-"""What clients say about exporters of images."""
+"""Options of clients for exporters of images."""
 
 import pytest
 

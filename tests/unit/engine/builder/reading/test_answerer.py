@@ -1,4 +1,4 @@
-"""What the worker says to questions, one after the other, without a worker."""
+"""Answers of the worker to questions, one after the other, without a worker."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a build knows of its vertices goes into a cache."""
+"""Knowledge of a build about its vertices goes into a cache."""
 
 from types import SimpleNamespace
 from typing import Any

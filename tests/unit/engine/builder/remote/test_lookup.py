@@ -1,4 +1,4 @@
-"""What caches elsewhere have for a build."""
+"""Entries of caches elsewhere for a build."""
 
 from typing import Any
 

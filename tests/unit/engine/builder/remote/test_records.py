@@ -1,4 +1,4 @@
-"""Which records of a cache fit an operation."""
+"""Records of a cache that fit an operation."""
 
 from typing import Any
 

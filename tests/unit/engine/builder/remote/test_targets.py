@@ -1,4 +1,4 @@
-"""Where caches go."""
+"""Targets of caches."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a client says about a cache that it wants, and the documents that come of it."""
+"""Words of a client about a cache that it wants, and the documents that come of them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Who gets which directory of a cache, and who waits."""
+"""Directories of a cache: the steps that get them, and the steps that wait."""
 
 import asyncio
 from collections.abc import Sequence

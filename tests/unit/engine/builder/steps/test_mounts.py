@@ -1,4 +1,4 @@
-"""What a step's mounts need of others, and what comes out."""
+"""Needs of a step's mounts, and their results."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the runtime is told about a step."""
+"""Orders to the runtime about a step."""
 
 from pathlib import Path
 

@@ -215,7 +215,7 @@ async def test_a_step_that_ends_well(steps: Steps, world: World) -> None:
 
 @pytest.mark.parametrize(("words", "name"), [({"network": "host"}, "network.host"), ({"insecure": True}, "security")])
 async def test_nothing_runs_that_the_user_did_not_allow(steps, world, words, name):
-    """Whichever way leads to a process: a step, one that somebody talks with, and one beside that."""
+    """Every way to a process is closed: a step, one that somebody talks with, and one beside that."""
     body = replace(BODY, **words)
     listener = Listener()
     listener.granted = ()

@@ -1,4 +1,4 @@
-"""What the runtime is told about another process: the first one's words, with the request's own on top."""
+"""Orders to the runtime about another process: the first one's words, with the request's own on top."""
 
 import pytest
 

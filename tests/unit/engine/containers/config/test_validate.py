@@ -1,4 +1,4 @@
-"""What may not become a container, and why, in Docker's words."""
+"""Requests that may not become a container, and why, in Docker's words."""
 
 import os
 import threading
