@@ -1,6 +1,6 @@
 """The one shape of what all scripts here measure: JSON for `bench.all`, tables and the chart.
 
-    {"script": "exec", "question": "How long does an exec take?", "engines": {"husk": "husk 1.0", …}, "quick": false,
+    {"script": "exec", "title": "Time of an exec", "engines": {"husk": "husk 1.0", …}, "quick": false,
      "figures": [{"name": "exec of true", "unit": "ms", "of": "", "better": "lower",
                   "values": {"husk": {"median": 15.9, "best": 10.5, "rounds": 50}, …}}],
      "missing": ["podman"], "load": [0.2, 1.1], "seconds": 31.0}
@@ -40,7 +40,7 @@ class Report(msgspec.Struct):
     """All that one script has found."""
 
     script: str
-    question: str
+    title: str
     engines: dict[str, str] = {}
     figures: list[Figure] = []
     missing: list[str] = []

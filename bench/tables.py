@@ -40,7 +40,7 @@ def page(collection: Collection) -> str:
             about.append(f"Not on this machine: {', '.join(report.missing)}.")
         if report.lost:
             about.append(f"Failed, so that the others were measured one after the other: {', '.join(report.lost)}.")
-        parts += [f"## {report.question}", " ".join(about), table(report)]
+        parts += [f"## {report.title}", " ".join(about), table(report)]
     if collection.failed:
         parts += ["## What failed", "\n".join(f"- `bench.{name}`: {why}" for name, why in collection.failed.items())]
     return "\n\n".join(parts) + "\n"

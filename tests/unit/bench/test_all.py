@@ -29,7 +29,7 @@ class FakeRun:
         return 65.0
 
     def result(self) -> Report | str:
-        return "there is no h2load" if self.name == "api" else Report(self.name, "How long?", missing=["podman"])
+        return "there is no h2load" if self.name == "api" else Report(self.name, "Time of an exec", missing=["podman"])
 
 
 def test_a_script_that_fails_stops_no_other_and_is_told(tmp_path, monkeypatch, capsys) -> None:
@@ -50,7 +50,7 @@ class OneFails(FakeRun):
     def result(self) -> Report | str:
         if self.engine != "husk":
             return "podman: no such thing"
-        found = Report(self.name, "How long?")
+        found = Report(self.name, "Time of an exec")
         found.add("husk", "read", "s", [1.0])
         return found
 
@@ -83,7 +83,7 @@ def test_a_script_tells_its_engines_and_is_run_for_one(tmp_path, monkeypatch) ->
 
 
 def test_what_was_found_is_written(tmp_path) -> None:
-    found = Collection(MACHINE, [Report("exec", "How long?")], quick=True)
+    found = Collection(MACHINE, [Report("exec", "Time of an exec")], quick=True)
     bench_all.write(found, tmp_path)
     assert msgspec.json.decode((tmp_path / "bench.json").read_bytes(), type=Collection) == found
     assert (tmp_path / "tables.md").read_text().startswith("# Figures")
@@ -92,7 +92,7 @@ def test_what_was_found_is_written(tmp_path) -> None:
 
 @pytest.mark.parametrize(("quick", "usual"), [(True, {"exec": 3.0}), (False, {})])
 def test_how_long_a_script_takes_is_known_from_the_last_run_of_the_same_kind(tmp_path, quick, usual) -> None:
-    report = Report("exec", "How long?", seconds=3.0, quick=True)
+    report = Report("exec", "Time of an exec", seconds=3.0, quick=True)
     (tmp_path / "exec.json").write_bytes(msgspec.json.encode(report))
     bench_all.write(Collection(MACHINE, [report]), tmp_path)
     assert bench_all.usual_seconds(tmp_path, quick) == usual

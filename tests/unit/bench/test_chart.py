@@ -14,7 +14,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def collection(**taken: float) -> Collection:
     titles = {"husk": "husk 0.1", "dockerd-new": "dockerd 28.5.2", "podman": "podman 5.8.6"}
-    report = Report("containers", "How long?")
+    report = Report("containers", "Time of an exec")
     for engine, value in taken.items():
         name = engine.replace("_", "-")
         report.engines[name] = titles[name]

@@ -7,14 +7,14 @@ from bench.figures import Figure, Measured, Report, joined, shown, times_as_much
 
 
 def test_rounds_become_a_median_and_the_best_of_them() -> None:
-    report = Report("exec", "How long?")
+    report = Report("exec", "Time of an exec")
     report.add("husk", "exec", "ms", [3.0, 1.0, 2.0])
     report.add("husk", "answers", "/s", [3.0, 1.0, 2.0], better="higher")
     assert [figure.values["husk"] for figure in report.figures] == [Measured(2.0, 1.0, 3), Measured(2.0, 3.0, 3)]
 
 
 def test_engines_share_a_figure_and_amounts_do_not() -> None:
-    report = Report("containers", "How long?")
+    report = Report("containers", "Time of an exec")
     for engine in ("husk", "podman"):
         for of in ("10 containers", "50 containers"):
             report.add(engine, "list", "ms", [1.0], of=of)
@@ -26,7 +26,7 @@ def test_engines_share_a_figure_and_amounts_do_not() -> None:
 
 
 def test_a_report_is_the_same_after_a_way_through_json() -> None:
-    report = Report("exec", "How long?", engines={"husk": "husk 1"}, load=[0.5, 1.5], seconds=3.0, quick=True)
+    report = Report("exec", "Time of an exec", engines={"husk": "husk 1"}, load=[0.5, 1.5], seconds=3.0, quick=True)
     report.add("husk", "exec", "ms", [1.0])
     assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
 
@@ -52,8 +52,8 @@ def test_a_figure_has_the_digits_that_tell_something(value, text) -> None:
 
 
 def test_reports_of_one_script_are_joined() -> None:
-    one = Report("exec", "How long?", engines={"husk": "husk 1"}, load=[1.0, 2.0], seconds=3.0)
-    other = Report("exec", "How long?", engines={"podman": "podman 5"}, load=[3.0, 4.0], seconds=4.0)
+    one = Report("exec", "Time of an exec", engines={"husk": "husk 1"}, load=[1.0, 2.0], seconds=3.0)
+    other = Report("exec", "Time of an exec", engines={"podman": "podman 5"}, load=[3.0, 4.0], seconds=4.0)
     one.add("husk", "exec", "ms", [1.0])
     other.add("podman", "exec", "ms", [2.0])
     other.add("podman", "memory", "MiB", [9.0])

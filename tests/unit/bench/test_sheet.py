@@ -8,7 +8,7 @@ from bench.sheet import Sheet
 
 
 def sheet(*arguments: str) -> Sheet:
-    found = Sheet("exec", "How long does an exec take?\n\nMore words.", engines="husk,nobody-has-this")
+    found = Sheet("exec", "Time of an exec\n\nMore words.", engines="husk,nobody-has-this")
     found.option("rounds", 50, quick=5)
     found.option("containers", "0,50", quick="0,5")
     found.read(arguments)
@@ -31,7 +31,7 @@ def test_figures_are_printed_and_written(tmp_path, capsys) -> None:
     script.add("husk", "memory", "MiB", 40)
     script.finish()
     written = msgspec.json.decode((tmp_path / "exec.json").read_bytes(), type=Report)
-    assert (written.script, written.question, written.quick) == ("exec", "How long does an exec take?", True)
+    assert (written.script, written.title, written.quick) == ("exec", "Time of an exec", True)
     assert [figure.values["husk"].rounds for figure in written.figures] == [3, 1]
     assert len(written.load) == 2
     assert "| exec | 2.0 ms (1.0) |" in capsys.readouterr().out

@@ -7,7 +7,7 @@ MACHINE = Machine("2026-11-17 09:00 UTC", 2, 4096, "6.1", "3.11.2", "abc1234")
 
 
 def report() -> Report:
-    found = Report("exec", "How long does an exec take?", engines={"husk": "husk 0.1", "podman": "podman 5.8"})
+    found = Report("exec", "Time of an exec", engines={"husk": "husk 0.1", "podman": "podman 5.8"})
     found.add("husk", "exec", "ms", [10.0, 20.0, 30.0])
     found.add("podman", "exec", "ms", [40.0])
     found.add("podman", "of a | pipe", "s", [0.5], of="3 lines")
@@ -29,6 +29,6 @@ def test_a_page_tells_where_it_was_measured_and_what_failed() -> None:
     found.missing = ["dockerd-new"]
     text = page(Collection(MACHINE, [found], {"api": "there is no h2load"}, quick=True))
     assert "commit abc1234, 2 processors, 4,096 MiB" in text and "A quick run" in text
-    assert "## How long does an exec take?\n\n`python -m bench.exec`, 31 s, load average 0.5 to 1.2." in text
+    assert "## Time of an exec\n\n`python -m bench.exec`, 31 s, load average 0.5 to 1.2." in text
     assert "Not on this machine: dockerd-new." in text
     assert "- `bench.api`: there is no h2load" in text
