@@ -48,7 +48,7 @@ def install(place: str) -> None:
 
 
 def lead_through(place: str) -> None:
-    """Have what this process starts with its own interpreter go through this file."""
+    """Send what this process starts with its own interpreter through this file."""
     sys.executable = place + ".python"
 
 

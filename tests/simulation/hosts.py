@@ -5,6 +5,8 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from husk.engine.containers.create import Created
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import TASK_LABEL, Container
@@ -150,7 +152,7 @@ class Containers:
             raise NotModified("it runs")
         if record.config.image == "bad":
             raise InvalidParameter("exec format error")
-        record.state.status = "running"
+        record.state = replace(record.state, status="running")
         self._tell("start", record)
         self._fate(record)
 
@@ -182,7 +184,7 @@ class Containers:
     def fall(self) -> None:
         """The host has lost its power."""
         for record in self.running():
-            record.state.status, record.state.exit_code = "exited", 255
+            record.state = replace(record.state, status="exited", exit_code=255)
 
     async def _work(self) -> None:
         process = own_process()
@@ -205,7 +207,7 @@ class Containers:
 
     def _end(self, record: Container, code: int) -> None:
         if record.state.running:
-            record.state.status, record.state.exit_code = "exited", code
+            record.state = replace(record.state, status="exited", exit_code=code)
             self._tell("die", record)
 
     def _tell(self, action: str, record: Container) -> None:

@@ -8,27 +8,35 @@ import pytest
 
 from bench.walk import Notes
 
-READ = "from husk.digits import read_number; read_number('3')"
-FORKED = (
-    f"import os\npid = os.fork()\nif not pid:\n  os.closerange(3, 100)\n  {READ}\n  os._exit(0)\nos.waitpid(pid, 0)"
-)
+READ = "from husk.text.digits import read_number; read_number('3')"
+FORKED = f"""
+import os
+pid = os.fork()
+if not pid:
+    os.closerange(3, 100)
+    {READ}
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
 
 
 def noted(notes: Notes, *command: str) -> list[str]:
-    return notes.files(lambda: subprocess.run(command, env=notes.environment, check=True) and None)
+    def run() -> None:
+        subprocess.run(command, env=notes.environment, check=True)
+
+    return notes.files(run)
 
 
 @pytest.mark.parametrize("code", [READ, FORKED])
 def test_what_runs_in_a_process_and_in_its_forks_is_noted(tmp_path: Path, code: str) -> None:
     notes = Notes(tmp_path)
-    assert "digits.py" in noted(notes, sys.executable, "-c", code)
+    assert "text/digits.py" in noted(notes, sys.executable, "-c", code)
     assert noted(notes, sys.executable, "-c", "pass") == []
 
 
 def test_what_a_process_starts_with_its_interpreter_is_noted_too(tmp_path: Path) -> None:
     notes = Notes(tmp_path)
     sources = f"import sys; sys.path.append({str(Path(__file__).resolve().parents[3] / 'src')!r}); {READ}"
-    code = (
-        f"import subprocess, sys; subprocess.run([sys.executable, '-I', '-S', '-c', {sources!r}], check=True, env={{}})"
-    )
-    assert "digits.py" in noted(notes, sys.executable, "-c", code)
+    started = f"[sys.executable, '-I', '-S', '-c', {sources!r}], check=True, env={{}}"
+    code = f"import subprocess, sys; subprocess.run({started})"
+    assert "text/digits.py" in noted(notes, sys.executable, "-c", code)

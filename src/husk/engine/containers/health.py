@@ -108,6 +108,10 @@ def shown_duration(ns: int) -> str:
     return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + seconds
 
 
+def _note(instance: Instance, health: Health | None) -> None:
+    instance.record.state = msgspec.structs.replace(instance.record.state, health=health)
+
+
 class Prober(Companion):
     """Runs the tests of all containers, each on its own clock."""
 
@@ -126,7 +130,7 @@ class Prober(Companion):
 
     def paused(self, instance: Instance) -> None:
         self._cease(instance)
-        instance.record.state.health = stop(instance.record.state.health)
+        _note(instance, stop(instance.record.state.health))
 
     def ended(self, instance: Instance) -> None:
         self.paused(instance)
@@ -149,7 +153,7 @@ class Prober(Companion):
             self._watch.count("health-check", outcome="failed" if code else "passed")
             result = HealthResult(start=rfc3339(begun), end=rfc3339(now_ns()), exit_code=code, output=output)
             before, health = health.status, after(check, health, result, begun - started)
-            instance.record.state.health = health
+            _note(instance, health)
             if health.status != before:
                 self._publish(instance.record, f"health_status: {health.status}")
 

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from husk.aio.tasks import Tasks
+from husk.engine.containers import states
 from husk.engine.containers.attach import Switchboard
 from husk.engine.containers.drivers import Attended, Process
 from husk.engine.model import companion
@@ -34,25 +35,20 @@ class Exit(msgspec.Struct, frozen=True):
 
 
 class Instance:
-    """A container as it lives in this daemon: its record and what only memory holds."""
+    """A container as it lives in this daemon: its record and what only memory holds.
 
-    def __init__(self, record: Container, tasks: Tasks) -> None:
+    `life` changes by the transitions of `states` alone, with the lock held, except for the mark of a removal.
+    """
+
+    def __init__(self, record: Container, tasks: Tasks, life: states.Life = states.UNSETTLED) -> None:
+        """Without a `life` it is one that a former daemon knew, and may have left something of."""
         self.record = record
+        self.life = life
         self.lock = asyncio.Lock()
         self.switchboard = Switchboard(tasks)
-        self.process: Process | None = None
-        self.awaited = False  # does somebody of this process wait for it, who is all that it runs for?
-        self.attended: Attended | None = None  # set where it has no monitor
-        self.fleeting = False  # has it no record in the store, since it ends with this engine?
-        self.holds = True  # anything on the host, as far as we know: what a former daemon left has to be looked for
-        self.discarded = False  # has it nothing on the disk any more, though it has a record?
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
-        self.pending_restart: asyncio.Task[None] | None = None
-        self.going = False  # it is ended only to be removed
-        self.uncleared = False  # it has ended, and its bundle and control group are still there
-        self.little = False  # is what it has on the disk so little that it may go with those?
-        self.keepers = 0  # who needs it after the end of its process, though it would go with that
+        self.keepers = 0  # operations that need it after the end of its process, though it would go with that
         # Sets that are made when somebody waits: an empty one takes 0.2 KB, and there may be 1,000 containers.
         self._exits: set[asyncio.Future[Exit]] | None = None
         self._removals: set[asyncio.Future[Exit]] | None = None
@@ -60,6 +56,25 @@ class Instance:
     @property
     def id(self) -> str:
         return self.record.id
+
+    @property
+    def process(self) -> Process | None:
+        return self.life.process if isinstance(self.life, states.Alive) else None
+
+    @property
+    def attended(self) -> Attended | None:
+        """The process, where it has no monitor."""
+        return self.life.attended if isinstance(self.life, states.Alive) else None
+
+    @property
+    def doomed(self) -> bool:
+        """True while its process is ended only to have it removed."""
+        return isinstance(self.life, states.Alive) and self.life.doomed
+
+    @property
+    def pending_restart(self) -> asyncio.Task[None] | None:
+        """The task that starts it in a while."""
+        return self.life.timer if isinstance(self.life, states.Waiting) else None
 
     @property
     def has_ended(self) -> bool:
@@ -73,18 +88,9 @@ class Instance:
                 pass
         return self.record.state.running
 
-    def let_go(self) -> None:
-        """Of its process, which has ended or is left to the next daemon."""
-        if self.process is not None:
-            self.process.close()
-            self.process = None
-        self.attended = None
-
-    def cancel_restart(self) -> None:
-        """Give up its next run, if it waits for one."""
-        pending, self.pending_restart = self.pending_restart, None
-        if pending is not None:
-            pending.cancel()
+    def rest(self) -> None:
+        """Let its process go, which has ended or is left to the next daemon, or give up the wait for its next run."""
+        self.life = states.resting(self.life)
 
     @contextlib.contextmanager
     def conflict_if_ended(self) -> Iterator[None]:
@@ -157,6 +163,7 @@ class Index:
         self._tasks = tasks
         self._by_id: dict[str, Instance] = {}
         self._by_name: dict[str, str] = {}
+        self._fleeting: set[str] = set()
         for record in state.records(KIND, Container).values():
             self._by_id[record.id] = Instance(record, self._tasks)
             self._by_name[record.name] = record.id
@@ -242,22 +249,27 @@ class Index:
         return self._added(record)
 
     def add_fleeting(self, record: Container) -> Instance:
-        """One that is to end with this engine, and is known to it alone: the next one finds no record, and clears away
-        whatever is left of it."""
-        instance = self._added(record)
-        instance.fleeting = True
-        return instance
+        """Take one that is to end with this engine, and is known to it alone: the next one finds no record, and clears
+        away whatever is left of it."""
+        self._fleeting.add(record.id)
+        return self._added(record)
+
+    def is_fleeting(self, instance: Instance) -> bool:
+        return instance.id in self._fleeting
+
+    def make_lasting(self, instance: Instance) -> None:
+        """Write its record from the next change on, if it was fleeting."""
+        self._fleeting.discard(instance.id)
 
     def _added(self, record: Container) -> Instance:
-        instance = self._by_id[record.id] = Instance(record, self._tasks)
-        instance.holds = False
+        instance = self._by_id[record.id] = Instance(record, self._tasks, states.SETTLED)
         changes.note()
         return instance
 
     async def save(self, instance: Instance, ahead: State | None = None, *, state: bool = False) -> None:
         """Write its record, or fail; with a state `ahead` of what memory tells, if the next daemon is to know more."""
         changes.note()  # also of what was put into its lists and dictionaries
-        if instance.fleeting:
+        if self.is_fleeting(instance):
             return
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.commit(Change(KIND, instance.id, _encode(record)), lazy=state and _forgettable(instance))
@@ -265,9 +277,9 @@ class Index:
     async def settle(self, instance: Instance, ahead: State | None = None) -> None:
         """Write what has become of it: now, or when the disk has room again. That is not refused."""
         changes.note()
-        if instance.fleeting:
+        if self.is_fleeting(instance):
             return
-        if instance.going and _forgettable(instance):
+        if instance.doomed and _forgettable(instance):
             return  # its record is about to go; a daemon that comes before that finds the process ended
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.settle(Change(KIND, instance.id, _encode(record)), lazy=_forgettable(instance))
@@ -290,10 +302,11 @@ class Index:
         """Delete a record, in one transaction with what goes with it. A full disk does not keep it."""
         # One that removes itself would do so again, should it come back.
         lazy = instance.record.host_config.auto_remove
-        own = () if instance.fleeting else (Change(KIND, instance.id, None),)
+        own = () if self.is_fleeting(instance) else (Change(KIND, instance.id, None),)
         if own or others:
             await self._state.settle(*own, *others, lazy=lazy)
         self._by_id.pop(instance.id, None)
+        self._fleeting.discard(instance.id)
         with contextlib.suppress(KeyError):
             if self._by_name[instance.record.name] == instance.id:
                 del self._by_name[instance.record.name]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
-from husk.engine.containers import health, pause
+from husk.engine.containers import health, pause, states
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.drivers import Drivers, Process, bundle_of
 from husk.engine.containers.index import Companion, Exit, Index, Instance, Publish
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KILL_PATIENCE = 10.0
+_REMOVED = "container is marked for removal and cannot be started"
 
 
 class Lifecycle:
@@ -65,67 +66,63 @@ class Lifecycle:
     async def start(self, instance: Instance, awaited: bool = False) -> None:
         """`awaited` says that it runs for somebody of this process alone, who waits for its end."""
         async with instance.lock:
-            instance.awaited = awaited
-            instance.fleeting = instance.fleeting and awaited
+            if not awaited:
+                self._index.make_lasting(instance)
             self._require_present(instance)
             status = instance.record.state.status
             if status == "paused":
                 raise Conflict("cannot start a paused container, try unpause instead")
             if status in ("running", "restarting"):
                 raise NotModified("container is already running")
+            if status in ("removing", "dead"):
+                raise Conflict(_REMOVED)
+            instance.rest()  # a start by the daemon, as its policy says, may be about to come
             instance.record.has_been_manually_stopped = False
             instance.record.restart_count = 0
-            await self._start(instance)
+            await self._start(instance, awaited=awaited)
 
-    async def _start(self, instance: Instance, by_policy: bool = False) -> None:
+    async def _start(self, instance: Instance, *, by_policy: bool = False, awaited: bool = False) -> None:
         """`by_policy` it is tried again when it fails, as it would be after a failed run."""
         with self._onlookers.action("start", container=instance.id, image=instance.record.config.image):
-            await self._bring_up(instance, by_policy)
+            await self._bring_up(instance, by_policy, awaited)
 
-    async def _bring_up(self, instance: Instance, by_policy: bool) -> None:
+    async def _bring_up(self, instance: Instance, by_policy: bool, awaited: bool) -> None:
         record = instance.record
-        before = record.state
         try:
-            await self._make(instance)
+            await self._make(instance, awaited)
         except BaseException as raised:
             error = full_disk(raised) or raised
             await asyncio.shield(self._start_failed(instance, error, by_policy))
             if isinstance(error, SystemFault) and not isinstance(error, DiskFault):
                 raise InvalidParameter(error.message) from error
             raise error from None
-        record.state = State(
-            status="running",
-            pid=record.state.pid,
-            started_at=rfc3339(now_ns()),
-            finished_at=before.finished_at,
-            health=health.begin(record.config, record.state.health),
-        )
+        after = states.started(record.state, rfc3339(now_ns()), health.begin(record.config, record.state.health))
         try:
             # Who asked for it hears that it cannot be kept; a policy was agreed to before, and is kept as well as it
             # can be.
-            await (self._index.settle(instance) if by_policy else self._index.save(instance, state=True))
+            await (self._index.settle(instance, after) if by_policy else self._index.save(instance, after, state=True))
         except DiskFault as error:
-            record.state = before
             await asyncio.shield(self._start_failed(instance, error, by_policy))
             raise
         except BaseException:
             # The caller is cancelled: it runs, and somebody must see its end.
-            self._started(instance)
+            self._started(instance, after)
             raise
-        self._started(instance)
+        self._started(instance, after)
 
-    async def _make(self, instance: Instance) -> None:
+    async def _make(self, instance: Instance, awaited: bool) -> None:
         """Nothing of the container has run yet when its monitor gives up, so it can be made once more."""
         await self._releaser.clear(instance)
         try:
-            await self._starter().create(instance, self._companions)
+            await self._starter().create(instance, self._companions, awaited)
         except GaveUp as error:
             log.info("making container %s once more: %s", instance.id[:12], error.message)
             await self._releaser.release(instance)
             await self._releaser.clear(instance)
-            await self._starter().create(instance, self._companions)
+            await self._starter().create(instance, self._companions, awaited)
 
-    def _started(self, instance: Instance) -> None:
+    def _started(self, instance: Instance, state: State) -> None:
+        instance.record.state = state
         self._publish(instance.record, "start")
         self.watch(instance)
 
@@ -142,15 +139,7 @@ class Lifecycle:
         # The daemon goes in the middle of it: the next one finds the container as it was.
         cut_off = isinstance(error, asyncio.CancelledError)
         again = by_policy and not cut_off and self._starts_again(record, code)
-        status = record.state.status if cut_off or record.state.status == "created" else "exited"
-        record.state = State(
-            status="restarting" if again else status,
-            exit_code=code,
-            error=reason,
-            started_at=record.state.started_at,
-            finished_at=record.state.finished_at,
-            health=record.state.health,
-        )
+        record.state = states.failed(record.state, code, reason, again=again, cut_off=cut_off)
         if again:
             record.restart_count += 1
         await self._index.settle(instance)
@@ -213,19 +202,12 @@ class Lifecycle:
         started = parse_rfc3339(record.state.started_at)
         finished = finished_ns or now_ns()
         told_of_oom = record.state.oom_killed
-        after = State(
-            status="exited",
-            exit_code=code,
-            error=error,
-            oom_killed=told_of_oom or self._monitor.oom(bundle) or self._assembly.oom_killed(self._cgroup(record)),
-            started_at=record.state.started_at,
-            finished_at=rfc3339(finished),
-            health=record.state.health,
-        )
+        oom_killed = told_of_oom or self._monitor.oom(bundle) or self._assembly.oom_killed(self._cgroup(record))
+        again = self._starts_again(record, code)
+        after = states.ended(record.state, rfc3339(finished), code, error, oom_killed=oom_killed, again=again)
         record.paused_for_commit = False
         goes = record.host_config.auto_remove and not instance.keepers
-        if again := self._starts_again(record, code):
-            after.status = "restarting"
+        if again:
             record.restart_count += 1
         if not goes:  # else its record is about to go: a daemon that comes before that finds the process ended
             await self._index.settle(instance, after)
@@ -236,7 +218,7 @@ class Lifecycle:
         unread = record.host_config.log_config.type == "none"
         await self._releaser.release(instance, for_good=goes and unread)
         if again and record.has_been_manually_stopped:  # meanwhile
-            again, after.status = False, "exited"
+            again, after = False, states.given_up(after)
             await self._index.settle(instance, after)
         record.state = after
         self._publish(record, "die", exitCode=str(code), execDuration=str(duration))
@@ -256,16 +238,15 @@ class Lifecycle:
         )
 
     def schedule_restart(self, instance: Instance, delay: float) -> None:
-        instance.pending_restart = self._tasks.spawn(
-            self._restart_later(instance, delay), f"restart {instance.id[:12]}"
-        )
+        timer = self._tasks.spawn(self._restart_later(instance, delay), f"restart {instance.id[:12]}")
+        instance.life = states.waiting(instance.life, timer)
 
     async def _restart_later(self, instance: Instance, delay: float) -> None:
         await asyncio.sleep(delay)
         async with instance.lock:
             if not self._index.present(instance) or instance.pending_restart is not asyncio.current_task():
                 return
-            instance.pending_restart = None
+            instance.rest()
             try:
                 await self._start(instance, by_policy=True)
             except (HuskError, OSError) as error:
@@ -282,8 +263,9 @@ class Lifecycle:
         """The daemon is gone soon: containers stay, restarts are left to the next one."""
         self.leave_restarts()
         for instance in self._index:
-            instance.let_go()
+            if instance.process is not None:
+                instance.rest()
 
     def _require_present(self, instance: Instance) -> None:
         if not self._index.present(instance):
-            raise Conflict("container is marked for removal and cannot be started")
+            raise Conflict(_REMOVED)

@@ -9,6 +9,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Monitor, bundle_of
 from husk.engine.containers.index import Companion, Index, Instance
@@ -69,7 +71,7 @@ class MemoryWatch(Companion):
                 # One that is not to be killed for it waits for memory, which is worth the same event.
                 if kills > self._kills.get(instance.id, 0) or instance.record.host_config.oom_kill_disable:
                     self._kills[instance.id] = kills
-                    instance.record.state.oom_killed = True
+                    instance.record.state = replace(instance.record.state, oom_killed=True)
                     await self._index.settle(instance)
                     self._publish(instance.record, "oom")
                     return

@@ -6,8 +6,7 @@ Ahead, because a frozen container that its record calls running could never be t
 import asyncio
 from collections.abc import Sequence
 
-import msgspec
-
+from husk.engine.containers import states
 from husk.engine.containers.drivers import Assembly, Runtimes
 from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.model.container import Container
@@ -47,7 +46,7 @@ class Pauser:
         record = instance.record
         record.paused_for_commit = for_commit
         try:
-            await self._index.save(instance, msgspec.structs.replace(record.state, status="paused"))
+            await self._index.save(instance, states.paused(record.state))
             with instance.conflict_if_ended():
                 await self._runtimes.of(record.host_config.runtime).pause(record.id)
         except BaseException:
@@ -56,7 +55,7 @@ class Pauser:
             record.paused_for_commit = False
             await self._index.settle(instance)
             raise
-        record.state.status = "paused"
+        record.state = states.paused(record.state)
         for companion in self._companions:
             companion.paused(instance)
         self._publish(record, "pause")
@@ -68,7 +67,7 @@ class Pauser:
             raise Conflict(f"Container {record.id} is not paused")
         with instance.conflict_if_ended():
             await self._runtimes.of(record.host_config.runtime).resume(record.id)
-        record.state.status, record.paused_for_commit = "running", False
+        record.state, record.paused_for_commit = states.thawed(record.state), False
         for companion in self._companions:
             companion.running(instance)
         await self._index.settle(instance)

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from husk.aio import threads
 from husk.aio.tasks import Tasks
+from husk.engine.containers import states
 from husk.engine.containers.drivers import Assembly, Networks, Runtimes
 from husk.engine.containers.index import Instance
 from husk.engine.containers.mounts import Stager
@@ -62,46 +65,50 @@ class Releaser:
                 self._clearing.begin()
 
     async def release(self, instance: Instance, *, for_good: bool = False) -> None:
-        """Safe to call twice, and on a container that never ran. One that goes `for_good` now may lose what it has on
-        the disk in the same visit, which `discarded` then tells; the caller removes the record."""
-        if not instance.holds and not instance.root_users:
+        """Give back what it holds; safe to call twice, and on a container that never ran. One that goes `for_good` now
+        may lose what it has on the disk in the same visit, and is `Discarded` then; the caller removes the record."""
+        if not states.holds(instance.life) and not instance.root_users:
             return
         record = instance.record
-        instance.let_go()
+        doomed = instance.doomed
+        instance.rest()
         # A copy that is under way still needs its file systems, and unmounts them at its own end.
         unmount = not instance.root_users or record.state.status == "removing"
-        late = instance.going and self._can_wait(record)
+        late = doomed and self._can_wait(record)
         done = await threads.releases(self._let_go, record, unmount, late, for_good)
-        steps, instance.discarded = done.steps, done.discarded
-        instance.uncleared, instance.little = done.uncleared, done.little
+        steps = done.steps
         if done.needs_runtime:
             steps.append(await _quietly(self._with_the_runtime(record, unmount)))
         if unmount:
             steps.append(await _quietly(self._stager.unmount(record)))
         steps.append(await _quietly(self._networks.disconnect(record)))
-        record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
-        instance.holds = not unmount or not all(steps)
+        _forget_pids(record)
+        instance.life = states.released(
+            whole=unmount and all(steps), uncleared=done.uncleared, little=done.little, discarded=done.discarded
+        )
 
     async def clear(self, instance: Instance) -> None:
-        """With its lock held, before it is started again: nothing of its last run is left for later."""
-        if instance.uncleared:
+        """Clear up what was left for later, with its lock held, before it is started again."""
+        if states.is_uncleared(instance.life):
             await threads.releases(self._clear, instance.record, False)
-            instance.uncleared = False
+            instance.life = states.cleared(instance.life)
 
     def clear_later(self, instance: Instance) -> bool:
-        """It has no record any more: what was left for later can wait until all others have gone. Is that all that was
-        left of it?"""
-        if not instance.uncleared:
+        """Clear what was left of a container without a record, when all others have gone. Return True if that is all
+        that was left."""
+        life = instance.life
+        if not states.is_uncleared(life):
             return False
-        instance.uncleared = False
+        little = isinstance(life, states.Uncleared) and life.little
+        instance.life = states.cleared(life)
         if self._clearing is None:
             from husk.engine.containers.clearing import Clearing
 
             self._clearing = Clearing(self._tasks)
-        self._clearing.put(instance.id, partial(self._clear, instance.record, instance.little))
+        self._clearing.put(instance.id, partial(self._clear, instance.record, little))
         if not self._going:
             self._clearing.begin()
-        return instance.little
+        return little
 
     async def close(self) -> None:
         """The daemon is going: nothing is left for later any more."""
@@ -111,8 +118,8 @@ class Releaser:
     def forget(self, instance: Instance) -> None:
         """Nothing of it is on the host: let memory say so too."""
         self._networks.forget(instance.record)
-        instance.record.state.pid, instance.record.monitor_pid, instance.record.monitor_started = 0, 0, 0
-        instance.holds = False
+        _forget_pids(instance.record)
+        instance.life = states.SETTLED
 
     def _can_wait(self, record: Container) -> bool:
         """Return True if the container's control group, which is empty by then, may be there a while longer. With
@@ -188,6 +195,11 @@ class Releaser:
 
     def _cgroup(self, record: Container) -> str:
         return self._assembly.paths.cgroup(record.id, record.host_config.cgroup_parent)
+
+
+def _forget_pids(record: Container) -> None:
+    record.state = replace(record.state, pid=0)
+    record.monitor_pid, record.monitor_started = 0, 0
 
 
 def _tried(step: Callable[[], object]) -> bool:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from husk.aio import threads
 from husk.aio.tasks import Tasks
+from husk.engine.containers import states
 from husk.engine.containers.drivers import Assembly, Volumes
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.release import Releaser
@@ -46,16 +47,15 @@ class Remover:
         self._tasks = Tasks()
 
     async def remove(self, instance: Instance, force: bool, volumes: bool = False) -> None:
-        """`volumes` takes the volumes without a name along, as a container that removes itself does."""
+        """Remove it; `volumes` takes the volumes without a name along, as a container that removes itself does."""
         try:
             await self._remove(instance, force, volumes)
         finally:
-            if instance.going:
-                instance.going = False
-                if self._index.present(instance):
-                    await self._index.settle(instance)
-                    async with instance.lock:
-                        await self._releaser.clear(instance)
+            if force and self._index.present(instance):
+                instance.life = states.doomed(instance.life, False)
+                await self._index.settle(instance)
+                async with instance.lock:
+                    await self._releaser.clear(instance)
 
     async def _remove(self, instance: Instance, force: bool, volumes: bool) -> None:
         record = instance.record
@@ -67,7 +67,7 @@ class Remover:
                     raise Conflict(
                         f'cannot remove container "{record.name}": container is {record.state.status}{advice}'
                     )
-                instance.going = True
+                instance.life = states.doomed(instance.life, True)
                 with self._releaser.removal():
                     await self._stopper.end_for_removal(instance)
                     await self._remove_ended(instance, volumes)
@@ -91,13 +91,14 @@ class Remover:
 
     async def _delete(self, instance: Instance, volumes: bool, exit: Exit) -> None:
         record = instance.record
-        record.state.status = "removing"
+        record.state = states.removing(record.state)
+        instance.rest()
         await self._releaser.release(instance)
         async with self._volumes.going_with(record, volumes) as changes:
             await self._index.delete(instance, *changes)
         goes_later = self._releaser.clear_later(instance)
         try:
-            if not (goes_later or instance.discarded):
+            if not (goes_later or instance.life == states.DISCARDED):
                 await threads.removals(self._assembly.discard, record.id)
             await self._release_layers(record.used_layers)
         except (HuskError, OSError) as error:

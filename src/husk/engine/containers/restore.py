@@ -9,8 +9,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from husk.aio.tasks import Tasks
-from husk.engine.containers import health
+from husk.engine.containers import health, states
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.drivers import Drivers, bundle_of
 from husk.engine.containers.index import Index, Instance
@@ -99,8 +101,8 @@ class Restorer:
         try:
             if self._processes.start_time(record.monitor_pid) != record.monitor_started:
                 return False
-            instance.process = self._processes.open(record.state.pid)
-            record.state.health = health.begin(record.config, record.state.health)
+            instance.life = states.Alive(self._processes.open(record.state.pid))
+            record.state = replace(record.state, health=health.begin(record.config, record.state.health))
             self._lifecycle.watch(instance)
         except (OSError, HuskError):
             return False

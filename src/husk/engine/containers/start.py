@@ -10,6 +10,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from husk.engine.containers import states
 from husk.engine.containers.config.limits import device_rule
 from husk.engine.containers.config.spec import Extras, block_paths, plan, seccomp_profile
 from husk.engine.containers.connect import write_files
@@ -57,10 +58,11 @@ class Starter:
         self._lower = lower
         self._filters = CompiledFilters()
 
-    async def create(self, instance: Instance, companions: Iterable[Companion]) -> None:
-        """Make the container's process and let it run; its record then has the pids."""
+    async def create(self, instance: Instance, companions: Iterable[Companion], awaited: bool) -> None:
+        """Make the container's process and let it run; its record then has the pids. `awaited` says that somebody of
+        this process waits for its end, and that it runs for nobody else."""
         self._monitor.expect()
-        instance.holds = True
+        instance.life = states.UNSETTLED
         record = instance.record
         runtime = self._runtimes.get(record.host_config.runtime)
         for companion in companions:
@@ -81,8 +83,8 @@ class Starter:
             if copies is not None:
                 await self._bring(binds, copies)
             apart = Apart(copies, otherwise) if copies is not None else None
-            instance.attended = await self._attended(instance, bundle, runtime, apart)
-            if (attended := instance.attended) is not None:
+            attended = await self._attended(instance, bundle, runtime, apart) if awaited else None
+            if attended is not None:
                 created = Created(attended.pid, attended.keeper)
             else:
                 created = await self._monitor.create(bundle, runtime, apart=apart)
@@ -90,19 +92,21 @@ class Starter:
             if copies is not None:
                 copies.close()
         try:
-            await self._let_run(instance, created, runtime, bundle)
+            await self._let_run(instance, created, attended, runtime, bundle)
         except BaseException:
             if attended is not None and not instance.switchboard.connected:
                 attended.console.close()
             raise
 
-    async def _let_run(self, instance: Instance, created: Created, runtime: OCIRuntime, bundle: Bundle) -> None:
+    async def _let_run(
+        self, instance: Instance, created: Created, attended: Attended | None, runtime: OCIRuntime, bundle: Bundle
+    ) -> None:
         """The container is made: take note of it, connect those who listen, and let its process begin."""
-        record, attended = instance.record, instance.attended
-        record.state.pid = created.pid
+        record = instance.record
+        record.state = replace(record.state, pid=created.pid)
         record.monitor_pid = created.monitor_pid
         record.monitor_started = self._processes.start_time(created.monitor_pid) or 0
-        instance.process = self._processes.open(created.pid)
+        instance.life = states.Alive(self._processes.open(created.pid), attended)
         config = record.host_config
         own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])
         console: Console | None = attended.console if attended is not None else None
@@ -122,7 +126,7 @@ class Starter:
         first of them."""
         record = instance.record
         config = record.host_config
-        if self._keeper is None or apart is None or not instance.awaited or not instance.switchboard:
+        if self._keeper is None or apart is None or not instance.switchboard:
             return None
         if record.config.tty or bundle.log_path is not None or config.pid_mode or not config.auto_remove:
             return None

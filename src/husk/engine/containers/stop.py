@@ -8,7 +8,7 @@ import contextlib
 import logging
 import signal as signals
 
-from husk.engine.containers import pause
+from husk.engine.containers import pause, states
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.pause import Pauser
@@ -103,8 +103,8 @@ class Stopper:
         async with instance.lock:
             if instance.record.state.status != "restarting":
                 return False
-            instance.cancel_restart()
-            instance.record.state.status = "exited"
+            instance.rest()
+            instance.record.state = states.given_up(instance.record.state)
             await self._index.settle(instance)
             instance.announce_exit(Exit(instance.record.state.exit_code))
         return True

@@ -15,8 +15,7 @@ ZERO_TIME = "0001-01-01T00:00:00Z"
 Status = Literal["created", "running", "paused", "restarting", "removing", "exited", "dead"]
 
 
-@counted
-class HealthResult(Struct, kw_only=True, rename="pascal"):
+class HealthResult(Struct, kw_only=True, rename="pascal", frozen=True):
     """One probe. The exit code is -1 where the probe could not be run or did not end in time."""
 
     start: str
@@ -25,8 +24,7 @@ class HealthResult(Struct, kw_only=True, rename="pascal"):
     output: str
 
 
-@counted
-class Health(Struct, kw_only=True, rename="pascal"):
+class Health(Struct, kw_only=True, rename="pascal", frozen=True):
     """The health of a container, by its probes; `log` holds the latest of them."""
 
     status: Literal["starting", "healthy", "unhealthy"] = "starting"
@@ -96,9 +94,11 @@ class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
         return self.type == "image" or bool(self.subpath)
 
 
-@counted
-class State(Struct, kw_only=True):
-    """The stage of its life that the container is in. Times are RFC 3339 with nanoseconds, `ZERO_TIME` for never."""
+class State(Struct, kw_only=True, frozen=True):
+    """The stage of its life that the container is in. Times are RFC 3339 with nanoseconds, `ZERO_TIME` for never.
+
+    `husk.engine.containers.states` makes one of another.
+    """
 
     status: Status = "created"
     pid: int = 0

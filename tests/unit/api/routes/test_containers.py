@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from aiohttp import ClientSession
+from msgspec.structs import replace
 
 from husk.engine.containers.index import Exit
 from husk.engine.model.container import ZERO_TIME, Endpoint, MountPoint, State
@@ -216,7 +217,7 @@ async def test_its_files_are_there_from_the_first_start_on(client: ClientSession
     host_config = HostConfig(log_config=LogConfig(type="json-file"))
     engine.containers.add(made := container("web", host_config=host_config))
     for started, begin in ((ZERO_TIME, ""), ("2024-01-01T00:00:00Z", "/var/lib/test/containers/")):
-        made.state.started_at = started
+        made.state = replace(made.state, started_at=started)
         shown = await (await client.get("/containers/web/json")).json()
         for path in ("ResolvConfPath", "HostnamePath", "HostsPath", "LogPath"):
             assert bool(shown[path]) == bool(begin) and shown[path].startswith(begin)
@@ -240,6 +241,6 @@ async def test_the_default_bridge_is_repeated_for_older_clients(client: ClientSe
     new = (await (await client.get("/v1.52/containers/web/json")).json())["NetworkSettings"]
     assert list(new) == ["SandboxID", "SandboxKey", "Ports", "Networks"]
     assert new["Networks"]["bridge"]["IPPrefixLen"] == 16
-    made.state.status = "exited"
+    made.state = replace(made.state, status="exited")
     ended = (await (await client.get("/v1.51/containers/web/json")).json())["NetworkSettings"]
     assert (ended["IPAddress"], ended["Networks"]["bridge"]["IPAddress"]) == ("", ""), "given back or not yet"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
+from msgspec.structs import replace
 
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM
 from tests.unit.api.fake_engine import FakeEngine
@@ -125,7 +126,8 @@ async def test_who_follows_hears_of_tasks_that_come_later(
     service, logs = room.store.services[await create(client)], Logs(room)
     if made_before:
         late = await room.run(service)
-        room.containers.find(late.status.container_id).state.status = "created"
+        there = room.containers.find(late.status.container_id)
+        there.state = replace(there.state, status="created")
     response = await client.get("/services/web/logs?stdout=1&follow=1")
     if not made_before:
         late = await room.run(service)

@@ -1,6 +1,7 @@
 """Networks and ports of a container as clients see them, while it runs and afterwards."""
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from husk.api.versioning import Version
 from husk.api.views.endpoints import listed_networks, networks, port_list, port_map
@@ -13,7 +14,7 @@ from tests.unit.engine.records import container
 def running(network: str = "back") -> Container:
     record = container("web", status="running", config=ContainerConfig(hostname="www", exposed_ports={"80/tcp": {}}))
     record.sandbox_path = "/run/netns/x"
-    record.state.started_at = "2026-01-01T00:00:00Z"
+    record.state = replace(record.state, started_at="2026-01-01T00:00:00Z")
     record.endpoints[network] = Endpoint(
         network_name=network,
         network_id="n",
@@ -41,7 +42,7 @@ def test_an_endpoint_has_its_addresses_while_the_container_runs() -> None:
         "10.0.0.1",
         "e",
     )
-    record.state.status = "exited"
+    record.state = replace(record.state, status="exited")
     shown = networks(record)["back"]
     assert (shown.ip_address, shown.ip_prefix_len, shown.gateway, shown.endpoint_id) == ("", 0, "", "")
     assert shown.network_id == "n"
@@ -93,7 +94,7 @@ def test_one_that_is_reached_at_its_own_address_looks_bare_in_a_list() -> None:
 
 def test_one_that_does_not_run_or_has_no_network_has_no_ports() -> None:
     record = running()
-    record.state.status = "exited"
+    record.state = replace(record.state, status="exited")
     assert port_list(record) == [] and port_map(record) == {}
     record = running()
     record.sandbox_path = ""

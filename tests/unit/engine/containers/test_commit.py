@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.containers.commit import Committer
 from husk.engine.containers.index import Instance, publish_container
@@ -144,7 +145,9 @@ async def test_changes_are_made_to_the_request_or_else_to_the_container(press: P
 
 async def test_a_container_that_goes_meanwhile_is_no_image(press: Press) -> None:
     instance = await press.running()
-    press.layers.meanwhile = lambda: setattr(instance.record.state, "status", "removing")
+    press.layers.meanwhile = lambda: setattr(
+        instance.record, "state", replace(instance.record.state, status="removing")
+    )
     with pytest.raises(Conflict, match="which is being removed"):
         await press.commit(pause=False)
     assert press.layers.discarded == [CHANGED] and list(press.catalog) == []

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.containers.connect import Connections, refresh_files, write_files
 from husk.engine.containers.index import Instance
@@ -149,7 +150,7 @@ async def test_a_network_that_is_gone_can_be_left(switch: Switch, room: Room, by
 
 async def test_one_that_is_being_removed_is_left_alone(switch: Switch, room: Room) -> None:
     instance = await room.add(container())
-    instance.record.state.status = "removing"
+    instance.record.state = replace(instance.record.state, status="removing")
     with pytest.raises(Conflict, match="is marked for removal"):
         await switch.connect(instance)
 

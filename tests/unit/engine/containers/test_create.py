@@ -233,6 +233,6 @@ async def test_one_that_ends_with_the_engine_and_has_nothing_but_its_files_has_n
         "web", ContainerConfig(image="busybox"), HostConfig(**host_config), {}, "", awaited
     )
     instance = maker.room.index.find("web")
-    assert instance.record is made.container and instance.fleeting is not stored
+    assert instance.record is made.container and maker.room.index.is_fleeting(instance) is not stored
     assert (maker.room.stored(instance) is not None) is stored
     assert maker.events == ["create"] and maker.volumes.takings[-1].is_done

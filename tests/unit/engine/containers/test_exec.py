@@ -4,6 +4,7 @@ import asyncio
 import errno
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.containers import exec as execs
 from husk.engine.containers.exec import CannotRun
@@ -124,7 +125,7 @@ async def test_one_that_runs_is_seen_to_its_end_though_it_cannot_be_noted(
 async def test_only_a_running_container_takes_one(room: Room, status: Status, words: str) -> None:
     instance = await running(room)
     exec_id = await room.execs.create("box", ECHO)
-    instance.record.state.status = status
+    instance.record.state = replace(instance.record.state, status=status)
     with pytest.raises(Conflict, match=words):
         await room.execs.create("box", ECHO)
     with pytest.raises(Conflict, match=words):

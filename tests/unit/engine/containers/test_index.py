@@ -177,11 +177,10 @@ async def test_one_that_ends_with_the_engine_is_not_written_until_it_is_to_stay(
     await index.save(brief)
     await index.settle(brief)
     assert index.find("brief") is brief and not state.has(KIND)
-    brief.fleeting = False
+    index.make_lasting(brief)
     await index.save(brief)
     assert state.has(KIND)
-    brief.fleeting = True
-    await index.delete(brief, Change(KIND, brief.id, None))
+    await index.delete(brief, Change("volume", "none", None))
     assert not index.has(brief.id) and not state.has(KIND)
     index.reserve_name("brief", "b2" * 32)
     await index.delete(index.add_fleeting(container("brief", id="b2" * 32)))

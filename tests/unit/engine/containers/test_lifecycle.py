@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.index import Exit
@@ -33,7 +34,7 @@ async def test_what_runs_is_not_started_again(room: Room) -> None:
     instance = await room.started(container())
     with pytest.raises(NotModified):
         await room.lifecycle.start(instance)
-    instance.record.state.status = "paused"
+    instance.record.state = replace(instance.record.state, status="paused")
     with pytest.raises(Conflict, match="try unpause"):
         await room.lifecycle.start(instance)
 
@@ -136,6 +137,16 @@ async def test_between_two_runs_it_is_restarting_for_the_next_daemon_too(room: R
     stored = room.stored(instance)
     assert stored is not None and stored.state.status == "restarting"
     assert room.host.held == set()
+
+
+async def test_a_client_that_is_faster_than_the_daemon_s_own_start_takes_its_place(room: Room) -> None:
+    instance = await room.add(container(host_config=ALWAYS))
+    room.lifecycle.schedule_restart(instance, 0.0)
+    timer = instance.pending_restart
+    assert timer is not None
+    await room.lifecycle.start(instance)
+    await asyncio.wait([timer])
+    assert timer.cancelled() and room.actions == ["start"]
 
 
 async def test_nothing_is_started_again_by_a_daemon_that_goes(room: Room) -> None:

@@ -1,6 +1,7 @@
 """`docker ps` and its filters."""
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.containers import listing
 from husk.engine.model.container import Container, Endpoint, Health, MountPoint
@@ -19,7 +20,7 @@ ALL = [WEB, DB, JOB, NEW, FLAPPING]
 WEB.endpoints = {"bridge": Endpoint(network_name="bridge", network_id="abcdef")}
 WEB.host_config = HostConfig(port_bindings={"80/tcp": [PortBinding(host_port="8080")], "81": None})
 WEB.published = [PublishedPort("tcp", "0.0.0.0", 8080, "10.0.0.2", 80)]
-WEB.state.health = Health(status="healthy")
+WEB.state = replace(WEB.state, health=Health(status="healthy"))
 DB.sandbox_path = "/run/netns/db"
 DB.mounts = [MountPoint(type="bind", source="/srv/db", destination="/var/lib/db")]
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Instance
@@ -71,7 +72,7 @@ async def test_a_running_container_keeps_what_a_copy_leaves(room: Room) -> None:
 
 async def test_a_container_that_goes_is_not_mounted(room: Room) -> None:
     instance = await stopped(room)
-    instance.record.state.status = "removing"
+    instance.record.state = replace(instance.record.state, status="removing")
     with pytest.raises(Conflict, match="marked for removal"):
         async with room.roots.mounted(instance):
             raise AssertionError("it is being removed")

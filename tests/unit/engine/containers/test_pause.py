@@ -1,6 +1,7 @@
 """Pause and unpause: the record is ahead of a frozen container."""
 
 import pytest
+from msgspec.structs import replace
 
 from husk.errors import Conflict, SystemFault
 from tests.support.drivers import FakeRuntime
@@ -54,6 +55,6 @@ async def test_what_does_not_run_is_not_paused(room: Room) -> None:
     instance = await room.add(container())
     with pytest.raises(Conflict, match="is not running"):
         await room.pauser.pause(instance)
-    instance.record.state.status = "restarting"
+    instance.record.state = replace(instance.record.state, status="restarting")
     with pytest.raises(Conflict, match="is restarting"):
         await room.pauser.pause(instance)

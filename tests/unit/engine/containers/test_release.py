@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from husk.aio.tasks import Tasks
+from husk.engine.containers import states
 from husk.engine.containers.index import Instance
 from husk.engine.containers.release import CROWD, Releaser
 from husk.engine.model.container_config import HostConfig, LogConfig
@@ -35,6 +36,19 @@ class Host:
         )
         self.instance = Instance(container("one"), Tasks())
 
+    @property
+    def held(self) -> bool:
+        return states.holds(self.instance.life)
+
+    @property
+    def uncleared(self) -> bool:
+        return states.is_uncleared(self.instance.life)
+
+    def run(self, *, doomed: bool = False) -> None:
+        """The container runs, and has a bundle."""
+        self.bundle = True
+        self.instance.life = states.Alive(cast(Any, Mock()), doomed=doomed)
+
     def _discard(self, container_id: str) -> None:
         self.bundle = False
 
@@ -47,7 +61,7 @@ def host() -> Host:
 async def test_one_that_has_ended_needs_no_runtime_and_is_released_once(host: Host) -> None:
     for _ in range(2):
         await host.releaser.release(host.instance)
-    assert not host.bundle and not host.instance.holds
+    assert not host.bundle and not host.held
     host.runtime.delete.assert_not_awaited()
     host.networks.disconnect.assert_awaited_once()
 
@@ -56,29 +70,29 @@ async def test_one_that_is_still_at_work_is_ended_by_its_runtime(host: Host) -> 
     host.runtime.forget_ended.return_value = False
     await host.releaser.release(host.instance)
     host.runtime.delete.assert_awaited_once_with(host.instance.id, force=True)
-    assert not host.bundle and not host.instance.holds
+    assert not host.bundle and not host.held
 
 
 async def test_what_fails_keeps_nothing_else_and_is_tried_again(host: Host) -> None:
     host.networks.disconnect.side_effect = SystemFault("the bridge is stuck")
     await host.releaser.release(host.instance)
-    assert not host.bundle and host.instance.holds
+    assert not host.bundle and host.held
     host.networks.disconnect.side_effect = None
     await host.releaser.release(host.instance)
-    assert not host.instance.holds
+    assert not host.held
 
 
 async def test_a_copy_that_is_under_way_keeps_its_file_systems(host: Host) -> None:
     host.instance.root_users = 1
     await host.releaser.release(host.instance)
     host.stager.unmount.assert_not_awaited()
-    assert host.instance.holds
+    assert host.held
 
 
 def test_one_that_holds_nothing_is_forgotten_without_a_look(host: Host) -> None:
     host.releaser.forget(host.instance)
     host.networks.forget.assert_called_once_with(host.instance.record)
-    assert not host.instance.holds
+    assert not host.held
 
 
 def crowd(host: Host, others: int = CROWD) -> ExitStack:
@@ -90,14 +104,14 @@ def crowd(host: Host, others: int = CROWD) -> ExitStack:
 
 
 async def test_in_a_crowd_bundle_and_control_group_are_cleared_when_the_last_has_gone(host: Host) -> None:
-    host.instance.going = True
+    host.run(doomed=True)
     with crowd(host):
         await host.releaser.release(host.instance)
         host.networks.disconnect.assert_awaited_once()
-        assert host.bundle and host.instance.uncleared and not host.instance.holds
+        assert host.bundle and isinstance(host.instance.life, states.Uncleared)
         host.runtime.forget_ended.assert_not_called()
         assert host.releaser.clear_later(host.instance)
-        assert host.bundle and not host.instance.uncleared
+        assert host.bundle and not host.uncleared
         host.assembly.discard.assert_not_called()
     await host.tasks.join()
     assert not host.bundle
@@ -117,7 +131,7 @@ async def test_in_a_crowd_bundle_and_control_group_are_cleared_when_the_last_has
 async def test_in_a_crowd_much_on_the_disk_goes_before_the_answer(
     host: Host, little: bool, log_config: LogConfig
 ) -> None:
-    host.instance.going = True
+    host.run(doomed=True)
     host.assembly.holds_little.return_value = little
     host.instance.record.host_config = HostConfig(log_config=log_config)
     with crowd(host):
@@ -129,17 +143,17 @@ async def test_in_a_crowd_much_on_the_disk_goes_before_the_answer(
 
 
 async def test_in_a_crowd_a_root_that_is_still_mounted_is_not_left_for_later(host: Host) -> None:
-    host.instance.going = True
+    host.run(doomed=True)
     host.assembly.root.return_value.unmount.side_effect = SystemFault("it is busy")
     with crowd(host):
         await host.releaser.release(host.instance)
-        assert host.instance.uncleared and not host.instance.little
+        assert host.instance.life == states.Unsettled(uncleared=True)
         assert not host.releaser.clear_later(host.instance)
     await host.tasks.join()
 
 
 async def test_in_a_crowd_what_it_has_on_the_disk_goes_though_its_control_group_stays(host: Host) -> None:
-    host.instance.going = True
+    host.run(doomed=True)
     host.assembly.clear_cgroup.side_effect = SystemFault("it is busy")
     with crowd(host):
         await host.releaser.release(host.instance)
@@ -150,21 +164,21 @@ async def test_in_a_crowd_what_it_has_on_the_disk_goes_though_its_control_group_
 
 
 async def test_in_a_crowd_one_that_is_still_at_work_is_ended_by_its_runtime(host: Host) -> None:
-    host.instance.going = True
+    host.run(doomed=True)
     host.runtime.has_ended.return_value = False
     with crowd(host):
         await host.releaser.release(host.instance)
     host.runtime.delete.assert_awaited_once_with(host.instance.id, force=True)
-    assert not host.bundle and not host.instance.uncleared and not host.instance.holds
+    assert not host.bundle and not host.uncleared and not host.held
 
 
 async def test_what_was_left_is_cleared_before_a_start_and_at_the_end_of_the_daemon(host: Host) -> None:
-    host.instance.going = True
+    host.run(doomed=True)
     with crowd(host):
         await host.releaser.release(host.instance)
         await host.releaser.clear(host.instance)
-        assert not host.bundle and not host.instance.uncleared
-        host.bundle = host.instance.holds = True
+        assert not host.bundle and not host.uncleared
+        host.run(doomed=True)
         await host.releaser.release(host.instance)
         host.releaser.clear_later(host.instance)
         assert host.bundle
@@ -183,24 +197,24 @@ async def test_what_was_left_is_cleared_before_a_start_and_at_the_end_of_the_dae
     ],
 )
 async def test_nothing_is_left_for_later_else(host: Host, others: int, going: bool, config: HostConfig) -> None:
-    host.instance.going = going
+    host.run(doomed=going)
     host.instance.record.host_config = config
     with crowd(host, others):
         await host.releaser.release(host.instance)
-        assert not host.bundle and not host.instance.uncleared
+        assert not host.bundle and not host.uncleared
 
 
 async def test_one_that_goes_for_good_may_lose_what_it_has_on_the_disk_at_once(host: Host) -> None:
     host.assembly.discard_little.return_value = True
     await host.releaser.release(host.instance)
-    assert not host.instance.discarded
-    host.bundle = host.instance.holds = True
+    assert host.instance.life != states.DISCARDED
+    host.run(doomed=True)
     await host.releaser.release(host.instance, for_good=True)
-    assert host.instance.discarded
+    assert host.instance.life == states.DISCARDED
 
 
 async def test_nothing_is_discarded_while_something_of_it_is_held(host: Host) -> None:
     host.assembly.root.return_value.unmount.side_effect = SystemFault("it is busy")
     await host.releaser.release(host.instance, for_good=True)
-    assert not host.instance.discarded and host.instance.holds
+    assert host.instance.life != states.DISCARDED and host.held
     host.assembly.discard_little.assert_not_called()

@@ -61,10 +61,10 @@ async def test_nobody_writes_the_end_of_what_is_removed(room: Room) -> None:
     await until_async(lambda: process.signals, "the signal")
     written = room.stored(instance)
     await room.index.settle(instance)
-    assert instance.going and room.stored(instance) == written
+    assert instance.doomed and room.stored(instance) == written
     room.host.end(instance, 137)
     await removing
-    assert not instance.going and room.stored(instance) is None
+    assert not instance.doomed and room.stored(instance) is None
 
 
 async def test_a_removal_that_fails_leaves_the_end_in_the_store(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:

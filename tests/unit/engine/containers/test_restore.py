@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.containers.index import Instance
 from husk.engine.model.container import Container
@@ -70,7 +71,7 @@ async def test_a_pause_of_the_users_stays(room: Room) -> None:
 
 async def test_a_removal_that_was_cut_off_is_finished(room: Room) -> None:
     instance = await room.add(container())
-    instance.record.state.status = "removing"
+    instance.record.state = replace(instance.record.state, status="removing")
     await room.index.save(instance)
     after = await room.crashed()
     await after.restorer.restore()
@@ -101,7 +102,7 @@ async def test_policies_count_for_what_ended_while_no_daemon_ran(
 ) -> None:
     instance = await room.started(container(host_config=HostConfig(restart_policy=RestartPolicy(name=policy))))
     instance.record.has_been_manually_stopped = stopped
-    instance.record.state.status = "exited"
+    instance.record.state = replace(instance.record.state, status="exited")
     await room.index.save(instance)
     room.host.end(instance, 0)
     after = await room.crashed()
@@ -134,7 +135,7 @@ async def test_one_that_cannot_be_restored_keeps_nobody_else(room: Room, monkeyp
     first, second = await room.started(container()), await room.started(container())
     after = await room.crashed()
     broken = after.index.find(first.id)
-    broken.record.state.started_at = "not a time"
+    broken.record.state = replace(broken.record.state, started_at="not a time")
     after.host.end(broken, 0)
     await after.restorer.restore()
     assert after.index.find(second.id).process is not None

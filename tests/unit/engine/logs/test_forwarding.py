@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers, forwarding
@@ -36,7 +37,7 @@ class Box:
             log.write(b"".join(STAMP + b" stdout F " + line.encode() + b"\n" for line in lines))
 
     def end(self) -> None:
-        self.record.state.status = "exited"
+        self.record.state = replace(self.record.state, status="exited")
         if not self._exit.done():
             self._exit.set_result(None)
 
@@ -110,7 +111,7 @@ async def until(condition: Any) -> None:
 
 
 async def test_lines_arrive_as_they_are_written_and_to_the_last(house: House, receiver: FakeReceiver) -> None:
-    house.box.record.state.status = "running"
+    house.box.record.state = replace(house.box.record.state, status="running")
     house.box.write("one")
     house.forwarder.running(house.box)
     house.forwarder.running(house.box)
@@ -126,7 +127,7 @@ async def test_a_container_that_is_removed_when_it_ends_is_sent_to_the_last_line
 ) -> None:
     (tmp_path / "box").mkdir()
     house = House(tmp_path / "box")
-    house.box.record.state.status = "running"
+    house.box.record.state = replace(house.box.record.state, status="running")
     house.box.write("one")
     with house.box.path.open("ab") as log:
         house.forwarder.running(house.box)
@@ -211,7 +212,7 @@ async def test_a_container_that_is_started_again_is_followed_on(house: House, re
     receiver.away = True
     house.forwarder.resume([house.box])
     await asyncio.sleep(0)
-    house.box.record.state.status = "running"
+    house.box.record.state = replace(house.box.record.state, status="running")
     receiver.away = False
     await until(lambda: receiver.got == ["one"])
     house.box.write("two")

@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock, Mock
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
@@ -312,7 +313,7 @@ async def test_a_container_without_a_sandbox_cannot_join(house: House) -> None:
 
 async def test_sharing_the_network_of_another(house: House) -> None:
     owner = house.container("home", name="owner")
-    owner.state.status = "running"
+    owner.state = replace(owner.state, status="running")
     await house.connector.connect(owner)
     guest = house.container(name="guest", mode="container:owner")
     connected = await house.connector.connect(guest)
@@ -334,7 +335,8 @@ async def test_sharing_the_network_of_another(house: House) -> None:
 async def test_what_cannot_be_shared(
     house: House, status: Any, mode: str, error: type[Exception], message: str
 ) -> None:
-    house.container("home", name="owner").state.status = status
+    there = house.container("home", name="owner")
+    there.state = replace(there.state, status=status)
     guest = house.container(name="guest", mode=mode)
     with pytest.raises(error, match=message):
         await house.connector.connect(guest)
@@ -345,7 +347,7 @@ async def test_links_on_the_default_bridge(house: House) -> None:
     linker = house.container("bridge", name="web", links=["db:data"])
     with pytest.raises(Conflict, match="Cannot link to a non running container: /db AS /web/data"):
         await house.connector.connect(linker)
-    database.state.status = "running"
+    database.state = replace(database.state, status="running")
     await house.connector.connect(database)
     connected = await house.connector.connect(linker)
     assert [link.alias for link in connected.links] == ["data"]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import Container, Endpoint
@@ -334,7 +335,7 @@ class SwarmRoom:
     async def run(self, service: Service, slot: int = 1, **addresses: str) -> Task:
         """A task that runs, its container on these networks."""
         record = container(f"{service.spec.name}-{slot}")
-        record.state.status = "running"
+        record.state = replace(record.state, status="running")
         record.endpoints = {
             name: Endpoint(network_name=name, network_id=f"id-of-{name}", ip_address=address, prefix_len=24)
             for name, address in addresses.items()

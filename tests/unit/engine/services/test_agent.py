@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.model.container import TASK_LABEL, Health
 from husk.errors import InvalidParameter
@@ -52,7 +53,8 @@ async def test_an_unhealthy_task_fails_and_is_replaced(world: World) -> None:
     world.declare(1)
     await world.until(world.running, "it runs")
     (first,) = world.running()
-    world.containers.find(first.status.container_id).state.health = Health(status="unhealthy")
+    there = world.containers.find(first.status.container_id)
+    there.state = replace(there.state, health=Health(status="unhealthy"))
     world.wake()
     await world.until(lambda: world.running() and world.running()[0].id != first.id, "another runs")
     assert "unhealthy container" in world.store.tasks[first.id].status.err
@@ -62,7 +64,8 @@ async def test_a_task_with_a_health_check_runs_when_it_is_healthy(world: World) 
     start = world.containers.start
 
     async def start_unwell(reference: str) -> None:
-        world.containers.find(reference).state.health = Health(status="starting")
+        there = world.containers.find(reference)
+        there.state = replace(there.state, health=Health(status="starting"))
         await start(reference)
 
     world.containers.start = start_unwell  # type: ignore[method-assign]
@@ -70,7 +73,7 @@ async def test_a_task_with_a_health_check_runs_when_it_is_healthy(world: World) 
     await world.until(lambda: [c for c in world.containers.records.values() if c.state.running], "it starts")
     (container,) = world.containers.records.values()
     assert not world.running() and container.state.health is not None
-    container.state.health.status = "healthy"
+    container.state = replace(container.state, health=Health(status="healthy"))
     world.wake()
     await world.until(world.running, "it runs")
 

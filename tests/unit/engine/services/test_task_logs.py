@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.logs.read import AsRecords
 from husk.engine.logs.records import Columns, LogQuery
@@ -35,7 +36,8 @@ async def test_a_task_has_started_when_its_container_has(room: SwarmRoom) -> Non
     running, waiting = await room.run(web), task(web, slot=2, state="pending")
     logs = room.services.logs
     assert (logs.has_started(running), logs.has_started(waiting)) == (True, False)
-    room.containers.find(running.status.container_id).state.status = "created"
+    there = room.containers.find(running.status.container_id)
+    there.state = replace(there.state, status="created")
     assert not logs.has_started(running)
     assert logs.has_started(task(web, slot=3, container_id="0123", node_id="w"))
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import msgspec
+from msgspec.structs import replace
 
 from husk.engine.containers.create import Created
 from husk.engine.containers.service import Containers
@@ -53,7 +54,8 @@ class FakeContainers:
         return Created(record, [])
 
     async def start(self, reference: str) -> None:
-        self.find(reference).state.status = "running"
+        there = self.find(reference)
+        there.state = replace(there.state, status="running")
         self._tell("start", reference)
 
     async def stop(self, reference: str, *_: object) -> None:
@@ -74,9 +76,9 @@ class FakeContainers:
         return [record for record in self.records.values() if TASK_LABEL in record.config.labels]
 
     def end(self, reference: str, code: int) -> None:
-        state = self.find(reference).state
-        if state.running:
-            state.status, state.exit_code = "exited", code
+        there = self.find(reference)
+        if there.state.running:
+            there.state = replace(there.state, status="exited", exit_code=code)
             self._tell("die", reference)
 
     def _tell(self, action: str, reference: str) -> None:
