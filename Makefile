@@ -5,6 +5,7 @@
 # make bench   set up, then speed beside dockerd and podman into build/bench: make bench QUICK=1, ARGS="--only exec,api"
 # make deb     a Debian package, with a virtual environment inside: dist/husk_VERSION_ARCHITECTURE.deb
 # make simulate  lives of a swarm in simulated time: make simulate SECONDS=3600 SEED=1
+# make docs    the pages of docs/ as a site on http://127.0.0.1:8000; make site builds it into build/site, strictly
 # make check   linters, types, import rules, modules without tests, and docstrings that open with a question, alone
 
 SHELL := /bin/bash
@@ -25,7 +26,7 @@ BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: setup setup-test run fuzz bench deb test simulate check lint types imports mirrors docstrings collect lock clean
+.PHONY: setup setup-test run fuzz bench deb test simulate check lint types imports mirrors docstrings collect lock clean docs site
 
 setup:
 	@scripts/setup
@@ -76,6 +77,18 @@ docstrings:
 collect:
 	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >.venv/collected || { cat .venv/collected; exit 1; }
+
+docs: .venv-docs/ready
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs serve
+
+site: .venv-docs/ready
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+
+# Apart from .venv: neither the product nor its tests need any of it.
+.venv-docs/ready: requirements-docs.lock
+	@python3 -m venv --clear .venv-docs
+	@.venv-docs/bin/pip install --quiet --require-hashes --no-deps -r requirements-docs.lock
+	@touch $@
 
 lock:
 	scripts/lock
