@@ -16,8 +16,9 @@ from husk.engine.services.cluster import Cluster
 from husk.engine.services.council import ANSWER as COUNCIL_ANSWER
 from husk.engine.services.council import Council
 from husk.engine.services.delivery import Deliveries
+from husk.engine.services.dispatch_client import DispatchCalls, ManagerChannel, Pulse
 from husk.engine.services.dispatcher import Dispatcher
-from husk.engine.services.dispatcher_desk import DispatchCalls, DispatcherDesk, ManagerChannel, Pulse
+from husk.engine.services.dispatcher_desk import DispatcherDesk
 from husk.engine.services.here import Here
 from husk.engine.services.liveness import Liveness, Marking
 from husk.engine.services.node import Node

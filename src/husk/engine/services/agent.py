@@ -16,10 +16,10 @@ from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.events import Event, Events, matches
 from husk.engine.model.filters import Filters
-from husk.engine.services.assignments import Assignments, is_assigned
+from husk.engine.services.assignments import Assignments
 from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.looking import RETRY_NS, keep_looking
-from husk.engine.services.model import Task
+from husk.engine.services.model import Task, is_assigned
 from husk.engine.services.runner import Runner, container_of, is_healthy, is_unhealthy
 from husk.errors import HuskError
 

@@ -12,7 +12,7 @@ import msgspec
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import files_of
-from husk.engine.services.model import Service, Task, TaskStatus
+from husk.engine.services.model import Service, Task, TaskStatus, is_assigned
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import SwarmRecords
 from husk.registry.auth import Credentials
@@ -98,8 +98,3 @@ class LocalAssignments:
     async def gone(self, task: Task) -> None:
         await self._store.delete(task)
         self._changed(task)
-
-
-def is_assigned(task: Task) -> bool:
-    """Tell if a node has been told to run the task. A pending task waits for that, whatever node it may name."""
-    return task.status.state != "pending" and bool(task.node_id)

@@ -14,10 +14,9 @@ import time
 
 import msgspec
 
-from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.services.model import SECOND, Service, Task
 from husk.engine.services.node import Node
-from husk.engine.services.updates import began
 
 
 class Clock:
@@ -76,6 +75,14 @@ def service_by_ours(told: Service, known: Service | None, now: int) -> Service:
     elif known is not None:
         begun = now
     return msgspec.structs.replace(told, update_began_ns=min(begun, now))
+
+
+def began(service: Service) -> int:
+    """Return the time when the service's update began; 0 where there is none."""
+    status = service.update_status
+    if status is None:
+        return 0
+    return service.update_began_ns or parse_rfc3339(status.started_at or rfc3339(0))
 
 
 def node_by_ours(told: Node, known: Node | None, now: int) -> Node:

@@ -14,9 +14,10 @@ from husk.engine.services.model import (
     TaskRestartPolicy,
     UpdateConfig,
 )
-from husk.engine.services.planner import DEFAULT_RESTART_DELAY
-from husk.engine.services.updates import DEFAULT_MONITOR, DEFAULT_UPDATE
 
+DEFAULT_MONITOR = 5 * SECOND
+DEFAULT_RESTART_DELAY = 5 * SECOND
+DEFAULT_UPDATE = UpdateConfig(parallelism=1)
 STOP_GRACE_PERIOD = 10 * SECOND
 ISOLATIONS = ("default", "process", "hyperv")
 

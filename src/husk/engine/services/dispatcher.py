@@ -14,12 +14,12 @@ import msgspec
 
 from husk.engine.services import share
 from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Known, NetworkNews, Report, Told
-from husk.engine.services.assignments import LOCKED, is_assigned
+from husk.engine.services.assignments import LOCKED
 from husk.engine.services.batches import batches
 from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Values
-from husk.engine.services.model import Task, TaskStatus
+from husk.engine.services.model import Task, TaskStatus, is_assigned
 from husk.engine.services.network_views import NOTHING, NetworkShare, news
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords

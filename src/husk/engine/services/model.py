@@ -396,3 +396,8 @@ class ClusterObject(Struct, kw_only=True, frozen=True):
 def is_reached(task: Task) -> bool:
     """Tell if others are led to a task: it runs, is healthy where that is looked at, and is to go on."""
     return task.wanted and task.status.state == "running"
+
+
+def is_assigned(task: Task) -> bool:
+    """Tell if a node has been told to run the task. A pending task waits for that, whatever node it may name."""
+    return task.status.state != "pending" and bool(task.node_id)

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from husk.engine.model.network import Network
 from husk.engine.networks.overlays import encrypted
 from husk.engine.networks.sharing import Place
-from husk.engine.services.assignments import is_assigned
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import (
     EndpointSpec,
@@ -29,6 +28,7 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
     any_ingress,
+    is_assigned,
     is_reached,
 )
 from husk.engine.services.node import Node, NodeStatus

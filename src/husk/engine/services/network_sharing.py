@@ -1,9 +1,10 @@
 """Lets the swarm's networks be those of all its hosts; and again those of this host alone."""
 
+from collections.abc import Callable
+
 from husk.cluster.records import News
 from husk.engine.model.events import Event, Events
 from husk.engine.networks.service import Networks
-from husk.engine.services.agent import Agent
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
@@ -17,14 +18,14 @@ class NetworkSharing:
         cluster: Cluster,
         networks: Networks,
         endpoints: Endpoints,
-        agent: Agent,
+        wake: Callable[[], None],
         events: Events,
     ) -> None:
         self._store = store
         self._cluster = cluster
         self._networks = networks
         self._endpoints = endpoints
-        self._agent = agent
+        self._wake = wake
         self._events = events
         self._observing = False
 
@@ -46,7 +47,7 @@ class NetworkSharing:
         if self._endpoints.shared is not None:
             return
         here = ManagerHere(self._cluster)
-        shared = SharedNetworks(self._store, here, self._agent.wake)
+        shared = SharedNetworks(self._store, here, self._wake)
         if isinstance(self._store.store, EmbeddedStore):
             shared.load(self._store.store)
         if told is not None:
@@ -63,7 +64,7 @@ class NetworkSharing:
         if not self._observing:
             self._observing = True
             self._events.observe(self._left)
-        self._agent.wake()
+        self._wake()
 
     def end(self) -> None:
         """Safe to call twice."""
@@ -76,4 +77,4 @@ class NetworkSharing:
 
     def _left(self, event: Event) -> None:
         if event.type == "network" and event.action == "disconnect":
-            self._agent.wake()
+            self._wake()

@@ -1,17 +1,17 @@
 """Reading of logs that this manager cannot reach itself: through managers that may, in the order of asking them."""
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 
 from husk.cluster.port import logs
 from husk.engine.containers.service import Containers
 from husk.engine.services.assignment_messages import encoded
-from husk.engine.services.assignments import LocalAssignments
 from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.log_broker import LogBroker
 from husk.engine.services.log_messages import Asked
 from husk.engine.services.log_source import LogSource
+from husk.engine.services.model import Task
 from husk.engine.services.node import MANAGER_PORT, Node
 from husk.text.endpoints import Endpoint, read_endpoint
 
@@ -21,8 +21,10 @@ def open_broker(
     cluster: Cluster,
     certificates: Certificates,
     containers: Containers,
-    assignments: LocalAssignments,
+    find: Callable[[str], Task | None],
 ) -> LogBroker:
+    """`find` gives a task of this node, and of no other."""
+
     async def ask(endpoint: Endpoint, asked: Asked) -> AsyncGenerator[bytes]:
         async with aclosing(logs.read(endpoint, await certificates.identity(), encoded(asked))) as pieces:
             async for piece in pieces:
@@ -33,7 +35,7 @@ def open_broker(
             assert node.manager is not None
             yield ask(read_endpoint(node.manager.addr, MANAGER_PORT), asked)
 
-    return LogBroker(LogSource(containers, assignments.task).read, lambda: cluster.node_id, others)
+    return LogBroker(LogSource(containers, find).read, lambda: cluster.node_id, others)
 
 
 def askable(node_id: str, nodes: Mapping[str, Node], own_id: str) -> list[Node]:

@@ -15,9 +15,8 @@ from husk.engine.networks.overlays import Underlay, Way, encrypted
 from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.engine.services import network_share
-from husk.engine.services.assignments import is_assigned
 from husk.engine.services.here import Here
-from husk.engine.services.model import any_ingress, is_reached
+from husk.engine.services.model import any_ingress, is_assigned, is_reached
 from husk.engine.services.overlay_view import OverlayView
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.shared_networks import SharedNetworks, world_of

@@ -198,7 +198,7 @@ def _build(
     def broker() -> "LogBroker":
         from husk.engine.services.other_managers import open_broker
 
-        return open_broker(store.nodes, cluster, certificates, containers, assignments)
+        return open_broker(store.nodes, cluster, certificates, containers, assignments.task)
 
     @functools.cache
     def backups() -> "Backups":
@@ -303,7 +303,7 @@ def _build(
         shared=lambda: endpoints.shared,
         left=lambda: sharing.end(),
     )
-    sharing = NetworkSharing(store, cluster, networks, endpoints, agent, events)
+    sharing = NetworkSharing(store, cluster, networks, endpoints, agent.wake, events)
     if shared is not None or state.has(OVERLAY):
         sharing.begin()
     tenure = Tenure(

@@ -20,11 +20,11 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
 import msgspec
 
+from husk.engine.services.defaults import DEFAULT_RESTART_DELAY
 from husk.engine.services.model import SECOND, Service, Task, TaskRestartPolicy
 from husk.engine.services.placement import NodeFacts, parse_constraint
 from husk.engine.services.updates import Slot, Verdict, in_order, judge, replaceable
 
-DEFAULT_RESTART_DELAY = 5 * SECOND
 RETENTION = 5
 # How many slots of a service may be on their way to a running task before more get their first one; ten nodes and more
 # take more.

@@ -19,8 +19,7 @@ from husk.engine.services.leading import Alone, Leadership
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
 from husk.engine.services.record_kinds import READERS, SwarmRecord, key_of, kind_of, only_tasks
-from husk.engine.services.room import Port
-from husk.engine.services.suitable import host_ports
+from husk.engine.services.room import Port, host_ports
 from husk.engine.services.swarm import KEY, Swarm
 from husk.engine.services.task_index import TaskIndex
 from husk.engine.services.unreadable import Unreadable

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import TypeVar
 
-from husk.engine.services.model import SECOND, Amount, Task
+from husk.engine.services.model import SECOND, Amount, Service, Task
 
 K = TypeVar("K")
 # (protocol, number)
@@ -75,6 +75,11 @@ def discrete(amount: Amount) -> tuple[tuple[str, int], ...]:
     """The generic resources that are counted, as (kind, number)."""
     found = (resource.discrete_resource_spec for resource in amount.generic_resources)
     return tuple((one.kind, one.value) for one in found if one is not None)
+
+
+def host_ports(service: Service) -> tuple[Port, ...]:
+    """The ports of their nodes that a service's tasks have."""
+    return tuple((p.protocol, p.published_port) for p in service.ports if p.publish_mode == "host" and p.published_port)
 
 
 def takes_room(task: Task) -> bool:

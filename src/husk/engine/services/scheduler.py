@@ -7,12 +7,11 @@ from msgspec import Struct, field
 
 from husk.engine.services.model import Service, Task
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.room import NodeRoom, Use
+from husk.engine.services.room import NodeRoom, Use, host_ports
 from husk.engine.services.spread import preferred_labels, tree
 from husk.engine.services.suitable import (
     Obstacle,
     explained,
-    host_ports,
     needs_of,
     no_suitable_node,
     obstacle,

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct, field
 
-from husk.engine.services.assignments import is_assigned
 from husk.engine.services.clocks import CLOCK, Clock
 from husk.engine.services.delivery import files_of
-from husk.engine.services.model import Mode, Service, ServiceSpec, Task, TaskSpec, TaskStatus
+from husk.engine.services.model import Mode, Service, ServiceSpec, Task, TaskSpec, TaskStatus, is_assigned
 from husk.errors import Forbidden, InvalidParameter
 
 # The states that a node brings its tasks to, in their order; the last ones are ends.

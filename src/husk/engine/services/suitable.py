@@ -11,7 +11,7 @@ import msgspec
 
 from husk.engine.services.model import Platform, Service, Task
 from husk.engine.services.placement import Constraint, NodeFacts, parse_constraint
-from husk.engine.services.room import NodeRoom, Port, discrete, reserved
+from husk.engine.services.room import NodeRoom, Port, discrete, host_ports, reserved
 
 Obstacle = Literal["ready", "resources", "plugins", "constraints", "platforms", "ports", "replicas"]
 
@@ -66,11 +66,6 @@ def needs_of(service: Service, task: Task) -> Needs:
         ports=host_ports(service),
         max_replicas=placement.max_replicas if placement else 0,
     )
-
-
-def host_ports(service: Service) -> tuple[Port, ...]:
-    """The ports of their nodes that a service's tasks have."""
-    return tuple((p.protocol, p.published_port) for p in service.ports if p.publish_mode == "host" and p.published_port)
 
 
 def obstacle(needs: Needs, node: NodeFacts, room: NodeRoom) -> Obstacle | None:

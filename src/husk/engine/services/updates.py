@@ -10,11 +10,10 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.engine.model.clock import parse_rfc3339, rfc3339
-from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
+from husk.engine.services.clocks import began
+from husk.engine.services.defaults import DEFAULT_MONITOR, DEFAULT_UPDATE
+from husk.engine.services.model import Service, Task, UpdateConfig, UpdateStatus
 
-DEFAULT_MONITOR = 5 * SECOND
-DEFAULT_UPDATE = UpdateConfig(parallelism=1)
 UPDATING = ("updating", "rollback_started")
 PAUSED = ("paused", "rollback_paused")
 
@@ -57,14 +56,6 @@ def conclude(service: Service, verdict: Verdict, now: int, stamp: str) -> Servic
         message=verdict.message,
     )
     return msgspec.structs.replace(service, update_status=concluded)
-
-
-def began(service: Service) -> int:
-    """Return the time when the service's update began; 0 where there is none."""
-    status = service.update_status
-    if status is None:
-        return 0
-    return service.update_began_ns or parse_rfc3339(status.started_at or rfc3339(0))
 
 
 def settings(service: Service) -> UpdateConfig:

@@ -25,7 +25,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Told
 from husk.engine.services.delivery import Deliveries
-from husk.engine.services.dispatcher_desk import ManagerChannel, Pulse
+from husk.engine.services.dispatch_client import ManagerChannel, Pulse
 from husk.engine.services.joining import FAREWELL, is_managers
 from husk.engine.services.log_source import LogSource
 from husk.engine.services.node import MANAGER_PORT, NodeDescription

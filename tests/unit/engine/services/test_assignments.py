@@ -6,10 +6,18 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from husk.engine.services.assignments import LOCKED, LocalAssignments, is_assigned
+from husk.engine.services.assignments import LOCKED, LocalAssignments
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.model import ContainerSpec, FileTarget, SecretReference, Task, TaskSpec, TaskStatus
+from husk.engine.services.model import (
+    ContainerSpec,
+    FileTarget,
+    SecretReference,
+    Task,
+    TaskSpec,
+    TaskStatus,
+    is_assigned,
+)
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import SwarmRecords
 from husk.registry.auth import Credentials

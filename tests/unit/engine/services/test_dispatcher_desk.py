@@ -9,32 +9,30 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from husk.cluster.port.dispatch import DispatchCalls, DispatchHandlers
-from husk.cluster.port.faults import TooMany
 from husk.cluster.port.managers import Managers
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
-from husk.engine.services import dispatcher_desk
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignment_messages import Beat, Report, encoded
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Value
+from husk.engine.services.dispatch_client import ManagerChannel, Pulse
 from husk.engine.services.dispatcher import Dispatcher
-from husk.engine.services.dispatcher_desk import DispatcherDesk, ManagerChannel, Pulse
+from husk.engine.services.dispatcher_desk import DispatcherDesk
 from husk.engine.services.heartbeats import PERIOD, Heartbeats
 from husk.engine.services.model import SECOND, TaskStatus
 from husk.engine.services.node import Node, NodeDescription
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.remote_assignments import RemoteAssignments
 from husk.engine.services.runner import Runner
-from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, Unavailable
+from husk.errors import Forbidden, Unavailable
 from husk.storage.state.store import StateStore
 from husk.text.endpoints import Endpoint
 from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
-from tests.support.waiting import until_async
 
 from .world import GIB, FakeContainers, World
 
@@ -245,47 +243,6 @@ async def test_a_worker_that_starts_again_keeps_what_is_its_own_and_removes_the_
         assert len(world.tasks()) == 2, "and what is fine is not touched"
     finally:
         await again.close()
-
-
-@pytest.mark.parametrize("refusal", [TooMany("it has just said what it is"), InvalidParameter("it has 10^9 labels")])
-async def test_a_node_that_cannot_say_what_it_is_lives_all_the_same(refusal: HuskError) -> None:
-    calls = AsyncMock(heartbeat=AsyncMock(return_value=encoded(Beat(period_ns=PERIOD))))
-    calls.describe.side_effect = refusal
-    pulse = Pulse(calls, NodeDescription(hostname="beta"))
-    assert await pulse.beat() == PERIOD and pulse.trouble == ""
-    calls.describe.side_effect = None
-    for _ in range(2):
-        await pulse.beat()
-    assert calls.describe.await_count == 2, "it is said once more, and then no more"
-
-
-async def test_a_node_whose_release_is_too_far_away_says_so_and_lives() -> None:
-    calls = AsyncMock(heartbeat=AsyncMock(return_value=encoded(Beat(period_ns=PERIOD))))
-    calls.describe.side_effect = Conflict("too far apart")
-    pulse = Pulse(calls, NodeDescription(hostname="beta"))
-    for _ in range(2):
-        assert await pulse.beat() == PERIOD and pulse.trouble == "too far apart"
-    calls.describe.side_effect = None
-    await pulse.beat()
-    assert pulse.trouble == "", "its manager is another now"
-
-
-async def test_a_fault_does_not_silence_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher_desk, "SECOND", PERIOD * 1000)
-    calls = AsyncMock(heartbeat=AsyncMock(side_effect=[KeyError("a fault of ours"), encoded(Beat(period_ns=PERIOD))]))
-    pulse = Pulse(calls)
-    pulse.start()
-    await until_async(lambda: calls.heartbeat.await_count > 1, "it says once more that it lives")
-    await pulse.close()
-
-
-async def test_a_node_is_heard_as_often_as_the_manager_says() -> None:
-    calls = AsyncMock(heartbeat=AsyncMock(return_value=encoded(Beat(period_ns=2 * SECOND))))
-    pulse = Pulse(calls)
-    assert await pulse.beat() == 2 * SECOND and calls.heartbeat.await_args.args == (PERIOD / SECOND,)
-    assert await pulse.beat() == 2 * SECOND and calls.heartbeat.await_args.args == (2,), "the next may hear in time"
-    calls.heartbeat.return_value = encoded(Beat(period_ns=1))
-    assert await pulse.beat() == SECOND, "however short it is said to be"
 
 
 async def test_a_manager_that_can_write_nothing_down_sends_nodes_to_others() -> None:

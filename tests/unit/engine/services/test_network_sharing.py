@@ -11,7 +11,7 @@ from husk.storage.state.store import StateStore
 def test_it_begins_once_and_ends(state: StateStore) -> None:
     endpoints, networks, agent, events = Mock(shared=None, feed=None), Mock(), Mock(), Events()
     records = SwarmRecords(EmbeddedStore(state))
-    sharing = NetworkSharing(records, Mock(), networks, endpoints, agent, events)
+    sharing = NetworkSharing(records, Mock(), networks, endpoints, agent.wake, events)
     sharing.end()
     sharing.begin()
     shared = endpoints.shared

@@ -11,10 +11,11 @@ import pytest
 from husk.cluster.records import Check, Delete, News, Record, Stale, Step
 from husk.engine.services import records as records_module
 from husk.engine.services.cluster_store import ClusterStore
+from husk.engine.services.defaults import DEFAULT_RESTART_DELAY
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import SECOND, ClusterObject, Service, ServiceSpec, Task
 from husk.engine.services.node import Node
-from husk.engine.services.planner import DEFAULT_RESTART_DELAY, Create
+from husk.engine.services.planner import Create
 from husk.engine.services.records import SwarmRecords, in_sequence, resolve
 from husk.engine.services.swarm import KEY
 from husk.errors import DiskFault, InvalidParameter, NotFound, Unavailable

@@ -17,9 +17,9 @@ from husk.engine.services.model import (
     TaskSpec,
 )
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.room import NodeRoom, Use
+from husk.engine.services.room import NodeRoom, Use, host_ports
 from husk.engine.services.scheduler import Choices, schedule
-from husk.engine.services.suitable import host_ports, needs_of, obstacle
+from husk.engine.services.suitable import needs_of, obstacle
 
 from .test_planner import START, make_service, make_task
 
