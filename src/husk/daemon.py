@@ -26,9 +26,9 @@ import uvloop
 from husk.aio import threads
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
+from husk.composition import Engine
 from husk.config import Config, DashboardConfig
 from husk.config.load import ConfigSource, reloadable
-from husk.engine.engine import Engine
 from husk.errors import Forbidden, HuskError
 from husk.kernel.limits import raise_open_files
 from husk.kernel.memory import keep_little

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from husk.engine.engine import Engine
+from husk.composition import Engine
 from husk.errors import Conflict
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd

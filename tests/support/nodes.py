@@ -14,7 +14,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from husk.cluster.etcd.member import mark_of
-from husk.engine.services.wanted import MEMBER
+from husk.engine.services.parts import MEMBER
 from husk.kernel import process
 from tests.support.client import Answer
 from tests.support.hosts import HostDaemon, Hosts

@@ -45,7 +45,7 @@ class Life:
         self.daemon = Daemon(
             self.config, cast(ConfigSource, SimpleNamespace(load=self.load)), str(directory / "notify")
         )
-        monkeypatch.setattr("husk.engine.engine.Engine.open", self.open)
+        monkeypatch.setattr("husk.composition.Engine.open", self.open)
         monkeypatch.setattr("husk.api.server.serve", self.serve)
         monkeypatch.setattr("husk.api.server.Edge", lambda *_: None)
         monkeypatch.setattr(module, "raise_open_files", lambda: 1024)

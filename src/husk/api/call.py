@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from husk.api.buildkit.doors import BuildkitServer
     from husk.api.buildkit.history import History
     from husk.api.encoded import Answers
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from husk.api.server import Edge
 from husk.api.versioning import MINIMUM, Version
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 # The client has left before there was an answer: nginx's number for it.
 CLIENT_LEFT = 499

@@ -32,7 +32,7 @@ from husk.errors import HuskError
 from husk.text.gojson import encode
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
     from husk.engine.images.listing import NamePatterns
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from husk.api.versioning import MINIMUM, Version
 from husk.text.documents import Malformed, decode
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 
 class Seen:

@@ -28,7 +28,7 @@ from husk.errors import HuskError, full_disk
 
 if TYPE_CHECKING:
     from husk.api.tls import Tunnels
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 log = logging.getLogger(__name__)
 

@@ -81,10 +81,11 @@ def _records(data_root: Path) -> Iterator[Finding]:
     if not (data_root / "state.db").exists():
         return
     from husk.engine.checkup import unreadable_records
+    from husk.engine.services.record_kinds import TYPES
 
     cure = f"husk doctor --check-store --data-root {data_root} tells what to do"
     try:
-        found = unreadable_records(data_root)
+        found = unreadable_records(data_root, TYPES)
     except HuskError as error:
         yield Finding("records", "bad", error.message, cure)
         return

@@ -10,6 +10,7 @@ from husk.claims import claimed_data_root
 from husk.cli.kit.words import in_line
 from husk.engine.checkup import Examination, examine, examine_live
 from husk.engine.repair import repair
+from husk.engine.services.record_kinds import TYPES
 from husk.errors import Conflict, Forbidden, NotFound
 
 
@@ -22,16 +23,16 @@ def check(data_root: Path, *, deep: bool, fix: bool, quiet: bool) -> bool:
     try:
         # Held for a look as well, so that no daemon starts in the middle of it.
         with claimed_data_root(data_root):
-            found = asyncio.run(examine(data_root, deep))
+            found = asyncio.run(examine(data_root, TYPES, deep))
             if fix and any(problem.fixable for problem in found.problems):
                 _tell(found, quiet)
                 for line in asyncio.run(repair(data_root, found)):
                     click.echo(f"husk doctor: {in_line(line)}", err=True)
-                found = asyncio.run(examine(data_root, deep))
+                found = asyncio.run(examine(data_root, TYPES, deep))
     except Conflict as conflict:
         if fix:
             raise Conflict(f"nothing is mended while a daemon works: {conflict.message}") from None
-        found = asyncio.run(examine_live(data_root, deep))
+        found = asyncio.run(examine_live(data_root, TYPES, deep))
         if not quiet:
             click.echo("A daemon uses this store: what it is working on at the moment is left out.")
     _tell(found, quiet)

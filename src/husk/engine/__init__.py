@@ -3,7 +3,7 @@
 The engine decides and records. It knows no HTTP and makes no system calls: it drives the host through `husk.runtime`,
 `husk.storage`, `husk.registry` and `husk.network`, and is usable on its own:
 
-    async with Engine.open(config) as engine:
+    async with husk.composition.Engine.open(config) as engine:
         created = await engine.containers.create(
             "", ContainerConfig(image="busybox", cmd=["true"]), HostConfig(), {}, ""
         )
@@ -18,7 +18,8 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     services                           declared state, and the tasks that make it real
 
 `opening`, with `parts` in the two largest rooms, puts them together: what one needs from above is handed to it there,
-as a function or a small interface. `engine` is the whole, as the edge sees it; `late_builder` and `late_registry` are
-loaded when they are first used, `migrations` bring records of earlier releases up, `reloaded` tells what a reload
-changed. `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be damaged.
+as a function or a small interface. The whole, as the edge sees it, is `husk.composition`; `late_builder` and
+`late_registry` are loaded when they are first used, `migrations` bring records of earlier releases up, `reloaded` tells
+what a reload changed. `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may
+be damaged.
 """

@@ -24,10 +24,6 @@ from husk.engine.model.network import Network
 from husk.engine.model.volume import Volume
 from husk.engine.networks.live import KIND as NETWORK
 from husk.engine.networks.sharing import Place
-from husk.engine.services.model import ClusterObject, Service, Task
-from husk.engine.services.node import Node
-from husk.engine.services.swarm import KIND as SWARM
-from husk.engine.services.swarm import MEMBERSHIP, Membership, Swarm
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import SystemFault
 from husk.runtime.assembly.root import ContainerRoot
@@ -48,8 +44,11 @@ from husk.text.documents import Malformed, decode
 
 T = TypeVar("T")
 
-# Layers are read by `read_layer_records`. What is not here is of a later version, and not ours to judge.
-_TYPES: dict[str, type[msgspec.Struct]] = {
+Types = Mapping[str, type[msgspec.Struct]]
+
+# Layers are read by `read_layer_records`. A kind that is neither here nor a wing's is of a later version, and not ours
+# to judge.
+_TYPES: Types = {
     CONTAINER: Container,
     IMAGE: Image,
     INDEX: ImageIndex,
@@ -57,13 +56,6 @@ _TYPES: dict[str, type[msgspec.Struct]] = {
     VOLUME: Volume,
     PACKED: Packed,
     DIFF: Diff,
-    SWARM: Swarm,
-    MEMBERSHIP: Membership,
-    "node": Node,
-    "service": Service,
-    "task": Task,
-    "secret": ClusterObject,
-    "config": ClusterObject,
     "overlay": Network,
     "address": Place,
 }
@@ -83,8 +75,11 @@ class Examination(msgspec.Struct):
         return not any(problem.damage for problem in self.problems)
 
 
-async def examine(data_root: Path, deep: bool = False) -> Examination:
-    """Look at everything, once. SystemFault when there is no store, or its records are beyond reading."""
+async def examine(data_root: Path, wings: Types, deep: bool = False) -> Examination:
+    """Look at everything, once. `wings` are their types of records, by kind.
+
+    SystemFault when there is no store, or its records are beyond reading.
+    """
     state = data_root / "state.db"
     if state.name not in names_in(data_root):
         held = [name for name in ("blobs/sha256", "layers/l", "containers", "volumes") if names_in(data_root / name)]
@@ -100,7 +95,7 @@ async def examine(data_root: Path, deep: bool = False) -> Examination:
     except SystemFault as fault:
         raise SystemFault(f"{fault.message}. Put it back from a backup; no daemon should start here before") from None
     found = Examination()
-    records = _read(documents, refused, found)
+    records = _read(documents, refused, found, wings)
     records.held_layers = frozenset(documents.get(HELD, {}))
     layers = read_layer_records(documents.get(LAYER, {}))
     diffs = read_diff_records(documents.get(DIFF, {}))
@@ -130,36 +125,40 @@ async def examine(data_root: Path, deep: bool = False) -> Examination:
     return found
 
 
-def unreadable_records(data_root: Path) -> list[str]:
+def unreadable_records(data_root: Path, wings: Types) -> list[str]:
     """The records that a daemon puts aside, by kind and key. SystemFault as with `examine`."""
     refused: dict[tuple[str, str], str] = {}
     documents = read_documents(data_root / "state.db", STEPS, refused)
     found = Examination()
-    _read(documents, refused, found)
+    _read(documents, refused, found, wings)
     layers = [("layer", key) for key in read_layer_records(documents.get(LAYER, {})).unreadable]
     return [f"{kind} {key}" for kind, key in (*found.unreadable, *layers)]
 
 
-async def examine_live(data_root: Path, deep: bool = False) -> Examination:
+async def examine_live(data_root: Path, wings: Types, deep: bool = False) -> Examination:
     """Look beside a daemon that goes on working: what two looks agree on is wrong, the rest was on its way.
 
     Leftovers are not told: they may be what the daemon is working on.
     """
-    first = await examine(data_root, deep)
+    first = await examine(data_root, wings, deep)
     if any(problem.damage for problem in first.problems):
         before = {(problem.subject, problem.detail) for problem in first.problems}
-        first = await examine(data_root, deep)
+        first = await examine(data_root, wings, deep)
         first.problems = [problem for problem in first.problems if (problem.subject, problem.detail) in before]
     first.problems = [problem for problem in first.problems if problem.damage]
     return first
 
 
 def _read(
-    documents: Mapping[str, Mapping[str, bytes]], refused: Mapping[tuple[str, str], str], found: Examination
+    documents: Mapping[str, Mapping[str, bytes]],
+    refused: Mapping[tuple[str, str], str],
+    found: Examination,
+    wings: Types,
 ) -> Records:
     """Decode all records; those that cannot be are problems."""
-    readable: dict[str, dict[str, msgspec.Struct]] = {kind: {} for kind in _TYPES}
-    for kind, type in _TYPES.items():
+    types = {**_TYPES, **wings}
+    readable: dict[str, dict[str, msgspec.Struct]] = {kind: {} for kind in types}
+    for kind, type in types.items():
         for key, body in documents.get(kind, {}).items():
             try:
                 if reason := refused.get((kind, key)):

@@ -1,4 +1,4 @@
-"""Opening of an engine: its parts are put together in the order in which they need each other.
+"""Opening of the core: its parts are put together in the order in which they need each other.
 
 Each is handed what it needs; what one needs from above is a function. What was opened is closed in the other order.
 """
@@ -37,7 +37,6 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import LogConfig
 from husk.engine.model.events import Events
 from husk.engine.networks.service import Networks
-from husk.engine.services.wanted import wanted
 from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
@@ -61,8 +60,6 @@ from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.containers.create import Creator
-    from husk.engine.services.machine import Machine
-    from husk.engine.services.service import Services
     from husk.runtime.keeper import Keeper
 
 log = logging.getLogger(__name__)
@@ -72,6 +69,7 @@ class OpenParts(NamedTuple):
     """The parts of an engine that is open."""
 
     config: Config
+    state: StateStore
     events: Events
     containers: Containers
     container_pruner: ContainerPruner
@@ -80,8 +78,6 @@ class OpenParts(NamedTuple):
     networks: Networks
     volumes: Volumes
     system: System
-    services: "Services | None"
-    build_services: Callable[[], "Services"]
     builder: LateBuilder
     registry: LateRegistry
     downloads: Limiter
@@ -104,17 +100,13 @@ def _keeper(stack: AsyncExitStack, monitor: Monitor, lean: LeanMounts) -> "Keepe
     return keeper
 
 
-def _machine(system: System) -> "Machine":
-    from husk.engine.services.machine import Machine
-
-    info = system.info()
-    return Machine(info.hostname, info.machine, info.cpus, info.memory, info.version)
-
-
 async def open_parts(
     config: Config, stack: AsyncExitStack, open_files: int, meanwhile: Callable[[], None], keeps: bool
 ) -> OpenParts:
-    """As `Engine.open` tells. What is opened is closed by `stack`, in the other order."""
+    """As `Engine.open` tells. What is opened is closed by `stack`, in the other order.
+
+    Networks wait for `networks.restored`, which is called when the wings that use them are open, too.
+    """
     stack.enter_context(claimed_roots(config))
     try:
         log_options.check(config.log_driver, config.log_opts)
@@ -249,11 +241,6 @@ async def open_parts(
     )
     system = System(config, host, runtimes.settings(), lambda: state.trouble)
 
-    def build_services() -> "Services":
-        from husk.engine.services.parts import build_services
-
-        return build_services(stack, config, state, _machine(system), containers, images, networks, events)
-
     builder = late_builder(
         stack,
         config=config,
@@ -269,14 +256,9 @@ async def open_parts(
         watch=watch,
         power_held=power_held,
     )
-    services = None
-    if await wanted(config, state, networks):
-        from husk.engine.services.parts import open_services
-
-        services = await open_services(stack, config, state, _machine(system), containers, images, networks, events)
-    networks.restored()
     return OpenParts(
         config=config,
+        state=state,
         events=events,
         containers=containers,
         container_pruner=ContainerPruner(index, assembly, parts.remover, events),
@@ -285,8 +267,6 @@ async def open_parts(
         networks=networks,
         volumes=volumes,
         system=system,
-        services=services,
-        build_services=build_services,
         builder=builder,
         registry=registry,
         downloads=downloads,

@@ -22,8 +22,8 @@ from husk.api.http.limits import Limits
 from husk.api.server import Edge
 from husk.client.client import Client
 from husk.client.http import Connection
+from husk.composition import Engine as Core
 from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, AddressPool, Config, RuntimeConfig
-from husk.engine.engine import Engine as Core
 from husk.errors import Forbidden, InvalidParameter
 from husk.kernel import needs, process, thread_files
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from husk.composition import Engine
 from husk.config import Config
-from husk.engine.engine import Engine
 from husk.engine.model.filters import NO_FILTERS
 from husk.kernel.process import given, start_time
 from tests.support.litter import Traces

@@ -16,7 +16,7 @@ from husk.cli.start import start
 from husk.config.load import ConfigSource
 from husk.config.settings import from_flags
 import husk.daemon, husk.observe.log
-from husk.engine.engine import Engine
+from husk.composition import Engine
 
 async def main(root):
     (root / "daemon.json").write_text('{"labels": ["a=b"]}')

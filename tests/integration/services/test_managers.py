@@ -13,7 +13,7 @@ import pytest
 from husk.cluster.etcd.certificates import Certificates
 from husk.cluster.etcd.members import Members
 from husk.engine.services.council import CERTIFICATE, KEY, ROOT
-from husk.engine.services.wanted import MEMBER
+from husk.engine.services.parts import MEMBER
 from husk.storage.secrets import memory
 from husk.text.endpoints import Endpoint
 from tests.support.client import CommandFailed

@@ -20,7 +20,8 @@ import pytest
 from husk.cluster.etcd.certificates import Certificates
 from husk.cluster.etcd.store import EtcdStore
 from husk.engine.services.council import CERTIFICATE, KEY, ROOT
-from husk.engine.services.wanted import MEMBER, TASK_FILES
+from husk.engine.services.parts import MEMBER
+from husk.storage.secrets.traces import TASK_FILES
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import Nodes, member, nodes_of, own, tasks_of
 from tests.support.waiting import until

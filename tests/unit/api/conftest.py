@@ -10,7 +10,7 @@ from husk.api.server import Edge, serve
 from tests.unit.api.fake_engine import FakeEngine
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.unit.api.http.test_bodies import BAD
 from tests.unit.api.loops import on_both_loops, until
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 
 async def test_ping_answers_as_dockerd_does(client: ClientSession) -> None:

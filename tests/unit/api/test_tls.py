@@ -22,7 +22,7 @@ from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import on_both_loops, until
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from husk.cli import store
-from husk.engine.checkup import Examination
+from husk.engine.checkup import Examination, Types
 from husk.errors import Conflict, Forbidden, NotFound
 from husk.storage.check import Problem
 
@@ -35,10 +35,10 @@ class Doctor:
             raise Conflict("a daemon uses it")
         yield
 
-    async def _examine(self, data_root: Path, deep: bool) -> Examination:
+    async def _examine(self, data_root: Path, wings: Types, deep: bool) -> Examination:
         return Examination(problems=self.looks.pop(0), looked_at="1 blobs")
 
-    async def _examine_live(self, data_root: Path, deep: bool) -> Examination:
+    async def _examine_live(self, data_root: Path, wings: Types, deep: bool) -> Examination:
         return Examination(problems=self.live.pop(0), looked_at="1 blobs")
 
     async def _repair(self, data_root: Path, found: Examination) -> list[str]:

@@ -7,7 +7,7 @@ from husk.api.http.response import Answer
 from husk.api.router import Route, change, read
 from husk.api.types.services import ObjectCreated, ObjectDocument
 from husk.api.views import services as views
-from husk.engine.engine import Engine
+from husk.composition import Engine
 from husk.engine.model.filters import Filters
 from husk.engine.services.model import ClusterObject, ObjectSpec
 from husk.engine.services.objects import CONFIG_FILTERS, SECRET_FILTERS, Objects

@@ -16,12 +16,13 @@ matters, so that a crash or a missed event heals by itself.
 Modules: `model` (the types), `cluster` (the swarm and its one node), `founding` (their first records), `former_records`
 (those of release 0.1), `autolock` (which keys open its secrets), `cluster_store` (what is asked of a store that hosts
 may share), `embedded` (that of one host), `records` with `record_kinds` (all of them in memory, and their way into the
-store), `machine` (the host as a node), `wanted` (whether a start needs all this), `updates` (rolling update, pure part
+store), `machine` (the host as a node), `updates` (rolling update, pure part
 of the planner), `clocks` (by what time is counted), `planner`, `placement` (nodes and constraints), `suitable`
 (filters), `room` (what tasks take of a node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by
 service and node), `changes` with `batches` (as much at once as a store takes), `reconciler`, `assignments`, `share`
 (what a node may know and say), `dispatcher` with `dispatcher_desk` and `dispatch_client` (its calls, on both ends),
-`assignment_messages` with `mixed_releases` (what is not known here costs one entry), `remote_assignments` (a worker's end), `heartbeats` and
+`assignment_messages` with `mixed_releases` (what is not known here costs one entry), `remote_assignments` (a
+worker's end), `heartbeats` and
 `liveness` (which nodes live), `workers` (a manager's side of them), `worker` (this host as one), `joining` (how it asks
 to be one), `enrolment` (its place in a swarm, and how it gets another), `tenure` (as a manager), `council` (the etcd
 that managers run), `attending` (what a manager does when records of managers change), `moving` (from one store to

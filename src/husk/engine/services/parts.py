@@ -1,6 +1,6 @@
 """The parts of services, built in the order in which they need each other.
 
-Where nothing is left of a swarm (`wanted`), they are built when somebody first asks for them.
+Where nothing is left of a swarm (`husk.composition`), they are built when somebody first asks for them.
 """
 
 import asyncio
@@ -9,11 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
-from husk.config import Config
-from husk.engine.containers.service import Containers
-from husk.engine.images.service import Images
-from husk.engine.model.events import Events
-from husk.engine.networks.service import Networks
+from husk.engine.opening import OpenParts
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
 from husk.engine.services.certificates import Certificates
@@ -41,13 +37,12 @@ from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import Membership
 from husk.engine.services.task_logs import TaskLogs
 from husk.engine.services.tenure import Tenure
-from husk.engine.services.wanted import KEY, MEMBER, NODE, OVERLAY, TASK_FILES
 from husk.engine.services.workers import Workers
 from husk.errors import Conflict, HuskError, SystemFault
 from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
-from husk.storage.state.store import StateStore
+from husk.storage.secrets.traces import KEY, TASK_FILES
 
 if TYPE_CHECKING:
     from husk.cluster.port.server import ClusterPort
@@ -59,24 +54,21 @@ if TYPE_CHECKING:
     from husk.engine.services.office import SwarmOffice
     from husk.engine.services.worker import Worker
 
+# In the data root.
+NODE = "swarm.node"
+MEMBER = "swarm.etcd"
+# The kind of networks that this host shares with others of its swarm.
+OVERLAY = "overlay"
 
-async def open_services(
-    stack: AsyncExitStack,
-    config: Config,
-    state: StateStore,
-    machine: Machine,
-    containers: Containers,
-    images: Images,
-    networks: Networks,
-    events: Events,
-) -> Services:
+
+async def open_services(stack: AsyncExitStack, core: OpenParts) -> Services:
     """Go on keeping what was declared, from where the last daemon was."""
-    parts = _build(stack, config, state, machine, containers, images, networks, events)
+    parts = _build(stack, core)
 
     async def begin() -> None:
-        if store_of(state) is not None:
+        if store_of(core.state) is not None:
             # A daemon that died while it moved the records left its own.
-            await drop(EmbeddedStore(state))
+            await drop(EmbeddedStore(core.state))
         if parts.services.cluster.worker is None:
             await parts.deliveries.sweep(parts.services.alive_tasks())
         parts.start()
@@ -92,18 +84,9 @@ async def open_services(
     return parts.services
 
 
-def build_services(
-    stack: AsyncExitStack,
-    config: Config,
-    state: StateStore,
-    machine: Machine,
-    containers: Containers,
-    images: Images,
-    networks: Networks,
-    events: Events,
-) -> Services:
+def build_services(stack: AsyncExitStack, core: OpenParts) -> Services:
     """Build the services where nothing is left of a swarm. Blocks for as long as it takes to read all records."""
-    parts = _build(stack, config, state, machine, containers, images, networks, events)
+    parts = _build(stack, core)
     parts.start()
     return parts.services
 
@@ -117,16 +100,11 @@ class _Parts(NamedTuple):
     start: Callable[[], None]
 
 
-def _build(
-    stack: AsyncExitStack,
-    config: Config,
-    state: StateStore,
-    machine: Machine,
-    containers: Containers,
-    images: Images,
-    networks: Networks,
-    events: Events,
-) -> _Parts:
+def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
+    config, state, events = core.config, core.state, core.events
+    containers, images, networks = core.containers, core.images, core.networks
+    info = core.system.info()
+    machine = Machine(info.hostname, info.machine, info.cpus, info.memory, info.version)
     sealer = Sealer(config.data_root / KEY)
     member_key = MemberKey(config.data_root / MEMBER / MEMBER_KEY, config.exec_root / MEMBER, sealer)
     shared = None

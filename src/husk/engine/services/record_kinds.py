@@ -1,10 +1,12 @@
 """The kinds of records that a swarm has, with the keys that find them in the store, and their readers. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
 
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
-from husk.engine.services.swarm import KEY, Swarm, read_swarm
+from husk.engine.services.swarm import KEY, KIND, MEMBERSHIP, Membership, Swarm, read_swarm
 from husk.text.documents import reader
 
 SwarmRecord = Service | Task | ClusterObject | Swarm | Node
@@ -17,6 +19,18 @@ READERS: dict[str, Callable[[bytes], SwarmRecord]] = {
     "config": _object,
     "swarm": read_swarm,
     "node": reader(Node),
+}
+
+
+# All that a swarm keeps in the store of this host.
+TYPES: Mapping[str, type[Struct]] = {
+    "service": Service,
+    "task": Task,
+    "secret": ClusterObject,
+    "config": ClusterObject,
+    KIND: Swarm,
+    MEMBERSHIP: Membership,
+    "node": Node,
 }
 
 

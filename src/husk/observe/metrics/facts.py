@@ -20,7 +20,7 @@ from husk.observe.metrics import containers
 from husk.runtime.assembly.usage import BriefUsage
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 # Seconds that the numbers of containers may take: the rest of a scrape's second is for all else.
 PATIENCE = 0.5

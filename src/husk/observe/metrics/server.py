@@ -18,7 +18,7 @@ from husk.observe.metrics.loop_delay import LoopDelay
 from husk.observe.metrics.observe import EngineMetrics
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 
 _GRACE = 1.0

@@ -20,7 +20,7 @@ from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
 from tests.unit.api.loops import on_both_loops, until
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 T = b"2026-01-02T03:04:05.000000006Z"
 

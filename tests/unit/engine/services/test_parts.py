@@ -1,17 +1,27 @@
 """The store that the parts of services are built on."""
 
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from husk.config import ClusterStoreConfig, Config
 from husk.engine.services import open_store
-from husk.engine.services.machine import Machine
 from husk.engine.services.parts import open_services
 from husk.errors import Conflict
 from husk.storage.state.store import Change, StateStore
+
+
+def core(config: Config, state: StateStore, **parts: Mock) -> Any:
+    """Doubles of the parts that the core has opened."""
+    parts = {"containers": Mock(), "images": Mock(), "networks": Mock(), "events": Mock()} | parts
+    system = SimpleNamespace(info=lambda: SimpleNamespace(hostname="a", machine="m", cpus=1, memory=0, version=""))
+    return SimpleNamespace(config=config, state=state, system=system, **parts)
 
 
 class Asked(Exception):
@@ -21,7 +31,7 @@ class Asked(Exception):
 async def build(tmp_path: Path, state: StateStore, told: ClusterStoreConfig | None) -> None:
     config = Config(data_root=tmp_path, exec_root=tmp_path, cluster_store=told)
     async with AsyncExitStack() as stack:
-        await open_services(stack, config, state, Machine(), Mock(), Mock(), Mock(), Mock())
+        await open_services(stack, core(config, state))
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +79,14 @@ async def test_a_worker_with_a_damaged_certificate_starts_and_says_so(
     async with AsyncExitStack() as stack:
         containers = Mock(listing=Mock(return_value=[]))
         networks = Mock(subnets=AsyncMock(return_value=()))
-        services = await open_services(stack, config, state, Machine(), containers, Mock(), networks, Mock())
+        services = await open_services(stack, core(config, state, containers=containers, networks=networks))
         standing = services.enrolment.standing()
         assert standing is not None and standing.managers == (("", "192.0.2.1:2377"),)
         assert "this node's certificate" in standing.trouble
+
+
+def test_a_swarm_of_one_host_loads_nothing_of_etcd() -> None:
+    late = ("husk.cluster.etcd", "husk.rpc", "hpack", "google.protobuf")
+    code = f"import sys, husk.engine.services.parts; print([name for name in {late!r} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert loaded.stdout.strip() == "[]"

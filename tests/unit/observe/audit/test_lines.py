@@ -23,7 +23,7 @@ from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 __all__ = ["engine"]
 SECRET = "hunter2"

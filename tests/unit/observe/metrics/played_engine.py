@@ -9,7 +9,7 @@ from husk.engine.system import DaemonInfo
 from husk.watch import Watch
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 INFO = DaemonInfo(
     engine_id="id", version="1.2.3", python_version="3", hostname="h", kernel="6.1", operating_system="Debian",

@@ -26,7 +26,7 @@ from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 
 if TYPE_CHECKING:
-    from husk.engine.engine import Engine
+    from husk.composition import Engine
 
 __all__ = ["engine"]
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

@@ -1,27 +1,39 @@
-"""The engine as a whole, as the API, the daemon and the library see it. `opening.py` puts it together.
+"""The engine as a whole, as the API, the daemon and the library see it: the core, with its wings put to it.
+
+The core (`husk.engine`) knows no wing. A wing is given what the core has opened (`OpenParts`), and is loaded when
+something is left of its work or somebody asks for it.
 
 async with Engine.open(config) as engine:
     for container in engine.containers.listing(all=True, limit=0, filters=NO_FILTERS):
         print(container.name)
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from husk.config import Config
 from husk.engine.containers.parts import LateParts
 from husk.engine.model.image import CommitOptions
+from husk.engine.networks.service import Networks
 from husk.engine.opening import OpenParts, open_parts
+from husk.storage.secrets.traces import KEY, TASK_FILES, any_left
+from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
     from husk.engine.services.service import Services
+
+# Records that only a swarm has.
+SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
 
 
 class Engine(LateParts):
     """One engine on one data root. Closing it leaves containers running; the next one takes them over."""
 
-    def __init__(self, parts: OpenParts) -> None:
+    def __init__(self, parts: OpenParts, build_services: "Callable[[], Services]") -> None:
+        """`build_services` makes the declared state where there is nothing of a swarm."""
         super().__init__(
             parts=parts.parts,
             assembly=parts.assembly,
@@ -44,8 +56,8 @@ class Engine(LateParts):
         self.networks = parts.networks
         self.volumes = parts.volumes
         self.system = parts.system
-        self._services = parts.services
-        self._build_services = parts.build_services
+        self._services: Services | None = None
+        self._build_services = build_services
         self.builder = parts.builder
         self._registry = parts.registry
 
@@ -66,7 +78,12 @@ class Engine(LateParts):
         touched.
         """
         async with AsyncExitStack() as stack:
-            yield cls(await open_parts(config, stack, open_files, meanwhile, keeps))
+            parts = await open_parts(config, stack, open_files, meanwhile, keeps)
+            engine = cls(parts, partial(_build_services, stack, parts))
+            if await swarm_wanted(config, parts.state, parts.networks):
+                engine._services = await _open_services(stack, parts)
+            parts.networks.restored()
+            yield engine
 
     async def commit(self, container: str, options: CommitOptions) -> str:
         """Make an image from a container; its id."""
@@ -111,3 +128,24 @@ class Engine(LateParts):
         self._uploads.resize(config.max_concurrent_uploads)
         info = self.system.info()
         self.events.publish("daemon", "reload", info.engine_id, {"name": info.hostname, **told(config)})
+
+
+async def swarm_wanted(config: Config, state: StateStore, networks: Networks) -> bool:
+    """Tell if something is left of a swarm, be it in the middle of leaving; most daemons never see one."""
+    if config.cluster_store is not None or state.has(*SWARM_KINDS):
+        return True
+    if any(network.scope == "swarm" for network in networks.listing()):
+        return True
+    return await asyncio.to_thread(any_left, config.data_root / KEY, config.exec_root / TASK_FILES)
+
+
+async def _open_services(stack: AsyncExitStack, core: OpenParts) -> "Services":
+    from husk.engine.services.parts import open_services
+
+    return await open_services(stack, core)
+
+
+def _build_services(stack: AsyncExitStack, core: OpenParts) -> "Services":
+    from husk.engine.services.parts import build_services
+
+    return build_services(stack, core)

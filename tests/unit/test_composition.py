@@ -1,16 +1,19 @@
-"""The engine's own part, beside its parts: late services and reloads."""
+"""The engine as a whole: late services, reloads, and whether a start needs a swarm."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from husk.composition import SWARM_KINDS, Engine, swarm_wanted
 from husk.config import Config, RuntimeConfig
-from husk.engine.engine import Engine
 from husk.engine.images.limiter import Limiter
+from husk.engine.migrations import STEPS
 from husk.engine.model.events import Event, Events
 from husk.engine.opening import OpenParts
 from husk.errors import InvalidParameter
+from husk.storage.state.store import Change, StateStore
 from husk.watch import Watch
 
 
@@ -52,14 +55,12 @@ class House:
             "runtimes": self.runtimes,
             "downloads": self.downloads,
             "uploads": self.uploads,
-            "services": None,
-            "build_services": self.build_services,
             "watch": Watch(),
         }
         others = ("container_pruner", "execs", "images", "volumes", "parts", "assembly", "host",
-                  "image_store", "nursery", "publish")  # fmt: skip
+                  "image_store", "nursery", "publish", "state")  # fmt: skip
         nobody: dict[str, Any] = {name: None for name in others}
-        self.engine = Engine(OpenParts(**parts, **nobody))
+        self.engine = Engine(OpenParts(**parts, **nobody), self.build_services)
 
     def note(self, who: str) -> Any:
         return lambda *given: self.told.update({who: given})
@@ -112,3 +113,48 @@ def test_a_reload_that_is_refused_has_not_begun(house: House) -> None:
     with pytest.raises(InvalidParameter):
         house.engine.reload(Config(labels=("a=1",)))
     assert (house.engine.config, house.told, house.happened) == (before, {}, [])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    config = Config(data_root=tmp_path / "data", exec_root=tmp_path / "exec")
+    config.data_root.mkdir()
+    config.exec_root.mkdir()
+    return config
+
+
+def networks(*scopes: str) -> Any:
+    return SimpleNamespace(listing=lambda: [SimpleNamespace(scope=scope) for scope in scopes])
+
+
+def opened(config: Config) -> StateStore:
+    return StateStore.open(config.data_root / "state.db", config.exec_root / "owed", STEPS)
+
+
+async def test_nothing_of_a_swarm_wants_nothing(config: Config) -> None:
+    state = opened(config)
+    assert not await swarm_wanted(config, state, networks("local"))
+    await state.add(Change("container", "a", b"{}"))
+    assert not await swarm_wanted(config, state, networks())
+    state.close()
+
+
+@pytest.mark.parametrize("kind", SWARM_KINDS)
+async def test_any_record_wants_them_readable_or_not(config: Config, kind: str) -> None:
+    state = opened(config)
+    await state.add(Change(kind, "a", b"no json"))
+    assert await swarm_wanted(config, state, networks())
+    state.close()
+
+
+async def test_a_network_a_key_and_files_of_tasks_want_them(config: Config) -> None:
+    state = opened(config)
+    assert await swarm_wanted(config, state, networks("local", "swarm"))
+    (config.data_root / "swarm.lock").touch()
+    assert await swarm_wanted(config, state, networks())
+    (config.data_root / "swarm.lock").unlink()
+    (config.exec_root / "secrets").mkdir()
+    assert not await swarm_wanted(config, state, networks())
+    (config.exec_root / "secrets/task").mkdir()
+    assert await swarm_wanted(config, state, networks())
+    state.close()
