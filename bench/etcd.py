@@ -43,8 +43,8 @@ class Client(Protocol):
 
 class Ours:
     def __init__(self, host: str) -> None:
-        from husk.cluster.etcd.store import EtcdStore
-        from husk.cluster.records import Put
+        from husk.swarm.state.etcd.store import EtcdStore
+        from husk.swarm.state.transactions import Put
 
         self._store, self._put = EtcdStore.open(f"etcd://{host}"), Put
 

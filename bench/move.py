@@ -11,14 +11,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from husk.cluster.etcd.store import EtcdStore
-from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
-from husk.engine.services.moving import copy, everything
-from husk.engine.services.records import SwarmRecords
-from husk.engine.services.settings import SwarmSpec
-from husk.engine.services.swarm import Swarm
 from husk.storage.state.store import StateStore
+from husk.swarm.membership.moving import copy, everything
+from husk.swarm.model.services import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
+from husk.swarm.model.settings import SwarmSpec
+from husk.swarm.model.swarm import Swarm
+from husk.swarm.state.etcd.store import EtcdStore
+from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.sqlite import EmbeddedStore
 from tests.support.etcd import Etcd
 
 

@@ -20,9 +20,10 @@ import msgspec
 
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Place
-from husk.engine.services.dispatcher import Dispatcher, _Session
-from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.model import (
+from husk.storage.state.store import StateStore
+from husk.swarm.manager.dispatcher.dispatcher import Dispatcher, _Session
+from husk.swarm.model.node import Node, NodeStatus
+from husk.swarm.model.services import (
     Mode,
     NetworkAttachment,
     Replicated,
@@ -32,11 +33,10 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
 )
-from husk.engine.services.network_desk import NetworkDesk
-from husk.engine.services.node import Node, NodeStatus
-from husk.engine.services.records import SwarmRecords
-from husk.engine.services.shared_networks import SharedNetworks
-from husk.storage.state.store import StateStore
+from husk.swarm.network.allocator import SharedNetworks
+from husk.swarm.network.server import NetworkDesk
+from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.sqlite import EmbeddedStore
 
 PER_SERVICE = 100
 # Of how many workers the first telling is measured.

@@ -15,7 +15,10 @@ from contextlib import contextmanager
 
 import msgspec
 
-from husk.engine.services.model import (
+from husk.swarm.manager.planner import Create, Stop, planning
+from husk.swarm.manager.scheduler.scheduler import schedule
+from husk.swarm.model.placement import NodeFacts
+from husk.swarm.model.services import (
     SECOND,
     Amount,
     Mode,
@@ -28,10 +31,7 @@ from husk.engine.services.model import (
     TaskSpec,
     TaskStatus,
 )
-from husk.engine.services.placement import NodeFacts
-from husk.engine.services.planner import Create, Stop, planning
-from husk.engine.services.scheduler import schedule
-from husk.engine.services.task_index import TaskIndex
+from husk.swarm.state.task_index import TaskIndex
 from tests.support.generators import at_once
 
 NOW = 1_800_000_000 * SECOND

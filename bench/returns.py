@@ -19,11 +19,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from husk.aio.tasks import Tasks
-from husk.cluster.port.managers import Managers
-from husk.cluster.port.messages import RootReply, RootRequest
-from husk.cluster.port.peers import Peer
-from husk.cluster.trust.identity import Identity
-from husk.engine.services.persisting import again_and_again
+from husk.swarm.ca.identity import Identity
+from husk.swarm.loops.persisting import again_and_again
+from husk.swarm.port.managers import Managers
+from husk.swarm.port.messages import RootReply, RootRequest
+from husk.swarm.port.peers import Peer
 from tests.support.cluster_port import PortedSwarm
 
 METHOD = "/bench/Nodes"

@@ -33,9 +33,14 @@ from husk.engine.model.events import Events
 from husk.engine.model.network import Network
 from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Place
-from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.endpoints import Endpoints
-from husk.engine.services.model import (
+from husk.errors import NotFound
+from husk.kernel import rtaddresses, rtnetlink
+from husk.kernel.netlink import NetlinkSocket
+from husk.kernel.nftables import Nftables
+from husk.network.ipam import mac_address
+from husk.storage.state.store import StateStore
+from husk.swarm.model.node import Node, NodeStatus
+from husk.swarm.model.services import (
     EndpointSpec,
     Mode,
     NetworkAttachment,
@@ -48,16 +53,11 @@ from husk.engine.services.model import (
     TaskStatus,
     VirtualIP,
 )
-from husk.engine.services.node import Node, NodeStatus
-from husk.engine.services.overlay_feed import OverlayFeed
-from husk.engine.services.records import SwarmRecords
-from husk.engine.services.shared_networks import SharedNetworks
-from husk.errors import NotFound
-from husk.kernel import rtaddresses, rtnetlink
-from husk.kernel.netlink import NetlinkSocket
-from husk.kernel.nftables import Nftables
-from husk.network.ipam import mac_address
-from husk.storage.state.store import StateStore
+from husk.swarm.network.allocator import SharedNetworks
+from husk.swarm.network.endpoints import Endpoints
+from husk.swarm.network.overlay_feed import OverlayFeed
+from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.sqlite import EmbeddedStore
 
 _CLONE_NEWNET = 0x40000000
 # On the first network; those on the other have the same, further on.

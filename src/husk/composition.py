@@ -23,7 +23,7 @@ from husk.storage.secrets.traces import KEY, TASK_FILES, any_left
 from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
-    from husk.engine.services.service import Services
+    from husk.swarm.control import Services
 
 # Records that only a swarm has.
 SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
@@ -140,12 +140,12 @@ async def swarm_wanted(config: Config, state: StateStore, networks: Networks) ->
 
 
 async def _open_services(stack: AsyncExitStack, core: OpenParts) -> "Services":
-    from husk.engine.services.parts import open_services
+    from husk.swarm.opening import open_services
 
     return await open_services(stack, core)
 
 
 def _build_services(stack: AsyncExitStack, core: OpenParts) -> "Services":
-    from husk.engine.services.parts import build_services
+    from husk.swarm.opening import build_services
 
     return build_services(stack, core)

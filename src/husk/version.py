@@ -4,4 +4,4 @@ __version__ = "0.1.0"
 
 CLUSTER_PROTOCOL = 1
 """Counts what nodes of a swarm say to one another and write for one another: one more where a release says or writes
-what the one before it would misunderstand. Which of them work together is in `husk.cluster.port.protocol`."""
+what the one before it would misunderstand. Which of them work together is in `husk.swarm.port.protocol`."""

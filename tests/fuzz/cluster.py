@@ -12,16 +12,16 @@ from typing import Any
 
 import hpack
 
-from husk.cluster.port import addresses, dispatch, logs
-from husk.cluster.port.dispatch import Body
-from husk.cluster.port.join import Joined, join
-from husk.cluster.port.messages import ENTER, FOLLOW, JOIN, RENEW, ROOT, FollowRequest, JoinRequest, RenewRequest
-from husk.cluster.trust import authority
-from husk.cluster.trust.holders import MANAGER_NAME
-from husk.cluster.trust.identity import joining_context
-from husk.cluster.trust.tokens import root_digest
 from husk.kernel import namespaces
 from husk.rpc.http2 import frames
+from husk.swarm.ca import authority
+from husk.swarm.ca.holders import MANAGER_NAME
+from husk.swarm.ca.identity import joining_context
+from husk.swarm.ca.tokens import root_digest
+from husk.swarm.port import addresses, dispatch, logs
+from husk.swarm.port.dispatch import Body
+from husk.swarm.port.join import Joined, join
+from husk.swarm.port.messages import ENTER, FOLLOW, JOIN, RENEW, ROOT, FollowRequest, JoinRequest, RenewRequest
 from husk.text.endpoints import Endpoint
 from tests.fuzz import mutate, targets, wires
 from tests.support.daemon import Daemon

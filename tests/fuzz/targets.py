@@ -21,10 +21,6 @@ from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
 from husk.api.http.parser import HeadParser
 from husk.api.types.containers import CreateExtras
-from husk.cluster.etcd.messages import KeyValue, WatchEvent, WatchResponse
-from husk.cluster.etcd.translate import key_of, news_of
-from husk.cluster.trust import authority, tokens
-from husk.cluster.trust.holders import Holder
 from husk.engine.builder.dockerfile import git_refs
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
@@ -45,10 +41,6 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
 from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.port_requests import parse_ports, stored
-from husk.engine.services import assignment_messages, backup_file, record_kinds
-from husk.engine.services.model import ServiceSpec
-from husk.engine.services.placement import parse_constraint
-from husk.engine.services.settings import SwarmSpec
 from husk.errors import HuskError
 from husk.network import dns
 from husk.registry import auth, failures, manifest, reference
@@ -62,6 +54,16 @@ from husk.rpc.protobuf import Message
 from husk.runtime import complaints, seccomp_custom, users
 from husk.storage.tar.entry import TarError
 from husk.storage.tar.stream import TarStream, entries
+from husk.swarm.backup import file as backup_file
+from husk.swarm.ca import authority, tokens
+from husk.swarm.ca.holders import Holder
+from husk.swarm.model.placement import parse_constraint
+from husk.swarm.model.services import ServiceSpec
+from husk.swarm.model.settings import SwarmSpec
+from husk.swarm.port import assignment_messages
+from husk.swarm.state import kinds as record_kinds
+from husk.swarm.state.etcd.messages import KeyValue, WatchEvent, WatchResponse
+from husk.swarm.state.etcd.translate import key_of, news_of
 from husk.text import dockerignore, documents, globs, gojson, gotemplate, re2
 from husk.text.endpoints import read_endpoint
 from tests.fuzz import mutate
@@ -203,8 +205,8 @@ def mutated_message(chance: random.Random, examples: Sequence[bytes]) -> bytes:
 def _messages() -> Iterator[type[Message]]:
     for module in pkgutil.iter_modules(husk.api.buildkit.messages.__path__):
         import_module(f"{husk.api.buildkit.messages.__name__}.{module.name}")
-    import_module("husk.cluster.etcd.messages")
-    import_module("husk.cluster.port.messages")
+    import_module("husk.swarm.state.etcd.messages")
+    import_module("husk.swarm.port.messages")
     waiting = list(Message.__subclasses__())
     while waiting:
         kind = waiting.pop()

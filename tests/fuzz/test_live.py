@@ -14,7 +14,7 @@ from typing import Protocol
 
 import pytest
 
-from husk.cluster.trust.holders import MANAGER_NAME
+from husk.swarm.ca.holders import MANAGER_NAME
 from tests.fuzz import archives, cluster, disk, requests, wires
 from tests.fuzz.lying import LyingRegistry
 from tests.fuzz.requests import NAMES, Sent

@@ -1,4 +1,4 @@
-"""The daemons of a swarm: managers, which are nodes too, and workers, put together as by `engine.services.parts`."""
+"""The daemons of a swarm: managers, which are nodes too, and workers, put together as by `swarm.opening`."""
 
 import asyncio
 import contextlib
@@ -7,32 +7,32 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 from unittest.mock import AsyncMock, Mock
 
-from husk.cluster.etcd.members import Known, Members
 from husk.engine.containers.service import Containers
 from husk.engine.model.events import Events
-from husk.engine.services.agent import Agent
-from husk.engine.services.assignments import LocalAssignments
-from husk.engine.services.cluster import Cluster
-from husk.engine.services.council import ANSWER as COUNCIL_ANSWER
-from husk.engine.services.council import Council
-from husk.engine.services.delivery import Deliveries
-from husk.engine.services.dispatch_client import DispatchCalls, ManagerChannel, Pulse
-from husk.engine.services.dispatcher import Dispatcher
-from husk.engine.services.dispatcher_desk import DispatcherDesk
-from husk.engine.services.here import Here
-from husk.engine.services.liveness import Liveness, Marking
-from husk.engine.services.node import Node
-from husk.engine.services.nodes import Nodes
-from husk.engine.services.placement import NodeFacts
-from husk.engine.services.reconciler import Reconciler
-from husk.engine.services.records import SwarmRecords
-from husk.engine.services.remote_assignments import RemoteAssignments
-from husk.engine.services.runner import Runner
-from husk.engine.services.shared import Shared
-from husk.engine.services.shared_networks import SharedNetworks
-from husk.engine.services.swarm import Swarm
-from husk.engine.services.workers import Workers
 from husk.errors import HuskError, Unavailable
+from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
+from husk.swarm.manager.dispatcher.server import DispatcherDesk
+from husk.swarm.manager.liveness import Liveness, Marking
+from husk.swarm.manager.reconciler import Reconciler
+from husk.swarm.manager.workers import Workers
+from husk.swarm.membership.cluster import Cluster
+from husk.swarm.membership.etcd_membership import ANSWER as COUNCIL_ANSWER
+from husk.swarm.membership.etcd_membership import Council
+from husk.swarm.membership.nodes import Nodes
+from husk.swarm.model.node import Node
+from husk.swarm.model.placement import NodeFacts
+from husk.swarm.model.swarm import Swarm
+from husk.swarm.network.allocator import SharedNetworks
+from husk.swarm.network.local_node import Here
+from husk.swarm.node.agent import Agent
+from husk.swarm.node.assignments import LocalAssignments
+from husk.swarm.node.delivery import Deliveries
+from husk.swarm.node.dispatch_client import DispatchCalls, ManagerChannel, Pulse
+from husk.swarm.node.remote_assignments import RemoteAssignments
+from husk.swarm.node.runner import Runner
+from husk.swarm.state.etcd.members import Known, Members
+from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.shared import Shared
 from husk.text.endpoints import Endpoint
 from tests.simulation.etcd import Etcd
 from tests.simulation.hosts import SECOND, Host, HostClock
@@ -113,7 +113,7 @@ class _ManagersCluster:
 
 
 class _Members:
-    """The members of the swarm's etcd, asked for and changed from a host (`husk.cluster.etcd.members.Members`)."""
+    """Members of the swarm's etcd, asked for and changed from a host (`husk.swarm.state.etcd.members.Members`)."""
 
     def __init__(self, etcd: Etcd, host: Host) -> None:
         self._etcd = etcd
@@ -322,7 +322,7 @@ def _agent(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments, ru
 
 
 class _Calls:
-    """A worker's calls to one manager after the other (`husk.cluster.port.dispatch.DispatchCalls`)."""
+    """A worker's calls to one manager after the other (`husk.swarm.port.dispatch.DispatchCalls`)."""
 
     def __init__(self, worker: Worker, managers: Callable[[], Sequence[Manager]]) -> None:
         self._worker = worker

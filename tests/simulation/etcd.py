@@ -1,4 +1,4 @@
-"""An etcd of several members in simulated time, behind the real client (`husk.cluster.etcd`).
+"""An etcd of several members in simulated time, behind the real client (`husk.swarm.state.etcd`).
 
 There is one state, as consensus makes it; a member answers while it reaches most of the others. Answers are lost,
 members that lead fall and another is elected, what watches could resume from is forgotten now and then.
@@ -11,8 +11,16 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, cast
 
-from husk.cluster.etcd.channel import CONNECT, PATIENCE, Channel
-from husk.cluster.etcd.messages import (
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import (
+    DEADLINE_EXCEEDED,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    UNAVAILABLE,
+    GrpcError,
+)
+from husk.swarm.state.etcd.channel import CONNECT, PATIENCE, Channel
+from husk.swarm.state.etcd.messages import (
     DELETED,
     GRANT,
     KEEP_ALIVE,
@@ -35,15 +43,7 @@ from husk.cluster.etcd.messages import (
     WatchRequest,
     WatchResponse,
 )
-from husk.cluster.etcd.store import EtcdStore
-from husk.rpc.grpc.connection import Connection
-from husk.rpc.grpc.status import (
-    DEADLINE_EXCEEDED,
-    INVALID_ARGUMENT,
-    NOT_FOUND,
-    UNAVAILABLE,
-    GrpcError,
-)
+from husk.swarm.state.etcd.store import EtcdStore
 from husk.text.endpoints import Endpoint
 from tests.simulation.hosts import Host, Network
 from tests.simulation.loop import Process, own_process

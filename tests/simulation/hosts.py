@@ -12,8 +12,8 @@ from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
-from husk.engine.services.clocks import Clock
 from husk.errors import Conflict, InvalidParameter, NotFound, NotModified
+from husk.swarm.model.clocks import Clock
 from tests.simulation.loop import own_process
 from tests.unit.engine.records import container as made_of
 

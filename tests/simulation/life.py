@@ -25,14 +25,12 @@ from typing import Any
 import msgspec
 
 from husk.aio.tasks import Tasks
-from husk.cluster.etcd.translate import name_of
-from husk.cluster.records import with_version
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.network import Network as NetworkRecord
 from husk.engine.networks.sharing import Occupant, Place
-from husk.engine.services.containers import SERVICE_LABEL
-from husk.engine.services.declared import changed_to
-from husk.engine.services.model import (
+from husk.errors import HuskError
+from husk.swarm.model.node import Node, NodeDescription, NodeStatus, manager_at
+from husk.swarm.model.services import (
     ContainerSpec,
     Empty,
     Mode,
@@ -46,10 +44,12 @@ from husk.engine.services.model import (
     UpdateConfig,
     copied,
 )
-from husk.engine.services.node import Node, NodeDescription, NodeStatus, manager_at
-from husk.engine.services.settings import NodeSpec, SwarmSpec
-from husk.engine.services.swarm import Swarm
-from husk.errors import HuskError
+from husk.swarm.model.settings import NodeSpec, SwarmSpec
+from husk.swarm.model.swarm import Swarm
+from husk.swarm.spec.containers import SERVICE_LABEL
+from husk.swarm.spec.declared import changed_to
+from husk.swarm.state.etcd.translate import name_of
+from husk.swarm.state.transactions import with_version
 from tests.simulation.daemons import Manager, Worker
 from tests.simulation.etcd import Etcd
 from tests.simulation.hosts import SECOND, Host, Network
@@ -162,9 +162,9 @@ class Life:
             self._write("node", name, node)
 
     def _write(self, kind: str, key: str, record: msgspec.Struct) -> None:
-        from husk.cluster.etcd.messages import TXN
-        from husk.cluster.etcd.translate import transaction
-        from husk.cluster.records import Put
+        from husk.swarm.state.etcd.messages import TXN
+        from husk.swarm.state.etcd.translate import transaction
+        from husk.swarm.state.transactions import Put
 
         self.etcd.answer(TXN, transaction([Put(kind, key, msgspec.json.encode(record))]).encode())
         if kind == "node":

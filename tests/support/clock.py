@@ -1,7 +1,7 @@
 """A clock that stands, and goes on as a test says."""
 
 from husk.engine.model.clock import rfc3339
-from husk.engine.services.clocks import Clock
+from husk.swarm.model.clocks import Clock
 
 
 class FakeClock(Clock):

@@ -6,16 +6,16 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 
-from husk.cluster.door import listen
-from husk.cluster.port.certificates import CertificateHandlers, Tokens, WantedCertificate
-from husk.cluster.port.messages import CertificateReply, JoinRequest
-from husk.cluster.port.peers import Peer
-from husk.cluster.port.server import ClusterPort
-from husk.cluster.trust import authority
-from husk.cluster.trust.authority import Root, Signer
-from husk.cluster.trust.holders import Holder, Role
-from husk.cluster.trust.identity import Identity
-from husk.cluster.trust.tokens import new_token
+from husk.swarm.ca import authority
+from husk.swarm.ca.authority import Root, Signer
+from husk.swarm.ca.holders import Holder, Role
+from husk.swarm.ca.identity import Identity
+from husk.swarm.ca.tokens import new_token
+from husk.swarm.port.certificates import CertificateHandlers, Tokens, WantedCertificate
+from husk.swarm.port.messages import CertificateReply, JoinRequest
+from husk.swarm.port.peers import Peer
+from husk.swarm.port.server import ClusterPort
+from husk.swarm.transport.listener import listen
 from husk.text.endpoints import Endpoint
 
 

@@ -13,9 +13,9 @@ from http.client import HTTPException
 from typing import Any, Self
 from urllib.parse import quote
 
-from husk.cluster.etcd.member import mark_of
-from husk.engine.services.parts import MEMBER
 from husk.kernel import process
+from husk.swarm.opening import MEMBER
+from husk.swarm.state.etcd.member import mark_of
 from tests.support.client import Answer
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from husk.engine.networks.sharing import Place
-from husk.engine.services.shared_networks import SharedNetworks
+from husk.swarm.network.allocator import SharedNetworks
 
 
 def every_place(shared: SharedNetworks) -> Iterator[Place]:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from husk.engine.services.settings import DATA_PATH_PORT
 from husk.kernel import namespaces
 from husk.network import overlay
 from husk.network.bridge import BridgeDriver
@@ -30,6 +29,7 @@ from husk.network.overlay import Overlay, OverlaySettings, largest_mtu, underlay
 from husk.network.peers import Peer
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings
+from husk.swarm.model.settings import DATA_PATH_PORT
 from tests.support.hosts import Host
 
 T = TypeVar("T")

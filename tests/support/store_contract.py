@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, Step, version_in
-from husk.engine.services.cluster_store import ClusterStore
 from husk.errors import InvalidParameter
+from husk.swarm.state.cluster_store import ClusterStore
+from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale, Step, version_in
 from tests.support.waiting import until_async
 
 

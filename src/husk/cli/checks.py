@@ -81,7 +81,7 @@ def _records(data_root: Path) -> Iterator[Finding]:
     if not (data_root / "state.db").exists():
         return
     from husk.engine.checkup import unreadable_records
-    from husk.engine.services.record_kinds import TYPES
+    from husk.swarm.state.kinds import TYPES
 
     cure = f"husk doctor --check-store --data-root {data_root} tells what to do"
     try:

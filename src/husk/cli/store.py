@@ -10,8 +10,8 @@ from husk.claims import claimed_data_root
 from husk.cli.kit.words import in_line
 from husk.engine.checkup import Examination, examine, examine_live
 from husk.engine.repair import repair
-from husk.engine.services.record_kinds import TYPES
 from husk.errors import Conflict, Forbidden, NotFound
+from husk.swarm.state.kinds import TYPES
 
 
 def check(data_root: Path, *, deep: bool, fix: bool, quiet: bool) -> bool:

@@ -1,4 +1,4 @@
-"""State machines, policies and events of containers, images, networks, volumes and services.
+"""State machines, policies and events of containers, images, networks and volumes: the core, which knows no wing.
 
 The engine decides and records. It knows no HTTP and makes no system calls: it drives the host through `husk.runtime`,
 `husk.storage`, `husk.registry` and `husk.network`, and is usable on its own:
@@ -15,9 +15,8 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     images | networks | volumes | logs what a container starts from, where it is reached, what it keeps, what it writes
     containers                         a process with a life
     builder                            what makes images out of Dockerfiles
-    services                           declared state, and the tasks that make it real
 
-`opening`, with `parts` in the two largest rooms, puts them together: what one needs from above is handed to it there,
+`opening`, with `parts` in the largest room, puts them together: what one needs from above is handed to it there,
 as a function or a small interface. The whole, as the edge sees it, is `husk.composition`; `late_builder` and
 `late_registry` are loaded when they are first used, `migrations` bring records of earlier releases up, `reloaded` tells
 what a reload changed. `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may

@@ -47,7 +47,7 @@ UNWANTED = {
         "husk.api.buildkit.history_content",
     ),
     "registries": ("aiohttp", "yarl", "husk.engine.images.pull", "husk.engine.images.push", "husk.engine.images.fetch"),
-    "a swarm": ("husk.engine.services.parts", "husk.engine.services.model", "husk.cluster", "husk.api.types.services"),
+    "a swarm": ("husk.swarm", "husk.api.types.services"),
     "messages of protobuf in Python, or about messages": (
         "google.protobuf.internal.python_message",
         "google.protobuf.descriptor_pb2",

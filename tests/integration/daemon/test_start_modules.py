@@ -43,8 +43,8 @@ UNWANTED = {
     "web pages": ("husk.dashboard", "husk.client", "jinja2", "markupsafe"),
     "WebSockets": ("websockets", "husk.api.http.websocket"),
     "operations of the API and what they show": ("husk.api.routes.", "husk.api.types", "husk.api.views"),
-    "a swarm": ("husk.engine.services.parts", "husk.engine.services.model", "husk.storage.secrets.sealing"),
-    "several hosts": ("husk.cluster", "husk.rpc", "hpack", "google.protobuf"),
+    "a swarm": ("husk.swarm", "husk.storage.secrets.sealing"),
+    "several hosts": ("husk.rpc", "hpack", "google.protobuf"),
     "builds": ("husk.engine.builder",),
     "verbs of containers": tuple(
         f"husk.engine.containers.{verb}" for verb in ("commit", "copy", "create", "start", "stats", "top", "update")

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from husk.engine.services.settings import DATA_PATH_PORT
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import overlay
 from husk.network.peers import Peer, Tables, wanted
+from husk.swarm.model.settings import DATA_PATH_PORT
 from tests.support.bridges import pings, udp_socket
 from tests.support.hosts import Hosts
 from tests.support.overlays import Connection, Endpoint, OverlayNetwork, echo

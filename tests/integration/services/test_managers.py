@@ -10,11 +10,11 @@ from functools import partial
 
 import pytest
 
-from husk.cluster.etcd.certificates import Certificates
-from husk.cluster.etcd.members import Members
-from husk.engine.services.council import CERTIFICATE, KEY, ROOT
-from husk.engine.services.parts import MEMBER
 from husk.storage.secrets import memory
+from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, ROOT
+from husk.swarm.opening import MEMBER
+from husk.swarm.state.etcd.certificates import Certificates
+from husk.swarm.state.etcd.members import Members
 from husk.text.endpoints import Endpoint
 from tests.support.client import CommandFailed
 from tests.support.hosts import HostDaemon, Hosts

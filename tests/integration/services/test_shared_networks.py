@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
-from husk.cluster.etcd.store import EtcdStore
 from husk.kernel import namespaces
+from husk.swarm.state.etcd.store import EtcdStore
 from tests.support.etcd import Etcd
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.overlays import Connection, echo

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from husk.cluster.port.addresses import AddressCalls
-from husk.cluster.port.dispatch import DispatchCalls
-from husk.cluster.port.managers import Managers
-from husk.cluster.trust import authority
-from husk.cluster.trust.identity import Identity, IdentityFiles
-from husk.engine.services.assignment_messages import encoded
-from husk.engine.services.network_desk import Keys
-from husk.engine.services.network_share import Wish
 from husk.errors import Conflict, Forbidden
 from husk.kernel import namespaces
 from husk.storage.secrets.sealing import Sealer
+from husk.swarm.ca import authority
+from husk.swarm.ca.identity import Identity, IdentityFiles
+from husk.swarm.network.server import Keys
+from husk.swarm.network.share import Wish
+from husk.swarm.port.addresses import AddressCalls
+from husk.swarm.port.assignment_messages import encoded
+from husk.swarm.port.dispatch import DispatchCalls
+from husk.swarm.port.managers import Managers
 from husk.text.endpoints import Endpoint
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.overlays import Connection, echo

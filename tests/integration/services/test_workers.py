@@ -14,15 +14,15 @@ from urllib.parse import quote
 
 import pytest
 
-from husk.cluster.port.dispatch import DispatchCalls
-from husk.cluster.port.managers import Managers
-from husk.cluster.port.messages import RENEW, CertificateReply, RenewRequest
-from husk.cluster.trust import authority
-from husk.cluster.trust.identity import IdentityFiles
-from husk.engine.services.assignment_messages import Heard, Report, Reports, decoded, encoded
-from husk.engine.services.model import TaskStatus
 from husk.errors import Conflict
 from husk.storage.secrets.sealing import Sealer
+from husk.swarm.ca import authority
+from husk.swarm.ca.identity import IdentityFiles
+from husk.swarm.model.services import TaskStatus
+from husk.swarm.port.assignment_messages import Heard, Report, Reports, decoded, encoded
+from husk.swarm.port.dispatch import DispatchCalls
+from husk.swarm.port.managers import Managers
+from husk.swarm.port.messages import RENEW, CertificateReply, RenewRequest
 from husk.text.endpoints import Endpoint
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until

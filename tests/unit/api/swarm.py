@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from husk.engine.services.settings import SwarmSpec
 from husk.storage.state.store import StateStore
+from husk.swarm.model.settings import SwarmSpec
 from tests.unit.api.fake_engine import FakeEngine
-from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.swarm.swarm_room import SwarmRoom
 
 
 @asynccontextmanager

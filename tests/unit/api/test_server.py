@@ -355,4 +355,4 @@ async def test_what_a_request_needs_is_loaded_in_a_thread(engine: FakeEngine, mo
         assert loaded == ["husk.api.routes.volumes"]
         loaded.clear()
         await session.get("/v1.41/nodes")
-    assert loaded == ["husk.api.routes.swarm", "husk.engine.services.parts"]
+    assert loaded == ["husk.api.routes.swarm", "husk.swarm.opening"]

@@ -88,7 +88,7 @@ def test_nothing_else_comes_of_any_bytes(data):
 # JSON that other functions read, and the reason why that is right.
 OTHERWISE = {
     "config/settings.py": "the administrator's, and what is wrong with it is told at its place",
-    "engine/services/model.py": "a copy of a record that was just written",
+    "swarm/model/services.py": "a copy of a record that was just written",
     "kernel/keeping.py": "what the daemon tells its own helper",
     "storage/stack_lists.py": "lists that are our own",
     "storage/workers/messages.py": "what the daemon and its workers tell each other",

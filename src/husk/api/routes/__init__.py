@@ -54,7 +54,7 @@ class Operations:
         names = MODULES.get(words[0].decode("latin-1"), ()) if words else ()
         unloaded = [f"{__name__}.{name}" for name in names if name not in self._loaded]
         # The first of them makes what is declared, too.
-        return [*unloaded, "husk.engine.services.parts"] if unloaded and _OF_SWARMS.issuperset(names) else unloaded
+        return [*unloaded, "husk.swarm.opening"] if unloaded and _OF_SWARMS.issuperset(names) else unloaded
 
     def needed_for(self, path: str) -> Iterator[Route]:
         """Load the routes that this path may mean and that were not loaded yet."""

@@ -100,7 +100,7 @@ async def create(call: Call) -> Answer:
     if call.version < WITH_IPV4_LEFT_OUT:
         request.enable_ipv4 = True
     if request.driver == "overlay":
-        await load("husk.engine.services.parts")
+        await load("husk.swarm.opening")
     maker = call.engine.services.networks if request.driver == "overlay" else call.engine.networks
     network = await maker.create(request)
     return call.json(NetworkCreated(id=network.id), status=201)

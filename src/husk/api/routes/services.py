@@ -17,9 +17,9 @@ from husk.api.routes.transfer import credentials_of
 from husk.api.types.services import ServiceCreated, Warnings
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
-from husk.engine.services.matching import SERVICE_FILTERS, TASK_FILTERS
-from husk.engine.services.model import ContainerSpec, ServiceSpec, Task
 from husk.errors import InvalidParameter
+from husk.swarm.model.services import ContainerSpec, ServiceSpec, Task
+from husk.swarm.spec.matching import SERVICE_FILTERS, TASK_FILTERS
 from husk.text.gojson import Reader
 
 T = TypeVar("T")

@@ -9,12 +9,12 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, NodeUpdate, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
-from husk.engine.services import addresses
-from husk.engine.services.joining import Wish
-from husk.engine.services.node import MANAGER_PORT
-from husk.engine.services.nodes import NODE_FILTERS
-from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.errors import InvalidParameter
+from husk.swarm.membership import addresses
+from husk.swarm.membership.joining import Wish
+from husk.swarm.membership.nodes import NODE_FILTERS
+from husk.swarm.model.node import MANAGER_PORT
+from husk.swarm.model.settings import NodeSpec, SwarmSpec
 from husk.text.gojson import Reader
 from husk.text.subnets import has_nobodys
 
@@ -111,8 +111,8 @@ async def backup(call: Call) -> Answer:
 
 async def restore(call: Call) -> Answer:
     """Husk's own: go on with the swarm of such a file."""
-    from husk.engine.services.backup_file import LARGEST
-    from husk.engine.services.backups import Where
+    from husk.swarm.backup.backups import Where
+    from husk.swarm.backup.file import LARGEST
 
     services = call.engine.services
     services.cluster.check_alone()

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from husk.engine.services.model import (
+from husk.swarm.model.services import (
     DriverSpec,
     Empty,
     EndpointSpec,
@@ -12,7 +12,7 @@ from husk.engine.services.model import (
     UpdateStatus,
     VirtualIP,
 )
-from husk.engine.services.settings import NodeSpec, SwarmSpec
+from husk.swarm.model.settings import NodeSpec, SwarmSpec
 
 
 class ObjectVersion(Struct, kw_only=True, rename="pascal", omit_defaults=True):

@@ -33,10 +33,10 @@ from husk.api.types.services import (
     TlsInfo,
 )
 from husk.engine.model.network import Network
-from husk.engine.services.defaults import with_defaults
-from husk.engine.services.model import ClusterObject, DriverSpec, Empty, Service, ServiceSpec, Task
-from husk.engine.services.node import Node
-from husk.engine.services.swarm import Swarm, Trust
+from husk.swarm.model.node import Node
+from husk.swarm.model.services import ClusterObject, DriverSpec, Empty, Service, ServiceSpec, Task
+from husk.swarm.model.swarm import Swarm, Trust
+from husk.swarm.spec.defaults import with_defaults
 
 
 def service_document(service: Service, tasks: list[Task] | None = None, *, defaults: bool = False) -> ServiceDocument:

@@ -33,8 +33,8 @@ from husk.engine.model.events import Event
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, DaemonInfo
 
 if TYPE_CHECKING:
-    from husk.engine.services.cluster import Cluster
-    from husk.engine.services.swarm import Standing
+    from husk.swarm.membership.cluster import Cluster
+    from husk.swarm.model.swarm import Standing
 
 WITHOUT_KERNEL_MEMORY = Version(1, 42)
 WITH_FIREWALL_BACKEND = Version(1, 49)
@@ -200,7 +200,7 @@ def _swarm_info(cluster: "Cluster | None", standing: "Standing | None") -> Swarm
         return SwarmInfo()
     # Whoever is in no swarm loads nothing of it.
     from husk.api.views.services import swarm_document
-    from husk.engine.services.refusals import LOCKED
+    from husk.swarm.model.refusals import LOCKED
 
     if cluster.locked:
         return SwarmInfo(node_addr=cluster.advertise_address, local_node_state="locked", error=LOCKED)

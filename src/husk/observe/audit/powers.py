@@ -15,8 +15,8 @@ from husk.engine.containers.exec import ExecRecord
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig, Mount
 from husk.engine.model.network import NetworkRequest
-from husk.engine.services.model import ContainerSpec, ObjectSpec, ServiceSpec
 from husk.engine.volumes.spec import VolumeSpec
+from husk.swarm.model.services import ContainerSpec, ObjectSpec, ServiceSpec
 
 Told = dict[str, object]
 

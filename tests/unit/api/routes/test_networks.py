@@ -12,7 +12,7 @@ from husk.engine.model.container import Endpoint, State
 from husk.engine.model.network import Network, NetworkRequest
 from tests.unit.api.fake_engine import NOW, FakeEngine, container
 from tests.unit.api.swarm import swarm_behind
-from tests.unit.engine.services.swarm_room import SwarmRoom, spec
+from tests.unit.swarm.swarm_room import SwarmRoom, spec
 
 
 class Makers:

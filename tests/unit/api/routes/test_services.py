@@ -13,7 +13,7 @@ from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 from tests.unit.api.swarm import swarm_behind
-from tests.unit.engine.services.swarm_room import SwarmRoom, task
+from tests.unit.swarm.swarm_room import SwarmRoom, task
 
 WEB: dict[str, Any] = {
     "Name": "web", "TaskTemplate": {"ContainerSpec": {"Image": "busybox"}}, "Mode": {"Replicated": {"Replicas": 2}},

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from husk.cluster.trust.tokens import new_token, read_token
-from husk.engine.services import backups
-from husk.engine.services.backups import write
+from husk.swarm.backup import backups
+from husk.swarm.backup.backups import write
+from husk.swarm.ca.tokens import new_token, read_token
 from tests.support.free_ports import free_port
 from tests.support.waiting import until_async
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.swarm import locked, swarm_behind
-from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.swarm.swarm_room import SwarmRoom
 
 
 @pytest.fixture
@@ -252,6 +252,6 @@ async def _status(client: ClientSession, path: str, **request: Any) -> int:
 async def test_a_file_that_is_too_large_is_no_backup(
     client: ClientSession, room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("husk.engine.services.backup_file.LARGEST", 100)
+    monkeypatch.setattr("husk.swarm.backup.file.LARGEST", 100)
     answer = await client.post("/swarm/restore", data=bytes(101))
     assert answer.status == 400 and "at most" in (await answer.json())["message"]

@@ -6,7 +6,8 @@ from msgspec import UNSET
 
 from husk.api.views import services as views
 from husk.engine.model.network import Network
-from husk.engine.services.model import (
+from husk.swarm.model.node import Node, manager_at
+from husk.swarm.model.services import (
     ClusterObject,
     DriverSpec,
     Empty,
@@ -16,9 +17,8 @@ from husk.engine.services.model import (
     Service,
     TaskSpec,
 )
-from husk.engine.services.node import Node, manager_at
 from tests.support.but import but
-from tests.unit.engine.services.swarm_room import spec, task
+from tests.unit.swarm.swarm_room import spec, task
 
 
 def service(mode: Mode | None = None, **fields: object) -> Service:

@@ -14,10 +14,10 @@ from husk.api.views import system as views
 from husk.config import AddressPool, Config, Proxies
 from husk.engine.model.container import Container, State
 from husk.engine.model.events import Event
-from husk.engine.services.node import Node, manager_at
-from husk.engine.services.settings import SwarmSpec
-from husk.engine.services.swarm import Swarm
 from husk.engine.system import Component
+from husk.swarm.model.node import Node, manager_at
+from husk.swarm.model.settings import SwarmSpec
+from husk.swarm.model.swarm import Swarm
 from tests.unit.api.fake_engine import container
 from tests.unit.api.fake_system import FakeSystem
 

@@ -10,9 +10,9 @@ from husk.engine.containers.exec import ExecRecord
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig
 from husk.engine.model.network import NetworkRequest
-from husk.engine.services.model import ObjectSpec, ServiceSpec
 from husk.engine.volumes.spec import VolumeSpec
 from husk.observe.audit.powers import powers
+from husk.swarm.model.services import ObjectSpec, ServiceSpec
 from husk.text.gojson import Reader
 from tests.unit.api.fake_engine import container
 

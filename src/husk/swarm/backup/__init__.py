@@ -1,0 +1,3 @@
+"""Backup and restore of a whole swarm: its file (`file`), the records to bring back (`restored`, pure), both ways
+(`backups`).
+"""

@@ -1,0 +1,136 @@
+"""A manager's side of the swarm's workers: who they are, whether they live, and what they are given to do.
+
+What serves them is loaded when the first of them knocks.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from husk.errors import InvalidParameter
+from husk.swarm.membership.nodes import Nodes
+from husk.swarm.model.node import NodeDescription
+
+if TYPE_CHECKING:
+    from husk.swarm.logs.broker import LogBroker
+    from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
+    from husk.swarm.manager.liveness import Liveness
+    from husk.swarm.port.addresses import AddressDesk
+    from husk.swarm.port.server import ClusterPort
+
+# Of what a node says of itself: labels and plugins together, and the length of each word.
+_MOST, _LONGEST = 512, 1024
+LEFT = "the node has left the swarm"
+
+
+class Workers:
+    def __init__(
+        self,
+        *,
+        own_id: Callable[[], str],
+        nodes: Nodes,
+        liveness: Callable[[], "Liveness"],
+        dispatcher: Callable[[], "Dispatcher"],
+        logs: Callable[[], "LogBroker"],
+        changed: Callable[[], None],
+        addresses: Callable[[], "AddressDesk"],
+        expected: Callable[[], None],
+        away: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`liveness`, `dispatcher` and `logs` make them, `addresses` who gives those; `changed` hears that a node is
+        another one now, `expected` that there may be workers. `away` says why nothing can be written down now."""
+        self._away = away
+        self._addresses = addresses
+        self._expected = expected
+        self._own_id = own_id
+        self._nodes = nodes
+        self._make_liveness = liveness
+        self._liveness: Liveness | None = None
+        self._make_dispatcher = dispatcher
+        self._dispatcher: Dispatcher | None = None
+        self._make_logs = logs
+        self._logs: LogBroker | None = None
+        self._changed = changed
+
+    def register(self, port: "ClusterPort") -> None:
+        """Serve workers on a port that opens."""
+        from husk.swarm.manager.dispatcher.server import DispatcherDesk
+        from husk.swarm.port.addresses import AddressHandlers
+        from husk.swarm.port.dispatch import DispatchHandlers
+        from husk.swarm.port.logs import LogHandlers
+
+        if self._dispatcher is None:
+            self._dispatcher = self._make_dispatcher()
+        DispatchHandlers(DispatcherDesk(self._dispatcher, self, self._away)).register(port)
+        LogHandlers(self.logs).register(port)
+        AddressHandlers(self._addresses()).register(port)
+        self.expect()
+
+    @property
+    def logs(self) -> "LogBroker":
+        """The broker that reads logs of other nodes; made at its first use."""
+        if self._logs is None:
+            self._logs = self._make_logs()
+        return self._logs
+
+    def expect(self) -> None:
+        """There may be workers: from now on those that are silent are lost."""
+        if self._liveness is None:
+            self._liveness = self._make_liveness()
+            self._liveness.start(self._own_id())
+            self._expected()
+
+    async def close(self, *, for_good: bool = False) -> None:
+        """`for_good` where this host leaves the swarm."""
+        if self._liveness is not None:
+            liveness, self._liveness = self._liveness, None
+            await liveness.close(for_good=for_good)
+
+    def look(self) -> None:
+        """Something of the swarm's networks may be new for those that are connected."""
+        if self._dispatcher is not None:
+            self._dispatcher.look()
+
+    def opened(self) -> None:
+        """The swarm can be read again: what could not be given before is."""
+        if self._dispatcher is not None:
+            self._dispatcher.wake()
+
+    def beat(self, node: str) -> int:
+        self.expect()
+        assert self._liveness is not None
+        return self._liveness.beat(node)
+
+    def arrive(self, node: str) -> None:
+        self.expect()
+        assert self._liveness is not None
+        self._liveness.arrive(node)
+
+    async def describe(self, node: str, description: NodeDescription) -> None:
+        """Save a node's description. Conflict, once it is written down, for one of a release that is too far away."""
+        from husk.swarm.port import protocol
+
+        check(description)
+        await self._nodes.describe(node, description)
+        self._changed()
+        told = protocol.Spoken(description.protocol, description.engine_version)
+        protocol.check(node=told, manager=protocol.OWN)
+
+    async def leave(self, node: str) -> None:
+        """Its tasks are gone: others can come at once."""
+        if self._liveness is not None:
+            self._liveness.forget(node)
+        if (record := self._nodes.known(node)) is not None and record.is_manager:
+            await self._nodes.forget(node)
+        else:
+            await self._nodes.mark(node, "down", LEFT)
+        self._changed()
+
+
+def check(description: NodeDescription) -> None:
+    """A node may say of itself what it likes, but not without end. Pure."""
+    words = [description.hostname, description.os, description.architecture, description.engine_version]
+    words += [word for pair in description.engine_labels.items() for word in pair]
+    words += [word for pair in description.plugins for word in pair]
+    words += [*description.generic, *description.subnets]
+    if len(words) > _MOST or any(len(word) > _LONGEST for word in words):
+        raise InvalidParameter("this node says too much of itself")

@@ -1,0 +1,5 @@
+"""A node's half of a swarm: `agent` looks at the containers of its tasks, `runner` does what takes time.
+
+`assignments` are the tasks of this node: a manager has them in its records, a worker is told (`remote_assignments`,
+by `dispatch_client`). `worker` is this host as a worker of others' swarm.
+"""

@@ -1,0 +1,94 @@
+"""Addresses on the swarm's networks, which managers give to nodes; and nodes' keys for encrypted ones.
+
+    AddressHandlers(desk).register(port)         # on each manager
+    calls = AddressCalls(managers)               # on a worker
+
+What is said is the engine's business: here it is bytes. Which node calls is what its certificate says.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from husk.swarm.port.crowding import Pauses
+from husk.swarm.port.dispatch import Body
+from husk.swarm.port.faults import TooMany
+from husk.swarm.port.managers import Managers
+from husk.swarm.port.peers import Peer
+from husk.swarm.port.server import ClusterPort
+
+TAKE = "/husk.cluster.v1.Addresses/Take"
+SEEK = "/husk.cluster.v1.Addresses/Seek"
+ANNOUNCE = "/husk.cluster.v1.Addresses/Announce"
+GIVE_BACK = "/husk.cluster.v1.Addresses/GiveBack"
+# Between two keys of a node, in seconds.
+PAUSE = 1.0
+
+
+class AddressDesk(Protocol):
+    """The engine's part that gives addresses to nodes."""
+
+    async def take(self, node: str, body: bytes) -> bytes: ...
+
+    async def give_back(self, node: str, body: bytes) -> None: ...
+
+    async def seek(self, node: str, body: bytes) -> bytes:
+        """A network that a plain container of the node is to be on."""
+        ...
+
+    async def announce(self, node: str, body: bytes) -> None:
+        """By which key the node is known."""
+        ...
+
+
+class AddressHandlers:
+    def __init__(self, desk: AddressDesk, clock: Callable[[], float] = time.monotonic) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._announcing = Pauses(PAUSE)
+
+    def register(self, port: ClusterPort) -> None:
+        port.register_unary(TAKE, Body, self._take, access="node")
+        port.register_unary(GIVE_BACK, Body, self._give_back, access="node")
+        port.register_unary(SEEK, Body, self._seek, access="node")
+        port.register_unary(ANNOUNCE, Body, self._announce, access="node")
+
+    async def _take(self, peer: Peer, body: Body) -> Body:
+        return Body(content=await self._desk.take(peer.node, body.content))
+
+    async def _seek(self, peer: Peer, body: Body) -> Body:
+        return Body(content=await self._desk.seek(peer.node, body.content))
+
+    async def _announce(self, peer: Peer, body: Body) -> Body:
+        """Each is a record, and told to others: no node says so without end."""
+        now = self._clock()
+        if not self._announcing.allowed(peer.node, now):
+            raise TooMany("this node has just said its key")
+        try:
+            await self._desk.announce(peer.node, body.content)
+        except BaseException:
+            # It was not heard, and may say so again at once.
+            self._announcing.take_back(peer.node, now)
+            raise
+        return Body()
+
+    async def _give_back(self, peer: Peer, body: Body) -> Body:
+        await self._desk.give_back(peer.node, body.content)
+        return Body()
+
+
+class AddressCalls:
+    def __init__(self, managers: Managers) -> None:
+        self._managers = managers
+
+    async def take(self, body: bytes) -> bytes:
+        return (await self._managers.unary(TAKE, Body(content=body), Body)).content
+
+    async def seek(self, body: bytes) -> bytes:
+        return (await self._managers.unary(SEEK, Body(content=body), Body)).content
+
+    async def announce(self, body: bytes) -> None:
+        await self._managers.unary(ANNOUNCE, Body(content=body), Body)
+
+    async def give_back(self, body: bytes) -> None:
+        await self._managers.unary(GIVE_BACK, Body(content=body), Body)

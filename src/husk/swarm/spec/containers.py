@@ -1,0 +1,147 @@
+"""Translates a task's template into a container's configuration. Pure."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from husk.engine.model.container import TASK_LABEL
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig, LogConfig, PortBinding
+from husk.engine.model.network import Network
+from husk.swarm.model.placement import NodeFacts
+from husk.swarm.model.services import (
+    ContainerSpec,
+    NetworkAttachment,
+    Service,
+    Task,
+    TaskResources,
+    any_ingress,
+    copied,
+)
+from husk.swarm.spec import privileges
+from husk.swarm.spec.expand import expanded, words_of
+
+SERVICE_LABEL = "com.docker.swarm.service.id"
+SECOND = 10**9
+
+
+def container_config(
+    task: Task, service: Service, node: NodeFacts
+) -> tuple[str, ContainerConfig, HostConfig, dict[str, EndpointRequest]]:
+    """(name, configuration, host configuration, networks)"""
+    # What is made of it is the container's own, and changes with that.
+    task, service = msgspec.structs.replace(task, spec=copied(task.spec)), copied(service)
+    spec = expanded(task.spec.container_spec or ContainerSpec(), words_of(task, service, node))
+    config = ContainerConfig(
+        image=spec.image,
+        entrypoint=spec.command or None,
+        cmd=spec.args or None,
+        env=spec.env,
+        hostname=spec.hostname,
+        user=spec.user,
+        working_dir=spec.dir,
+        tty=spec.tty,
+        open_stdin=spec.open_stdin,
+        stop_signal=spec.stop_signal or None,
+        stop_timeout=None if spec.stop_grace_period is None else spec.stop_grace_period // SECOND,
+        healthcheck=spec.health_check,
+        labels={
+            **spec.labels,
+            "com.docker.swarm.node.id": task.node_id,
+            SERVICE_LABEL: service.id,
+            "com.docker.swarm.service.name": service.spec.name,
+            "com.docker.swarm.task": "",
+            TASK_LABEL: task.id,
+            "com.docker.swarm.task.name": task.name,
+        },
+        exposed_ports={f"{port.target_port}/{port.protocol}": {} for port in service.ports} or None,
+    )
+    return task.name, config, _host_config(task, service, spec), _endpoints(service)
+
+
+def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfig:
+    limits = task.spec.resources.limits if task.spec.resources else None
+    reservations = task.spec.resources.reservations if task.spec.resources else None
+    networks = [attachment.target for attachment in (*attachments(service), *_ingress(service))]
+    host = HostConfig(
+        network_mode=networks[0] if networks else "default",
+        mounts=spec.mounts or None,
+        readonly_rootfs=spec.read_only,
+        init=spec.init,
+        extra_hosts=[_host_entry(entry) for entry in spec.hosts] or None,
+        group_add=spec.groups or None,
+        cap_add=spec.capability_add or None,
+        cap_drop=spec.capability_drop or None,
+        sysctls=spec.sysctls or None,
+        ulimits=spec.ulimits,
+        oom_score_adj=spec.oom_score_adj,
+        isolation=spec.isolation,
+        log_config=LogConfig(type=task.spec.log_driver.name, config=task.spec.log_driver.options or {})
+        if task.spec.log_driver
+        else LogConfig(),
+        port_bindings={
+            f"{port.target_port}/{port.protocol}": [PortBinding(host_port=str(port.published_port or ""))]
+            for port in service.ports
+            if port.publish_mode == "host"
+        },
+    )
+    if spec.dns_config is not None:
+        host.dns, host.dns_search = spec.dns_config.nameservers or None, spec.dns_config.search or None
+        host.dns_options = spec.dns_config.options or None
+    if limits is not None:
+        host.memory, host.nano_cpus, host.pids_limit = limits.memory_bytes, limits.nano_cpus, limits.pids or None
+    if reservations is not None:
+        host.memory_reservation = reservations.memory_bytes
+    if task.spec.resources is not None:
+        _swap(host, task.spec.resources)
+    if spec.privileges is not None:
+        host.security_opt = privileges.options(spec.privileges) or None
+    return host
+
+
+def _swap(host: HostConfig, resources: TaskResources) -> None:
+    """A service says how much swap comes on top of the memory, a container what both are together."""
+    host.memory_swappiness = resources.memory_swappiness
+    if resources.swap_bytes is not None:
+        host.memory_swap = -1 if resources.swap_bytes < 0 else host.memory + resources.swap_bytes
+
+
+def attachments(service: Service) -> list[NetworkAttachment]:
+    """The networks of a service's tasks."""
+    return service.spec.task_template.networks or service.spec.networks
+
+
+def is_on(service: Service, network: Network) -> bool:
+    """Tell if a service is declared to be on a network."""
+    if network.ingress and any_ingress(service.ports):
+        return True
+    return any(attachment.target == network.id for attachment in attachments(service))
+
+
+def _ingress(service: Service) -> list[NetworkAttachment]:
+    """The ingress network: where a service has an address without having asked to be there."""
+    own = {attachment.target for attachment in attachments(service)}
+    return [NetworkAttachment(target=v.network_id) for v in service.virtual_ips if v.network_id not in own]
+
+
+def _endpoints(service: Service) -> dict[str, EndpointRequest]:
+    """A service's own names lead to its virtual address where it has one, else to its tasks in turn."""
+    virtual = {address.network_id for address in service.virtual_ips}
+    return {attachment.target: EndpointRequest() for attachment in _ingress(service)} | {
+        attachment.target: EndpointRequest(
+            aliases=_aliases((service.spec.name, *attachment.aliases), attachment.target in virtual),
+            driver_opts=attachment.driver_opts,
+        )
+        for attachment in attachments(service)
+        if attachment.target not in ("host", "none", "bridge")
+    }
+
+
+def _aliases(names: Iterable[str], virtual: bool) -> list[str]:
+    names = list(dict.fromkeys(names))
+    return [f"tasks.{name}" for name in names] + ([] if virtual else names)
+
+
+def _host_entry(text: str) -> str:
+    """`address name alias…` (the hosts file's order) as `name:address`."""
+    words = text.split()
+    return f"{words[1]}:{words[0]}" if len(words) > 1 else text

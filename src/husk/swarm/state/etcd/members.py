@@ -1,0 +1,133 @@
+"""The members of an etcd: looked at, added, removed. A new one learns first, and votes when it knows all.
+
+members = Members.open(endpoints, certificates)
+others = await members.add(peer)          # then start the new member with these
+await members.promote(peer)
+await members.close()
+"""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from husk.errors import Unavailable
+from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
+from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.channel import Channel, refusal
+from husk.swarm.state.etcd.messages import (
+    MEMBER_ADD,
+    MEMBER_LIST,
+    MEMBER_PROMOTE,
+    MEMBER_REMOVE,
+    STATUS,
+    MemberAddRequest,
+    MemberListRequest,
+    MemberListResponse,
+    MemberMessage,
+    MemberRequest,
+    StatusRequest,
+    StatusResponse,
+)
+from husk.swarm.state.transactions import StoreUnavailable
+from husk.text.endpoints import Endpoint, read_endpoint
+
+PEER_PORT = 2380
+# In seconds: how long a new member may take to learn, or to wait for another that learns; between two tries.
+PATIENCE, PAUSE = 15.0, 0.2
+_NOT_YET = ("in sync with leader", "too many learner members", "unhealthy cluster")
+
+
+class Known(NamedTuple):
+    """`name` is empty for one that was added and never started."""
+
+    id: int
+    name: str
+    peer: Endpoint
+    learns: bool
+
+
+class Members:
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    @classmethod
+    def open(cls, endpoints: Sequence[Endpoint], certificates: Certificates | None) -> Self:
+        """Nobody is asked yet. InvalidParameter for certificates that cannot be used. Blocks."""
+        return cls(Channel(endpoints, _context(certificates)))
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def listing(self) -> list[Known]:
+        try:
+            message, _ = await self._channel.unary(MEMBER_LIST, MemberListRequest().encode())
+        except GrpcError as error:
+            raise refusal(error) from None
+        return [_known(member) for member in MemberListResponse.decode(message).members]
+
+    async def add(self, peer: Endpoint, scheme: str = "https") -> dict[str, Endpoint]:
+        """Let a new one be started at this place; the others, by name. Nothing is done where it was added before."""
+        if all(member.peer != peer for member in await self.listing()):
+            request = MemberAddRequest(peer_urls=[f"{scheme}://{peer}"], is_learner=True)
+            await self._patiently(MEMBER_ADD, request.encode(), done="already exists")
+        return {member.name: member.peer for member in await self.listing() if member.peer != peer and member.name}
+
+    async def promote(self, peer: Endpoint) -> None:
+        """Let one that has learned vote."""
+        found = next((member for member in await self.listing() if member.peer == peer), None)
+        if found is None:
+            raise Unavailable("this host's member of etcd was removed before it could take part: join again")
+        if found.learns:
+            await self._patiently(
+                MEMBER_PROMOTE, MemberRequest(id=found.id).encode(), done="can only promote a learner"
+            )
+
+    async def remove(self, member: Known) -> None:
+        """Safe to call twice."""
+        try:
+            await self._channel.unary(MEMBER_REMOVE, MemberRequest(id=member.id).encode())
+        except GrpcError as error:
+            if error.code != NOT_FOUND:
+                raise refusal(error) from None
+
+    async def _patiently(self, path: str, message: bytes, done: str) -> None:
+        """Until etcd takes it; what says `done` was done before."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE
+        while True:
+            try:
+                await self._channel.unary(path, message)
+                return
+            except GrpcError as error:
+                told = error.message
+                if error.code != FAILED_PRECONDITION:
+                    raise refusal(error) from None
+                if not any(word in told for word in _NOT_YET):
+                    if done in told:
+                        return
+                    raise refusal(error) from None
+            if loop.time() >= deadline:
+                raise Unavailable(f"etcd takes no new member now: {told.removeprefix('etcdserver: ')}")
+            await asyncio.sleep(PAUSE)
+
+
+async def answers(endpoint: Endpoint, certificates: Certificates | None, within: float) -> bool:
+    """Return True if the member there answers, and knows a leader, within so many seconds."""
+    channel = Channel([endpoint], await asyncio.to_thread(_context, certificates), within)
+    try:
+        message, _ = await channel.unary(STATUS, StatusRequest().encode())
+        return StatusResponse.decode(message).leader != 0
+    except (GrpcError, StoreUnavailable):
+        return False
+    finally:
+        await channel.close()
+
+
+def _context(certificates: Certificates | None) -> ssl.SSLContext | None:
+    return tls_context(certificates) if certificates is not None else None
+
+
+def _known(member: MemberMessage) -> Known:
+    url = member.peer_urls[0] if member.peer_urls else ""
+    return Known(member.id, member.name, read_endpoint(url.partition("://")[2], PEER_PORT), member.is_learner)

@@ -1,0 +1,146 @@
+"""Nodes for tasks that wait: only suitable ones, spread, and room is never given twice."""
+
+from collections import Counter, defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from husk.swarm.manager.scheduler.scheduler import Choices, schedule
+from husk.swarm.manager.scheduler.suitable import needs_of, obstacle
+from husk.swarm.model.placement import NodeFacts
+from husk.swarm.model.services import (
+    Amount,
+    Empty,
+    Mode,
+    Placement,
+    PortConfig,
+    Service,
+    Task,
+    TaskResources,
+    TaskSpec,
+)
+from husk.swarm.model.usage import NodeRoom, Use, host_ports
+from tests.unit.swarm.manager.test_planner import START, make_service, make_task
+
+GIB = 1 << 30
+
+
+def nodes(*facts: NodeFacts) -> dict[str, NodeFacts]:
+    return {node.id: node for node in facts}
+
+
+def node(id: str, **facts: object) -> NodeFacts:
+    return NodeFacts(id=id, hostname=id, nano_cpus=4 * 10**9, memory=4 * GIB, **facts)  # type: ignore[arg-type]
+
+
+def declared(template: TaskSpec | None = None, **changes: object) -> Service:
+    service = make_service(1, **changes)
+    service.spec.task_template = template or TaskSpec()
+    return service
+
+
+def waiting(number: int, service: Service, **changes: object) -> list[Task]:
+    template = service.spec.task_template
+    return [make_task(n + 1, "pending", node_id="", spec=template, **changes) for n in range(number)]
+
+
+def place(service: Service, tasks: list[Task], having: dict[str, NodeFacts]) -> Choices:
+    return schedule(service, tasks, having, defaultdict(NodeRoom), START)
+
+
+def test_tasks_are_spread_and_the_rest_is_told_why_not():
+    service = declared(TaskSpec(resources=TaskResources(reservations=Amount(memory_bytes=3 * GIB))))
+    having = nodes(node("a"), node("b"), node("c", availability="drain"), node("d", state="down"))
+    choices = place(service, waiting(4, service), having)
+    assert [node_id for _, node_id in choices.placed] == ["a", "b"]
+    reason = "no suitable node (2 nodes not available for new tasks; insufficient resources on 2 nodes)"
+    assert [told for _, told in choices.refused] == [reason, reason]
+
+
+def test_a_host_port_is_given_once_per_node():
+    service = declared(ports=[PortConfig(target_port=1, published_port=80, publish_mode="host")])
+    choices = place(service, waiting(3, service), nodes(node("a"), node("b")))
+    assert sorted(node_id for _, node_id in choices.placed) == ["a", "b"]
+    assert choices.refused[0][1] == "no suitable node (host-mode port already in use on 2 nodes)"
+
+
+def test_max_replicas_per_node():
+    service = declared(TaskSpec(placement=Placement(max_replicas=2)))
+    choices = place(service, waiting(5, service), nodes(node("a"), node("b")))
+    assert Counter(node_id for _, node_id in choices.placed) == {"a": 2, "b": 2}
+    assert choices.refused[0][1] == "no suitable node (max replicas per node limit exceed)"
+
+
+def test_without_nodes():
+    service = declared()
+    assert place(service, waiting(1, service), {}).refused[0][1] == "no suitable node"
+
+
+def test_a_global_task_waits_for_its_own_node():
+    service = declared(TaskSpec(resources=TaskResources(reservations=Amount(memory_bytes=5 * GIB))))
+    service.spec.mode = Mode(global_=Empty())
+    large = NodeFacts(id="b", hostname="b", memory=8 * GIB)
+    tasks = [make_task(0, "pending", node_id=id, spec=service.spec.task_template) for id in ("a", "b", "gone")]
+    choices = place(service, tasks, nodes(node("a"), large))
+    assert choices.placed == [(tasks[1], "b")]
+    assert choices.refused == [(tasks[0], "insufficient resources on 1 node")]
+
+
+amounts = st.integers(0, 3)
+facts = st.builds(
+    lambda number, memory, availability, state, zone: NodeFacts(
+        id=str(number), hostname="", memory=memory, availability=availability, state=state, labels={"zone": zone}
+    ),
+    st.integers(0, 7),
+    st.integers(0, 5),
+    st.sampled_from(["active", "active", "active", "pause", "drain"]),
+    st.sampled_from(["ready", "ready", "ready", "down"]),
+    st.sampled_from(["north", "south"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(facts, max_size=6),
+    st.lists(st.tuples(st.integers(0, 7), amounts), max_size=8),
+    st.integers(1, 10),
+    amounts,
+    st.integers(0, 2),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_never_on_an_unsuitable_node_and_never_refused_where_one_is_free(
+    given_nodes: list[NodeFacts],
+    others: list[tuple[int, int]],
+    number: int,
+    memory: int,
+    most: int,
+    port: bool,
+    north: bool,
+    spread: bool,
+):
+    constraints = ["node.labels.zone==north"] if north else []
+    preferences: list[dict[str, object]] = [{"Spread": {"SpreadDescriptor": "node.labels.zone"}}] if spread else []
+    template = TaskSpec(
+        resources=TaskResources(reservations=Amount(memory_bytes=memory)),
+        placement=Placement(constraints=constraints, max_replicas=most, preferences=preferences),
+    )
+    ports = [PortConfig(target_port=1, published_port=80, publish_mode="host")] if port else []
+    service = declared(template, ports=ports)
+    having = nodes(*given_nodes)
+    rooms: defaultdict[str, NodeRoom] = defaultdict(NodeRoom)
+    for where, size in others:
+        spec = TaskSpec(resources=TaskResources(reservations=Amount(memory_bytes=size)))
+        rooms[str(where)].add(Use(make_task(1, spec=spec, service_id="other")))
+    before = {id: (room.tasks, room.memory) for id, room in rooms.items()}
+    tasks = waiting(number, service)
+    choices = schedule(service, tasks, having, rooms, START)
+    assert {id: (room.tasks, room.memory) for id, room in rooms.items() if id in before} == before
+    assert [task for task, _ in choices.placed] + [task for task, _ in choices.refused] == tasks
+    for task, node_id in choices.placed:
+        assert obstacle(needs_of(service, task), having[node_id], rooms[node_id]) is None
+        rooms[node_id].add(Use(task, host_ports(service)))
+    for task, reason in choices.refused:
+        assert reason.startswith("no suitable node")
+        assert all(obstacle(needs_of(service, task), node, rooms[node.id]) for node in having.values())

@@ -1,0 +1,379 @@
+"""Things that a manager gives to another; members that run are in tests/integration/services/test_managers.py."""
+
+import shutil
+from pathlib import Path
+from unittest.mock import AsyncMock, Mock
+
+import msgspec
+import pytest
+from cryptography import x509
+
+from husk.errors import InvalidParameter, Unavailable
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.state.store import StateStore
+from husk.swarm.ca import authority
+from husk.swarm.membership.etcd_membership import GIVEN_STORE, RELIEF
+from husk.swarm.membership.unlock_keys import write_key
+from husk.swarm.model.services import SECOND
+from husk.swarm.model.settings import EncryptionConfig, NodeSpec, SwarmSpec
+from husk.swarm.port.enter import Entered
+from husk.swarm.state.etcd.members import Known
+from husk.swarm.state.etcd.store import EtcdStore
+from husk.swarm.state.transactions import StoreUnavailable
+from husk.text.endpoints import Endpoint
+from tests.support.but import but
+from tests.support.clock import FakeClock
+from tests.support.memory import NoMounts
+from tests.support.waiting import until_async
+from tests.unit.swarm.membership.test_nodes import worker
+from tests.unit.swarm.swarm_room import SwarmRoom
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
+    made = SwarmRoom(tmp_path, state)
+    await made.init()
+    return made
+
+
+async def test_a_new_manager_is_given_the_keys(room: SwarmRoom, tmp_path: Path) -> None:
+    sealed = room.sealer.seal(b"value", "secret")
+    await room.store.save(worker("w", "beta"))
+    entered = await room.council.enter("w", authority.new_request()[1])
+    assert (entered.address, entered.members, entered.unlock_key) == ("192.0.2.9", (), b"")
+    other = Sealer(tmp_path / "other.key")
+    other.adopt(entered.key, entered.unlock_key)
+    assert Sealer(tmp_path / "other.key").unseal(sealed, "secret") == b"value"
+    with pytest.raises(Unavailable, match="share an etcd that exists"):
+        await room.council.join("w", entered, b"")
+    assert "start this daemon" in GIVEN_STORE
+
+
+async def test_a_new_manager_of_a_locked_swarm_locks_its_own(room: SwarmRoom, tmp_path: Path) -> None:
+    spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=True))
+    version = room.cluster.swarm.version
+    await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
+    await room.store.save(worker("w", "beta"))
+    entered = await room.council.enter("w", b"")
+    assert write_key(entered.unlock_key) == await room.cluster.unlock_key()
+    other = Sealer(tmp_path / "other.key")
+    other.adopt(entered.key, entered.unlock_key)
+    assert not (tmp_path / "other.key").exists()
+    again = Sealer(tmp_path / "other.key")
+    again.settle(True)
+    assert again.locked and again.unlock(entered.unlock_key)
+
+
+async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> None:
+    await room.store.save(worker("w", "beta"))
+    swarm = await room.cluster.with_store_root()
+    assert swarm.store_root is not None and swarm.trust is not None
+    assert swarm.store_root.certificate != swarm.trust.root.certificate
+    assert (await room.cluster.with_store_root()).store_root == swarm.store_root
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.note_store(room.council.where([Endpoint("192.0.2.1", 2379)]), {})
+    key, request = authority.new_request()
+    entered = await room.council.enter("w", request)
+    assert entered.members == ("192.0.2.1:2379",) and entered.root == swarm.store_root.certificate.encode()
+    found = x509.load_pem_x509_certificate(entered.certificate)
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [str(name) for name in names.get_values_for_type(x509.IPAddress)] == ["192.0.2.9"]
+    assert authority.signed_by(entered.certificate, [entered.root]) and authority.fits(entered.certificate, key)
+    assert not authority.signed_by(entered.certificate, [swarm.trust.root.certificate.encode()])
+    twin = worker("twin", "gamma")
+    twin = but(twin, status__addr=room.cluster.advertise_address)
+    await room.store.save(twin)
+    with pytest.raises(InvalidParameter, match=r"another manager of the swarm has the address 192.0.2.1, too"):
+        await room.council.enter("twin", request)
+
+
+async def test_where_the_members_are(room: SwarmRoom) -> None:
+    assert room.council.endpoints() == [Endpoint("192.0.2.1", 2379)] and not room.council.here
+    where = room.council.where([Endpoint("192.0.2.1", 2379), Endpoint("2001:db8::2", 9)])
+    assert where.address == "etcd://192.0.2.1:2379,[2001:db8::2]:9" and where.certificates is not None
+    await room.store.save(worker("w", "beta"))
+    assert len(room.council.endpoints()) == 1, "workers have none"
+    assert room.council.endpoints(but=room.cluster.node_id) == []
+
+
+async def test_without_etcd_nothing_is_begun(room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(Unavailable, match="several managers need etcd"):
+        await room.enrolment.tenure.several()
+    assert not room.store.shared and not (tmp_path / "swarm.etcd").exists()
+    with pytest.raises(Unavailable, match="no member"):
+        await room.council.start_alone()
+
+
+async def test_what_a_daemon_left_that_died_is_wiped(room: SwarmRoom, tmp_path: Path) -> None:
+    left = tmp_path / "swarm.etcd"
+    left.mkdir()
+    (left / "member.key").write_text("x")
+    await room.council.open()
+    assert not left.exists()
+    await room.council.depart()
+    await room.council.drop()
+    await room.council.close()
+
+
+async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_told_them(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
+    learner = Known(7, "m", Endpoint("192.0.2.1", 23800), learns=True)
+    members = AsyncMock(listing=AsyncMock(return_value=[learner]))
+    monkeypatch.setattr(room.council, "_members", AsyncMock(return_value=members))
+    await room.council.settle()
+    assert room.council.endpoints() == [Endpoint("192.0.2.1", 23790)]
+    members.promote.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
+    members.close.assert_awaited_once()
+
+
+async def test_a_member_that_the_others_removed_begins_anew(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = room.cluster.membership
+    assert place is not None and not room.council.removed
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
+    other = worker("w", "beta")
+    other.spec.role = "manager"
+    await room.store.save(other)
+    removed = room.council._member = Mock(removed=True, clear=AsyncMock())
+    members = AsyncMock(add=AsyncMock(return_value={"w": Endpoint("192.0.2.9", 2380)}))
+    opened, started = AsyncMock(return_value=members), AsyncMock()
+    monkeypatch.setattr(room.council, "_members", opened)
+    monkeypatch.setattr(room.council, "_run", started)
+    assert room.council.removed
+    await room.council.bring_back()
+    opened.assert_awaited_once_with([Endpoint("192.0.2.9", 2379)])
+    members.add.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
+    members.close.assert_awaited_once()
+    noted = room.cluster.membership
+    assert noted is not None and noted.others == {"w": "192.0.2.9:2380"}
+    assert noted.store == "etcd://192.0.2.1:23790,192.0.2.9:2379"
+    removed.clear.assert_awaited_once()
+    [(member,)] = [call.args for call in started.await_args_list]
+    assert member._settings.others == {"w": Endpoint("192.0.2.9", 2380)}
+
+
+def test_what_was_entered_is_all_there() -> None:
+    assert Entered(b"k", b"", "a", b"", b"", ()).members == ()
+
+
+async def test_what_is_wrong_with_this_hosts_member(room: SwarmRoom) -> None:
+    assert room.council.trouble == ""
+    room.council._member = Mock(trouble="it has ended: no space left on device")
+    assert room.council.trouble.endswith("is started again: it has ended: no space left on device")
+
+
+async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+
+    async def relieve(endpoints: object, tls: object) -> bool:
+        done.append(1)
+        raise Unavailable("nobody answers")
+
+    monkeypatch.setattr("husk.swarm.state.etcd.relief.relieve", relieve)
+    monkeypatch.setattr("husk.swarm.state.etcd.certificates.tls_context", lambda files: None)
+    room.council._clock = clock = FakeClock(RELIEF)
+    room.council._relieve_soon()
+    room.council._relieve_soon()
+    await until_async(lambda: done, "that it is tried")
+    clock.wall -= 3600 * SECOND
+    clock.at += RELIEF
+    room.council._relieve_soon()
+    await until_async(lambda: len(done) == 2, "that it is tried again, though people set the clock back")
+    await room.council.close()
+    assert done == [1, 1]
+
+
+async def spared(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], *, demoted: str, learning: tuple[int, ...] = (4,)
+) -> bool:
+    """Tell if one of three managers may be demoted while the members at these addresses do not answer."""
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    for number in (2, 3):
+        node = worker(f"m{number}", f"host{number}")
+        address = f"192.0.2.{number}"
+        await room.store.save(but(node, spec=NodeSpec(role="manager"), status__addr=address))
+    peers = [Known(n, f"m{n}", Endpoint(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)]
+    members = AsyncMock(listing=AsyncMock(return_value=peers))
+    monkeypatch.setattr(room.council, "_members", AsyncMock(return_value=members))
+
+    async def answers(endpoint: Endpoint, *_: object) -> bool:
+        return endpoint.host not in down
+
+    monkeypatch.setattr("husk.swarm.state.etcd.members.answers", answers)
+    node = next(node for node in room.store.nodes.values() if node.status.addr == demoted)
+    try:
+        await room.council.spare(node)
+    except InvalidParameter as error:
+        assert "lose their majority" in error.message
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("down", "demoted", "may"),
+    [
+        (set(), "192.0.2.2", True),
+        ({"192.0.2.3"}, "192.0.2.2", False),
+        ({"192.0.2.3"}, "192.0.2.3", True),
+        ({"192.0.2.3"}, "192.0.2.1", False),
+    ],
+)
+async def test_a_manager_goes_only_where_the_others_have_a_majority_without_it(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], demoted: str, may: bool
+) -> None:
+    assert await spared(room, monkeypatch, down, demoted=demoted) == may
+
+
+async def test_members_that_are_on_their_way_out_count_for_nobody(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four, one is down, and one is demoted: with a second one demoted, the down one would be half of the rest."""
+    going = but(worker("m4", "host4"), spec=NodeSpec(role="worker"), status__addr="192.0.2.4")
+    await room.store.save(going)
+    assert not await spared(room, monkeypatch, {"192.0.2.3"}, demoted="192.0.2.2", learning=())
+
+
+@pytest.mark.parametrize("forced", [True, False])
+async def test_a_member_that_the_others_keep_goes_on_unless_its_host_is_forced_to_go(
+    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, forced: bool
+) -> None:
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    await room.store.save(but(worker("m2", "host2"), spec=NodeSpec(role="manager"), status__addr="192.0.2.2"))
+    there = room.council._member = Mock(expect_end=AsyncMock(), go_on=AsyncMock())
+    monkeypatch.setattr(room.council, "_remove", AsyncMock(side_effect=InvalidParameter("unhealthy cluster")))
+    if forced:
+        await room.council.depart(forced=True)
+        there.go_on.assert_not_awaited()
+    else:
+        with pytest.raises(InvalidParameter, match="unhealthy"):
+            await room.council.depart()
+        there.go_on.assert_awaited_once()
+
+
+async def test_the_key_of_the_member_is_on_the_disk_as_the_swarm_wants_it(room: SwarmRoom, tmp_path: Path) -> None:
+    place, key = room.cluster.membership, tmp_path / "swarm.etcd" / "member.key"
+    assert place is not None
+    await room.council.follow_lock()
+    key.parent.mkdir()
+    key.write_bytes(b"the key")
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.council._member = Mock(stop=AsyncMock())
+    for autolock in (True, False):
+        spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=autolock))
+        version = room.cluster.swarm.version
+        await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
+        await room.council.follow_lock()
+        assert key.is_symlink() is autolock and key.read_bytes() == b"the key"
+    await room.council.drop()
+
+
+async def test_a_locked_manager_makes_no_new_cluster_though_its_member_runs(room: SwarmRoom) -> None:
+    """After a start of the daemon alone: others would be none of the swarm any more by somebody without the key."""
+    place = room.cluster.membership
+    assert place is not None
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.council._member = Mock(start_alone=AsyncMock())
+    room.sealer.locked = True
+    with pytest.raises(Unavailable, match="needs to be unlocked"):
+        await room.enrolment.tenure.start_over()
+    room.council._member.start_alone.assert_not_awaited()
+
+
+async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
+    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, key = room.cluster.membership, tmp_path / "swarm.etcd" / "member.key"
+    assert place is not None
+    key.parent.mkdir()
+    key.write_bytes(b"the key")
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.council._member = Mock(stop=AsyncMock(), trouble="")
+    room.cluster.locking = room.council.follow_lock
+    seen = list[bool]()
+    keep_locked = room.sealer.keep_locked
+
+    def going() -> None:
+        seen.append(key.is_symlink())
+        keep_locked()
+
+    monkeypatch.setattr(room.sealer, "keep_locked", going)
+
+    async def autolock(on: bool) -> None:
+        spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=on))
+        version = room.cluster.swarm.version
+        await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
+
+    await autolock(True)
+    assert seen == [True]
+    await autolock(False)
+    assert not key.is_symlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(NoMounts, "make", Mock(side_effect=OSError(1, "Operation not permitted")))
+        await autolock(True)
+        assert room.council.trouble == (
+            "the key of this manager's member of etcd is not sealed, and may be in the clear on the disk: "
+            "[Errno 1] Operation not permitted"
+        )
+    await room.council.follow_lock()
+    assert key.is_symlink() and not room.council.trouble
+    await room.council.drop()
+
+
+async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
+    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, directory = room.cluster.membership, tmp_path / "swarm.etcd"
+    assert place is not None
+    directory.mkdir()
+    (directory / "member.key").write_bytes(b"the key")
+    room.council._key.keep(True)
+    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    room.sealer.lock(b"u" * 32)
+    room.sealer.keep_locked()
+    room.sealer.close()
+    shutil.rmtree(tmp_path / "run")
+    made = Mock(start=AsyncMock(), stop=AsyncMock(), let_go=AsyncMock(), removed=False, trouble="")
+    monkeypatch.setattr(room.council, "_made", lambda *_: made)
+    monkeypatch.setattr(room.council, "_certificate", Mock(look=AsyncMock(), close=AsyncMock()))
+    prepare = Mock()
+    monkeypatch.setattr(room.council, "_given", Mock(close=AsyncMock(), prepare=prepare))
+    await room.council.open()
+    made.start.assert_not_awaited()
+    assert not room.council.runs
+    with pytest.raises(Unavailable, match="needs to be unlocked"):
+        await room.council.start_alone()
+    with pytest.raises(Unavailable):
+        room.council._key.keep(False)
+    assert room.sealer.unlock(b"u" * 32)
+    renewed = AsyncMock()
+    monkeypatch.setattr(room.council, "_renewed", renewed)
+    prepare.side_effect = OSError(28, "No space left on device")
+    with pytest.raises(OSError, match="No space"):
+        await room.council.unlocked()
+    prepare.side_effect = None
+    await room.council.unlocked()
+    await room.council.unlocked()
+    made.start.assert_awaited_once()
+    assert renewed.await_count == 2, "the daemon shows its certificate, too"
+    assert room.council.runs and (directory / "member.key").read_bytes() == b"the key"
+    await room.council.drop()
+    assert not directory.exists() and not (tmp_path / "run").exists()
+    await room.council.unlocked()
+    made.start.assert_awaited_once()
+
+
+async def test_a_store_that_cannot_be_asked_before_the_swarm_is_unlocked() -> None:
+    shut = EtcdStore.shut("etcd://192.0.2.1", "it is locked")
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match=r"^it is locked$"):
+            await shut.get("swarm", "default")
+    await shut.close()

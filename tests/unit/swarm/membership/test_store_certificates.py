@@ -1,0 +1,131 @@
+"""A former manager has a certificate that is good for nothing, and every manager finds that by itself."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from husk.storage.state.store import StateStore
+from husk.swarm.ca import authority
+from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, REVOKED
+from husk.swarm.membership.store_certificates import GRACE, KIND, Given, StoreCertificates
+from husk.swarm.model.node import Node, NodeStatus
+from husk.swarm.model.settings import NodeSpec
+from husk.swarm.state import member_files
+from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.sqlite import EmbeddedStore
+from tests.support.but import but
+from tests.support.clock import FakeClock
+
+NOW = 1_700_000_000
+YEAR = 365 * 86400.0
+OWN, COPIED, OTHERS = 11, 22, 33
+
+
+class Manager:
+    def __init__(self, state: StateStore, directory: Path) -> None:
+        self.store = SwarmRecords(EmbeddedStore(state))
+        self.clock = FakeClock(NOW * 10**9)
+        self.hosts = {"192.0.2.1", "192.0.2.2", "192.0.2.3"}
+        self.cuts = 0
+        root = authority.new_root(NOW)
+        key, request = authority.new_request()
+        signed = authority.issue_for_host(request, "m1", "192.0.2.1", root, YEAR, NOW, OWN)
+        paths = [directory / name for name in (CERTIFICATE, KEY, REVOKED)]
+        member_files.install(dict(zip(paths, (signed, key), strict=False)))
+        self.list = paths[2]
+        self.it = StoreCertificates(
+            self.store,
+            *paths,
+            own=lambda: self.store.nodes.get("m1"),
+            members=self._members,
+            cut_off=self._cut,
+            clock=self.clock,
+        )
+        self.it.prepare()
+
+    async def _members(self) -> set[str]:
+        return self.hosts
+
+    async def _cut(self) -> None:
+        self.cuts += 1
+
+    @property
+    def revoked(self) -> set[int]:
+        return set(authority.revoked_in(self.list.read_bytes()))
+
+    async def after_a_while(self) -> set[int]:
+        await self.it.look()
+        self.clock.pass_by(GRACE)
+        await self.it.look()
+        return self.revoked
+
+    async def known(self) -> set[int]:
+        return {int(record.key, 16) for record in (await self.store.store.listing(KIND)).records}
+
+
+@pytest.fixture
+async def manager(state: StateStore, tmp_path: Path) -> Manager:
+    made = Manager(state, tmp_path)
+    for number, serial in ((1, OWN), (2, COPIED), (3, OTHERS)):
+        address = f"192.0.2.{number}"
+        status = NodeStatus(state="ready", addr=address)
+        spec = NodeSpec(role="manager")
+        await made.store.save(Node(id=f"m{number}", version=0, created_at="", updated_at="", spec=spec, status=status))
+        if serial != OWN:
+            await made.it.note(serial, Given(f"m{number}", address, NOW + YEAR))
+    return made
+
+
+async def test_those_of_managers_are_good(manager: Manager) -> None:
+    assert await manager.after_a_while() == set() and manager.cuts == 0
+    assert await manager.known() == {OWN, COPIED, OTHERS}, "of an older release's nothing was written down"
+
+
+async def test_who_is_no_manager_any_more_has_a_while_to_end_it(manager: Manager) -> None:
+    gone = but(manager.store.nodes["m2"], spec=NodeSpec(role="worker"))
+    await manager.store.save(gone)
+    assert await manager.after_a_while() == set(), "its member is there"
+    manager.hosts.discard("192.0.2.2")
+    await manager.it.look()
+    assert manager.revoked == set() and manager.cuts == 0
+    manager.clock.pass_by(GRACE)
+    await manager.it.look()
+    assert manager.revoked == {COPIED} and manager.cuts == 1
+    await manager.it.look()
+    assert manager.cuts == 1, "once"
+
+
+async def test_one_that_was_away_needs_it_to_hear_of_that(manager: Manager) -> None:
+    manager.hosts.discard("192.0.2.2")
+    away = but(manager.store.nodes["m2"], spec=NodeSpec(role="worker"), status__state="down")
+    await manager.store.save(away)
+    assert await manager.after_a_while() == set()
+    await manager.store.delete(manager.store.nodes["m2"])
+    assert await manager.after_a_while() == {COPIED}, "it was removed from the swarm"
+
+
+async def test_who_is_a_manager_again_has_another_one(manager: Manager) -> None:
+    manager.hosts.discard("192.0.2.2")
+    await manager.store.save(but(manager.store.nodes["m2"], spec=NodeSpec(role="worker")))
+    assert await manager.after_a_while() == {COPIED}
+    await manager.store.save(but(manager.store.nodes["m2"], spec=NodeSpec(role="manager")))
+    manager.hosts.add("192.0.2.2")
+    await manager.it.note(44, Given("m2", "192.0.2.2", NOW + YEAR))
+    assert await manager.after_a_while() == {COPIED}, "the new one is good, the copy is not"
+
+
+async def test_whoever_does_not_know_who_are_managers_revokes_nothing(manager: Manager) -> None:
+    manager.hosts.clear()
+    known = dict(manager.store.nodes)
+    manager.store.nodes.clear()
+    assert await manager.after_a_while() == set()
+    manager.store.nodes |= known | {"m1": but(known["m1"], spec=NodeSpec(role="worker"))}
+    assert await manager.after_a_while() == set()
+
+
+async def test_what_has_ended_is_forgotten(manager: Manager) -> None:
+    await manager.it.note(55, Given("m9", "192.0.2.9", NOW + 30.0))
+    assert await manager.after_a_while() == set() and 55 not in await manager.known()
+    body = await manager.store.store.get(KIND, f"{COPIED:x}")
+    assert body is not None and msgspec.json.decode(body.body, type=Given).node == "m2"

@@ -1,0 +1,89 @@
+"""Orders to a node that has the swarm's records about what to run."""
+
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import AsyncMock
+
+import pytest
+
+from husk.registry.auth import Credentials
+from husk.storage.state.store import StateStore
+from husk.swarm.membership.cluster import Cluster
+from husk.swarm.model.placement import NodeFacts
+from husk.swarm.model.services import (
+    ContainerSpec,
+    FileTarget,
+    SecretReference,
+    Task,
+    TaskSpec,
+    TaskStatus,
+    is_assigned,
+)
+from husk.swarm.node.assignments import LOCKED, LocalAssignments
+from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.sqlite import EmbeddedStore
+from tests.unit.swarm.manager.test_planner import make_service, make_task
+
+CREDENTIALS = Credentials("user", "word")
+
+
+class Desk:
+    def __init__(self, state: StateStore) -> None:
+        self.store = SwarmRecords.load(EmbeddedStore(state))
+        self.cluster = SimpleNamespace(
+            node_id="n", locked=False, node_facts=lambda: NodeFacts(id="n", hostname="alpha")
+        )
+        self.heard: list[str] = []
+        self.assignments = LocalAssignments(
+            self.store,
+            cast(Cluster, self.cluster),
+            AsyncMock(of=AsyncMock(return_value=CREDENTIALS)),
+            lambda task: self.heard.append(task.id),
+        )
+
+
+@pytest.fixture
+def desk(state: StateStore) -> Desk:
+    return Desk(state)
+
+
+async def test_a_node_sees_the_tasks_that_it_was_given(desk: Desk):
+    mine, other, waits = (
+        make_task(1, version=0),
+        make_task(2, version=0, node_id="m"),
+        make_task(3, "pending", version=0),
+    )
+    await desk.store.save(mine, other, waits)
+    assert [task.id for task in desk.assignments.tasks()] == [mine.id]
+    assert desk.assignments.task(mine.id) is desk.store.tasks[mine.id]
+    assert desk.assignments.task(other.id) is desk.assignments.task(waits.id) is desk.assignments.task("x") is None
+    assert [is_assigned(task) for task in (mine, other, waits)] == [True, True, False]
+    assert desk.assignments.node.id == "n"
+
+
+async def test_what_becomes_of_a_task_is_written_and_told(desk: Desk):
+    task = make_task(1, version=0)
+    await desk.store.save(task)
+    await desk.assignments.report(task, TaskStatus(timestamp="", state="failed"))
+    assert desk.store.tasks[task.id].status.state == "failed"
+    await desk.assignments.gone(task)
+    assert desk.store.tasks == {} and desk.heard == [task.id, task.id]
+
+
+async def test_a_task_has_its_service_as_long_as_there_is_one(desk: Desk):
+    task = make_task(1)
+    assert desk.assignments.service(task) is None and await desk.assignments.credentials(task) is None
+    desk.store.services["s"] = make_service()
+    assert desk.assignments.service(task) is desk.store.services["s"]
+    assert await desk.assignments.credentials(task) == CREDENTIALS
+
+
+def test_while_the_swarm_is_locked_nothing_with_a_secret_starts(desk: Desk):
+    def with_secret() -> Task:
+        secret = SecretReference(secret_id="x", secret_name="x", file=FileTarget(name="x"))
+        return make_task(1, spec=TaskSpec(container_spec=ContainerSpec(secrets=[secret])))
+
+    assert desk.assignments.obstacle(with_secret()) == ""
+    desk.cluster.locked = True
+    assert desk.assignments.obstacle(with_secret()) == LOCKED
+    assert desk.assignments.obstacle(make_task(1)) == ""

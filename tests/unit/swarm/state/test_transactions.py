@@ -1,0 +1,50 @@
+"""The words of stores: what a transaction may be, and the version in a body."""
+
+import msgspec
+import pytest
+
+from husk.errors import Conflict, InvalidParameter, Unavailable
+from husk.swarm.state.transactions import (
+    Check,
+    Delete,
+    Put,
+    Record,
+    Stale,
+    StoreUnavailable,
+    check_name,
+    check_steps,
+    version_in,
+    with_version,
+)
+
+
+def test_a_record_is_once_in_a_transaction():
+    check_steps([Put("a", "1", b"{}"), Delete("a", "2"), Check("b", "1", 0)])
+    with pytest.raises(InvalidParameter, match="a 1 is twice"):
+        check_steps([Put("a", "1", b"{}"), Check("a", "1", 0)])
+
+
+@pytest.mark.parametrize(("kind", "key"), [("", "a"), ("a", ""), ("a/b", "c"), ("a\0", "b"), ("a", "b\0")])
+def test_names_that_cannot_be_told_from_others(kind: str, key: str):
+    with pytest.raises(InvalidParameter, match="no record can have"):
+        check_name(kind, key)
+
+
+def test_a_key_may_have_any_other_form():
+    check_name("node", "x/y ü")
+
+
+def test_the_version_in_a_body():
+    assert version_in(b"{}") == 0
+    body = with_version(b'{"id":"x","version":3,"nested":{"version":5}}', 12)
+    assert version_in(body) == 12 and msgspec.json.decode(body)["nested"] == {"version": 5}
+    for bad in (b"", b"[]", b"x"):
+        with pytest.raises(InvalidParameter, match="JSON object"):
+            with_version(bad, 1)
+
+
+def test_errors_say_what_to_do():
+    stale = Stale([("service", "a"), ("task", "b")])
+    assert isinstance(stale, Conflict) and "service a, task b" in stale.message
+    assert isinstance(StoreUnavailable("gone", unknown=True), Unavailable)
+    assert Record("a", "b", b"", 1).name == ("a", "b")
