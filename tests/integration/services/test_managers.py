@@ -250,13 +250,13 @@ def test_a_manager_is_demoted_and_promoted(council: Nodes) -> None:
     until(lambda: homes(one, "stays") == [here], "a task there")
     before = running(three)
     one.docker("node", "demote", here)
-    until(lambda: not _controls(three, here) and not member(three), "that it is a worker", 30.0)
+    until(lambda: not _controls(three, here) and not member(three), "that it is a worker")
     until(lambda: nodes_of(two)[here]["Status"]["State"] == "ready", "that it is ready")
     assert "ManagerStatus" not in nodes_of(two)[here]
     assert three.http("GET", "/nodes").status == 503
     assert running(three) == before and homes(one, "stays") == [here]
     two.docker("node", "promote", here)
-    until(lambda: _controls(three, here) and member(three), "that it is a manager", 30.0)
+    until(lambda: _controls(three, here) and member(three), "that it is a manager")
     until(partial(_sees, three), "that it sees all")
     assert running(three) == before and homes(three, "stays") == [here]
     three.docker("service", "rm", "stays")
