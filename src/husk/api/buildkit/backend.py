@@ -20,8 +20,7 @@ from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
     from husk.engine.builder.gateway_frontend import Bridge
-    from husk.engine.builder.git_source import Resolved
-    from husk.engine.builder.seen_files import Found
+    from husk.engine.builder.source_policy import Found, Resolved
 
 
 class Choice(Struct, frozen=True):

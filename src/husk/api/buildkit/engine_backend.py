@@ -22,8 +22,7 @@ from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
     from husk.engine.builder.gateway_frontend import Bridge
-    from husk.engine.builder.git_source import Resolved
-    from husk.engine.builder.seen_files import Found
+    from husk.engine.builder.source_policy import Found, Resolved
 
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
 """With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""

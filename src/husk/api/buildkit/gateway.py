@@ -17,12 +17,11 @@ from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.messages.source_policy import Policy
 from husk.api.buildkit.serve import Metadata, answer
 from husk.engine.builder.graph import Graph
-from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.results import Question, Result
-from husk.engine.builder.source_policy import Facts, SourcePolicy
+from husk.engine.builder.source_policy import DescribedImage, Facts, SourcePolicy
 from husk.engine.builder.status import WarningTold
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.rpc.grpc.connection import Handler

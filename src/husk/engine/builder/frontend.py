@@ -10,15 +10,15 @@ is made: whoever needs a ref has it made.
 import asyncio
 import json
 import posixpath
-import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from husk.aio.tasks import Tasks
 from husk.engine.builder import failure, given, remote_context, schemes
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.dockerfile import contexts
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext
@@ -26,27 +26,22 @@ from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.dockerfile.stages import SCRATCH
 from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
-from husk.engine.builder.image_source import DescribedImage, ImageSource
-from husk.engine.builder.interfaces import Elsewhere, Watcher
+from husk.engine.builder.image_source import ImageSource
+from husk.engine.builder.interfaces import Watcher
 from husk.engine.builder.operations import Edge, Operation, Source
-from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.reading.dockerfiles import Dockerfiles, OpenDockerfile
 from husk.engine.builder.reading.messages import Context
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.remote_context import Remote
-from husk.engine.builder.sessions import Session
+from husk.engine.builder.results import Built, FrontendResult
 from husk.engine.builder.solver import Solver
-from husk.engine.builder.source_policy import FREE, SourcePolicy
-from husk.engine.builder.syntax import Syntax
+from husk.engine.builder.source_policy import DescribedImage
 from husk.engine.images.make import read_config_aside
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 from husk.text.documents import Malformed, decode
-
-if TYPE_CHECKING:
-    from husk.engine.builder.dockerfile.questions import Answer
 
 IGNORE_FILE = ".dockerignore"
 # What clients may count on, by BuildKit's names.
@@ -67,37 +62,6 @@ class Layouts(Protocol):
     """Images in OCI layouts of clients: `layout_source`."""
 
     async def describe_named(self, text: str, platform: Platform, watcher: Watcher, /) -> DescribedImage: ...
-
-
-class Asker(Struct, frozen=True):
-    """For whom a frontend works."""
-
-    progress: Progress
-    session: Session | None = None
-    inputs: Mapping[str, Ref] = {}
-    elsewhere: Elsewhere | None = None
-    granted: Collection[str] = ()  # what its steps may ask for
-    policy: SourcePolicy = FREE  # which sources it may have
-
-
-class Built(Struct, frozen=True):
-    """One platform's result."""
-
-    platform: Platform
-    ref: Ref
-    image: ImageConfig
-    scans: dict[str, Ref] = {}  # what an SBOM is to tell of besides
-
-
-class FrontendResult(Struct, frozen=True):
-    built: list[Built]
-    several_platforms: bool
-    source: SourceFile
-    warnings: list[Warning]
-    epoch: int | None = None
-    answer: "Answer | None" = None  # to a question about the Dockerfile: then nothing is built
-    syntax: Syntax | None = None  # another frontend that is to read the file
-    notice: str = ""  # a warning about the file as a whole
 
 
 class DockerfileFrontend:
@@ -373,34 +337,6 @@ class _Sources:
         if excluded:
             attributes["local.excludepatterns"] = json.dumps(list(excluded))
         return Source(f"local://{name}", attributes)
-
-
-class Shown:
-    """Work that is no operation of a graph, as a vertex of its own in the progress of a build."""
-
-    def __init__(self, asker: Asker, name: str) -> None:
-        self.session = asker.session
-        self._progress = asker.progress
-        digest = f"sha256:{secrets.token_hex(32)}"
-        self._vertex = Vertex(digest=digest, operation=Operation(Source("internal://")), name=name)
-
-    def __enter__(self) -> "Shown":
-        self._progress.started(self._vertex)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        if error is None:
-            self._progress.ended(self._vertex)
-        elif isinstance(error, HuskError):
-            self._progress.ended(self._vertex, error=error.message)
-        else:
-            self._progress.ended(self._vertex, cancelled=True)
-
-    def log(self, data: bytes, *, stderr: bool = False) -> None:
-        self._progress.log(self._vertex, data, stderr=stderr)
-
-    def status(self, status: Status) -> None:
-        self._progress.status(self._vertex, status)
 
 
 def _session_of(name: str, wanted: FrontendOptions, asker: Asker) -> dict[str, str]:

@@ -14,9 +14,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from husk.aio.tasks import Tasks
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.failure import MissingCapability
-from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Job

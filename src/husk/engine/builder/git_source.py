@@ -27,7 +27,7 @@ from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.per_build import PerBuild
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
-from husk.engine.builder.source_policy import Resolved as Resolved
+from husk.engine.builder.source_policy import Resolved
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.repositories import CheckedOut, Repository, WantedCommit

@@ -19,10 +19,10 @@ from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.per_build import PerBuild
 from husk.engine.builder.progress import Status
 from husk.engine.builder.request_bodies import RequestBodies
-from husk.engine.builder.seen_files import Found as Found
 from husk.engine.builder.seen_files import SeenFiles
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
+from husk.engine.builder.source_policy import Found
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.registry.web import seconds_of

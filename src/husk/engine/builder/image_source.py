@@ -18,7 +18,7 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.registry_login import login_at
 from husk.engine.builder.solver import Watcher
-from husk.engine.builder.source_policy import DescribedImage as DescribedImage
+from husk.engine.builder.source_policy import DescribedImage
 from husk.engine.images.make import chain_ids, read_config_aside, require_layers
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore

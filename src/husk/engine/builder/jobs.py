@@ -16,16 +16,25 @@ from typing import Protocol
 from msgspec import structs
 
 from husk.engine.builder import entitlements, failed_steps
+from husk.engine.builder.asking import Asker
 from husk.engine.builder.dockerfile.rules import Warning
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, of_vertex
-from husk.engine.builder.frontend import Asker, DockerfileFrontend
 from husk.engine.builder.graph import KnownVertices, Location, SourceFile
 from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.job_containers import Hold, JobContainers
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.remains import Remains
-from husk.engine.builder.results import DOCKERFILE, GATEWAY, Definition, Predicate, Question, Result, result_of
+from husk.engine.builder.results import (
+    DOCKERFILE,
+    GATEWAY,
+    Definition,
+    FrontendResult,
+    Predicate,
+    Question,
+    Result,
+    result_of,
+)
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.source_policy import FREE, SourcePolicy
@@ -42,6 +51,12 @@ _MOST_ENDED = 100
 _MOST_REFS = 10_000
 # What one build is warned of: how often, and with how many bytes (each warning has the file that it is about).
 _MOST_WARNINGS, _MOST_WARNED = 1000, 32 << 20
+
+
+class DockerfileFrontend(Protocol):
+    """The built-in frontend: `frontend`."""
+
+    async def solve(self, attributes: Mapping[str, str], asker: Asker, /) -> FrontendResult: ...
 
 
 class ImageFrontends(Protocol):

@@ -22,11 +22,11 @@ from husk.storage.diffs import DiffStore
 from husk.storage.trees import Trees
 
 if TYPE_CHECKING:
+    from husk.engine.builder.asking import Asker
     from husk.engine.builder.attest.sbom import Scanner
     from husk.engine.builder.classic import ClassicBuilder
     from husk.engine.builder.exporters.bundle import Bundler
     from husk.engine.builder.exporters.stated_files import StatedFiles
-    from husk.engine.builder.frontend import Asker
     from husk.engine.builder.gateway_frontend import Bridge, GatewayFrontend
     from husk.engine.builder.remote.service import CacheService
     from husk.engine.builder.session_judge import SessionJudge

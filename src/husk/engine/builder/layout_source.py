@@ -11,11 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from husk.engine.builder import schemes, stacks
-from husk.engine.builder.image_source import DescribedImage, FetchedImage
+from husk.engine.builder.image_source import FetchedImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.sessions import ContentStore, Session, Sessions
 from husk.engine.builder.solver import Watcher
+from husk.engine.builder.source_policy import DescribedImage
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from husk.engine.builder.seen_files import Found
+    from husk.engine.builder.source_policy import Found
 
 # No host of the world has this name; what follows it cannot be guessed.
 HOST = "build-context.invalid"

@@ -1,16 +1,22 @@
 """The question of a client to a build (`Question`), and its answer (`Result`): refs, and what is known of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
-from husk.engine.builder.frontend import FrontendResult
-from husk.engine.builder.graph import Graph
+from husk.engine.builder.dockerfile.rules import Warning
+from husk.engine.builder.graph import Graph, SourceFile
 from husk.engine.builder.operations import Edge
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.source_rules import Policy
+from husk.engine.builder.syntax import Syntax
+from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Descriptor, Platform
+
+if TYPE_CHECKING:
+    from husk.engine.builder.dockerfile.questions import Answer
 
 DOCKERFILE = "dockerfile.v0"
 GATEWAY = "gateway.v0"
@@ -73,6 +79,26 @@ class Result(Struct, kw_only=True):
     @property
     def all(self) -> list[Ref]:
         return [*([self.ref] if self.ref else []), *self.refs.values()]
+
+
+class Built(Struct, frozen=True):
+    """One platform's result."""
+
+    platform: Platform
+    ref: Ref
+    image: ImageConfig
+    scans: dict[str, Ref] = {}  # what an SBOM is to tell of besides
+
+
+class FrontendResult(Struct, frozen=True):
+    built: list[Built]
+    several_platforms: bool
+    source: SourceFile
+    warnings: list[Warning]
+    epoch: int | None = None
+    answer: "Answer | None" = None  # to a question about the Dockerfile: then nothing is built
+    syntax: Syntax | None = None  # another frontend that is to read the file
+    notice: str = ""  # a warning about the file as a whole
 
 
 def result_of(made: FrontendResult) -> Result:

@@ -7,21 +7,13 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
+from husk.engine.builder.source_policy import Found
 from husk.storage.state.store import Change
 
 KIND = "web-file"
 MOST = 1000
 
 T = TypeVar("T")
-
-
-class Found(Struct, frozen=True):
-    """The file that an address has now."""
-
-    digest: str
-    name: str
-    modified: str = ""
-    etag: str = ""
 
 
 class Seen(Struct, frozen=True):

@@ -12,10 +12,10 @@ from msgspec import structs
 from husk.aio.tasks import Tasks
 from husk.config import CacheRule, ContainerDefaults
 from husk.engine.builder import remote_context
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.execution import Execution, ReadDefinition
-from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.image_source import CredentialsFor, DescribedImage
+from husk.engine.builder.image_source import CredentialsFor
 from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.late_results import LateResults
@@ -30,6 +30,7 @@ from husk.engine.builder.request_bodies import RequestBodies
 from husk.engine.builder.schemes import redacted
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import SolveRequest, Solves
+from husk.engine.builder.source_policy import DescribedImage
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import Image, Progress
 from husk.errors import HuskError, InvalidParameter, NotFound
@@ -41,8 +42,7 @@ from husk.watch import Watch
 if TYPE_CHECKING:
     from husk.engine.builder.classic import ClassicRequest, Report
     from husk.engine.builder.gateway_frontend import Bridge
-    from husk.engine.builder.git_source import Resolved
-    from husk.engine.builder.seen_files import Found
+    from husk.engine.builder.source_policy import Found, Resolved
 
 log = logging.getLogger(__name__)
 

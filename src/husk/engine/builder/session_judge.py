@@ -3,17 +3,15 @@
 from typing import TYPE_CHECKING, Protocol
 
 from husk.engine.builder import schemes
-from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.image_source import DescribedImage
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.interfaces import Record, Watcher
 from husk.engine.builder.operations import Source
-from husk.engine.builder.source_policy import IMAGE, Decision, Facts, Inquiry
+from husk.engine.builder.source_policy import IMAGE, Decision, DescribedImage, Facts, Inquiry
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
 
 if TYPE_CHECKING:
-    from husk.engine.builder.git_source import Resolved
-    from husk.engine.builder.seen_files import Found
+    from husk.engine.builder.source_policy import Found, Resolved
 
 _MOST_QUESTIONS = 10
 

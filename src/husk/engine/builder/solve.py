@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from husk.engine.builder.asking import Asker
 from husk.engine.builder.attest import wanted as attestations
 from husk.engine.builder.attest.attester import Attester
 from husk.engine.builder.attest.wanted import WantedAttestations
 from husk.engine.builder.exporters import options as exporter_options
-from husk.engine.builder.frontend import Asker
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.results import Question, Result

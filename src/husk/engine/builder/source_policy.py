@@ -8,7 +8,7 @@ about before it is looked up, and all of a graph before anything of it is made (
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct, structs
@@ -20,9 +20,6 @@ from husk.engine.builder.source_rules import Action, Policy, SourceDenied
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference as references
 from husk.registry.manifest import Platform
-
-if TYPE_CHECKING:
-    from husk.engine.builder.seen_files import Found
 
 IMAGE = "docker-image://"
 # How often a source may be another one, or the client may ask back, before that is taken for a circle.
@@ -45,6 +42,15 @@ class Resolved(Struct, frozen=True):
     commit: str
 
 
+class Found(Struct, frozen=True):
+    """The file that an address has now."""
+
+    digest: str
+    name: str
+    modified: str = ""
+    etag: str = ""
+
+
 class Decision(Struct, frozen=True):
     action: Action
     update: Source | None = None
@@ -55,9 +61,9 @@ class Facts(Struct, frozen=True):
     """The facts that are known of a source: nothing but its name before the client has asked for more."""
 
     source: Source
-    image: "DescribedImage | None" = None
-    git: "Resolved | None" = None
-    file: "Found | None" = None
+    image: DescribedImage | None = None
+    git: Resolved | None = None
+    file: Found | None = None
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):

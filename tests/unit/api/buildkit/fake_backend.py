@@ -10,8 +10,6 @@ from husk.api.buildkit.definitions import Definitions
 from husk.api.buildkit.doors import BuildkitServer
 from husk.config import CacheRule
 from husk.engine.builder.gateway_frontend import Bridge
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.http_source import Found
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.operations import Source
@@ -20,6 +18,7 @@ from husk.engine.builder.refs import Ref
 from husk.engine.builder.request_bodies import RequestBodies
 from husk.engine.builder.results import Definition
 from husk.engine.builder.sessions import Sessions
+from husk.engine.builder.source_policy import Found, Resolved
 from husk.engine.model.filters import Filters
 from husk.errors import NotFound
 from husk.registry.manifest import Platform

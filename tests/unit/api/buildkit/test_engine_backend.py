@@ -8,11 +8,9 @@ import pytest
 from husk.api.buildkit import llb_write
 from husk.api.buildkit.backend import BuildRequest, Choice
 from husk.api.buildkit.engine_backend import EngineBackend
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.http_source import Found
-from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
+from husk.engine.builder.source_policy import DescribedImage, Found, Resolved
 from husk.engine.model.filters import Filters
 from husk.storage.workers.answers import Entry
 from tests.support.parsing import Here

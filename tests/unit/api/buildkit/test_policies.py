@@ -5,11 +5,8 @@ import pytest
 from husk.api.buildkit import policies
 from husk.api.buildkit.messages.source_policy import AttrConstraint, Policy, Rule, Selector, Update
 from husk.engine.builder import source_rules
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.operations import Source
-from husk.engine.builder.seen_files import Found
-from husk.engine.builder.source_policy import Facts
+from husk.engine.builder.source_policy import DescribedImage, Facts, Found, Resolved
 from husk.engine.builder.source_rules import Action, Condition, Constraint, Match
 from husk.errors import InvalidParameter
 

@@ -11,13 +11,14 @@ from msgspec import structs
 
 from husk.aio.tasks import Tasks
 from husk.engine.builder import layout_source
+from husk.engine.builder.asking import Asker
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.failure import BuildFailed, MissingCapability
-from husk.engine.builder.frontend import Asker, DockerfileFrontend
-from husk.engine.builder.image_source import DescribedImage
+from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.operations import Source
 from husk.engine.builder.reading.dockerfiles import Dockerfiles
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.source_policy import DescribedImage
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import HuskError, InvalidParameter, NotFound, NotImplementedYet

@@ -7,8 +7,9 @@ import pytest
 
 from husk.engine.builder import cache_keys
 from husk.engine.builder.dockerfile.git_refs import GitRef, source_of
-from husk.engine.builder.git_source import GitSource, Resolved, chosen
+from husk.engine.builder.git_source import GitSource, chosen
 from husk.engine.builder.operations import Operation, Source
+from husk.engine.builder.source_policy import Resolved
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.storage.repositories import CheckedOut
 

@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-from husk.engine.builder.frontend import Built, FrontendResult
 from husk.engine.builder.graph import SourceFile
-from husk.engine.builder.results import CONFIG, EPOCH, PLATFORMS, Result, result_of
+from husk.engine.builder.results import CONFIG, EPOCH, PLATFORMS, Built, FrontendResult, Result, result_of
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform
 

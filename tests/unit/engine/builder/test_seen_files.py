@@ -3,7 +3,8 @@
 import msgspec
 
 from husk.engine.builder import seen_files
-from husk.engine.builder.seen_files import Found, Seen, SeenFiles
+from husk.engine.builder.seen_files import Seen, SeenFiles
+from husk.engine.builder.source_policy import Found
 
 ONE, TWO = Found("sha256:1", "a", etag="1"), Found("sha256:2", "a", etag="2")
 

@@ -8,12 +8,11 @@ import pytest
 from husk.config import CacheRule
 from husk.engine.builder.classic import ClassicRequest
 from husk.engine.builder.dockerfile.options import Options
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.http_source import Found
 from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
 from husk.engine.builder.service import Builder
 from husk.engine.builder.solver import Record
+from husk.engine.builder.source_policy import Found, Resolved
 from husk.errors import InvalidParameter, NotFound
 from tests.support.parsing import Here
 

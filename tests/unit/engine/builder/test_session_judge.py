@@ -2,13 +2,10 @@
 
 import pytest
 
-from husk.engine.builder.frontend import Asker
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.image_source import DescribedImage
+from husk.engine.builder.asking import Asker
 from husk.engine.builder.operations import Source
-from husk.engine.builder.seen_files import Found
 from husk.engine.builder.session_judge import SessionJudge
-from husk.engine.builder.source_policy import Decision, Facts, Inquiry
+from husk.engine.builder.source_policy import Decision, DescribedImage, Facts, Found, Inquiry, Resolved
 from husk.engine.builder.source_rules import Action
 from husk.engine.builder.status import StatusLog, VertexTold
 from husk.errors import InvalidParameter

@@ -12,20 +12,19 @@ from msgspec import Struct
 from husk.engine.builder import schemes
 from husk.engine.builder.attest.slsa import Captured, Granted, Material, git_uri, image_uri
 from husk.engine.builder.dockerfile import git_refs
-from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.interfaces import Record, Watcher
 from husk.engine.builder.operations import Build, Exec, Operation, SecretMount, Source, SshMount
 from husk.engine.builder.progress import Status
 from husk.engine.builder.schemes import redacted
 from husk.engine.builder.sessions import Session
+from husk.engine.builder.source_policy import DescribedImage
 from husk.errors import HuskError
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 from husk.registry.reference import Reference
 
 if TYPE_CHECKING:
-    from husk.engine.builder.git_source import Resolved
-    from husk.engine.builder.seen_files import Found
+    from husk.engine.builder.source_policy import Found, Resolved
 
 _SHA1_LENGTH = 40
 _ID = "sha256:"

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from husk.engine.builder import given
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.attest.wanted import Sbom
 from husk.engine.builder.dockerfile.options import BaseImage
-from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.interfaces import Watcher
 from husk.engine.builder.jobs import Job

@@ -13,13 +13,13 @@ from contextlib import aclosing
 import msgspec
 from msgspec import structs
 
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.exporters import options as exporter_options
 from husk.engine.builder.exporters.bundle import Bundle, Bundler
 from husk.engine.builder.exporters.image import teller, told_of, without_inline_only
 from husk.engine.builder.exporters.options import ExportOptions
 from husk.engine.builder.exporters.parts import is_several
 from husk.engine.builder.exporters.tar import counted
-from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.results import Result
 from husk.engine.builder.sessions import ContentStore

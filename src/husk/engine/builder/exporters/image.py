@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import structs
 
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.export import ImageExporter
 from husk.engine.builder.exporters import options as exporter_options
 from husk.engine.builder.exporters.options import ExportOptions
 from husk.engine.builder.exporters.parts import is_several, parts_aside
-from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.progress import Status
 from husk.engine.builder.registry_login import login_at

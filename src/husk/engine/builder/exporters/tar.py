@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from typing import Protocol
 
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.exporters import file_options
 from husk.engine.builder.exporters.parts import is_several
 from husk.engine.builder.exporters.stated_files import StatedFiles
-from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.progress import Status
 from husk.engine.builder.results import Result

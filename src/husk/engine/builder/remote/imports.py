@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from husk.engine.builder.frontend import Asker, Shown
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.registry_login import login_at
 from husk.engine.builder.remote import config

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
+from husk.engine.builder.asking import Asker
 from husk.engine.builder.cache import BuildCache
-from husk.engine.builder.frontend import Asker
 from husk.engine.builder.interfaces import CacheSource, Elsewhere, PortableExecutor
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.remote import write

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from husk.engine.builder import stacks
+from husk.engine.builder.asking import Asker, Shown
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.export import Packer
 from husk.engine.builder.exporters.bundle import Bundler, Held
 from husk.engine.builder.exporters.options import ExportOptions
 from husk.engine.builder.exporters.options import read as read_options
-from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.interfaces import CacheSource, PortableExecutor
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.progress import Status

@@ -4,9 +4,6 @@ from typing import Any
 
 from husk.engine.builder.attest.materials import Materials
 from husk.engine.builder.attest.slsa import Granted, Material
-from husk.engine.builder.git_source import Resolved
-from husk.engine.builder.http_source import Found
-from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.operations import (
     Build,
     Exec,
@@ -18,6 +15,7 @@ from husk.engine.builder.operations import (
     Source,
     SshMount,
 )
+from husk.engine.builder.source_policy import DescribedImage, Found, Resolved
 from husk.errors import NotFound
 from husk.registry.manifest import Platform
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.frontend import Asker
+from husk.engine.builder.asking import Asker
 from husk.engine.builder.interfaces import CacheSource
 from husk.engine.builder.remote import config
 from husk.engine.builder.remote.chains import Chains
