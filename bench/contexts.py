@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.sheet import Sheet
 from husk.storage.sync.exchange import exchange
 from husk.storage.workers.answers import Received
-from husk.storage.workers.jobs import ReceiveJob, SendJob
+from husk.storage.workers.build_jobs import ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
 
 _PER_DIRECTORY = 100

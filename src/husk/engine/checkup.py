@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +32,6 @@ from husk.storage.check import (
     Problem,
     look_at_blobs,
     look_at_layers,
-    read_diff_records,
     read_layer_records,
     scratch_left,
 )
@@ -98,7 +98,7 @@ async def examine(data_root: Path, wings: Types, deep: bool = False) -> Examinat
     records = _read(documents, refused, found, wings)
     records.held_layers = frozenset(documents.get(HELD, {}))
     layers = read_layer_records(documents.get(LAYER, {}))
-    diffs = read_diff_records(documents.get(DIFF, {}))
+    diffs = _read_diffs(documents.get(DIFF, {}))
     blobs = await look_at_blobs(data_root / "blobs")
     await look_at_layers(data_root / "layers", data_root / "blobs", layers, blobs.whole, deep, diffs)
 
@@ -178,6 +178,15 @@ def _read(
         containers=list(_of(readable[CONTAINER], Container).values()),
         indexes=_of(readable[INDEX], ImageIndex),
     )
+
+
+def _read_diffs(documents: Mapping[str, bytes]) -> set[str]:
+    """The directories of what builds remember, of those whose records can be read."""
+    found = set()
+    for body in documents.values():
+        with contextlib.suppress(Malformed):
+            found.add(decode(body, Diff, largest=len(body)).directory)
+    return found
 
 
 def _note_unreadable(found: Examination, kind: str, key: str, error: Exception) -> None:

@@ -19,7 +19,6 @@ from husk.errors import HuskError
 from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.blobs import validate_digest
 from husk.storage.compare import first_difference
-from husk.storage.diffs import Diff
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.soundness import digest_of_file
 from husk.storage.layers.store import Layer
@@ -112,15 +111,6 @@ def read_layer_records(documents: Mapping[str, bytes]) -> LayerFacts:
         for key in orphans:
             facts.wrong_records[key] = f"the layer below it, {facts.layers.pop(key).parent}, has no record"
     return facts
-
-
-def read_diff_records(documents: Mapping[str, bytes]) -> set[str]:
-    """The directories of what builds remember, of those whose records can be read."""
-    found = set()
-    for body in documents.values():
-        with contextlib.suppress(Malformed):
-            found.add(decode(body, Diff, largest=len(body)).directory)
-    return found
 
 
 async def look_at_layers(

@@ -21,9 +21,9 @@ from husk.storage.portable_digest import PortableDigester
 from husk.storage.sync_table import read_looks
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.answers import Answer, Digests, Invalid, Missing
+from husk.storage.workers.build_jobs import DigestJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.file_job import NotThere, clean_pattern, describe_fault
-from husk.storage.workers.jobs import DigestJob
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
 from husk.storage.workers.stack_views import show_stacks
 from husk.text.globs import BadPattern, Patterns, has_wildcards

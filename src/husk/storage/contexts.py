@@ -13,8 +13,8 @@ from husk.kernel.rooted import read_file
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
 from husk.storage.workers.answers import Answer, Done, Entry, Failed, FileContent, Invalid, Looked, Missing, Refused
+from husk.storage.workers.build_jobs import ContextJob, LookJob, ReadJob
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.jobs import ContextJob, LookJob, ReadJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
 

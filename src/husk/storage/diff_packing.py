@@ -15,8 +15,8 @@ from husk.errors import SystemFault
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.directories import Directories
 from husk.storage.workers.answers import Blobs, Failed
+from husk.storage.workers.build_jobs import DiffBlobsJob
 from husk.storage.workers.handle import Worker
-from husk.storage.workers.jobs import DiffBlobsJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import UpperBlob
 

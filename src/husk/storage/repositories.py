@@ -19,8 +19,8 @@ from husk.errors import InvalidParameter, SystemFault
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
 from husk.storage.workers.answers import Answer, Failed, FileContent, Invalid
+from husk.storage.workers.build_jobs import GitJob
 from husk.storage.workers.handle import Worker
-from husk.storage.workers.jobs import GitJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Access
 

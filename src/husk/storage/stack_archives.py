@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 from husk.errors import SystemFault
 from husk.storage.diffs import DiffStore
 from husk.storage.workers.answers import Done, Failed, Invalid
+from husk.storage.workers.build_jobs import StackTarJob
 from husk.storage.workers.dialogue import Dialogue
-from husk.storage.workers.jobs import StackTarJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
 

@@ -7,8 +7,8 @@ from msgspec import Struct
 from husk.errors import SystemFault
 from husk.storage.diffs import DiffStore
 from husk.storage.workers.answers import Done, Failed, Invalid
+from husk.storage.workers.build_jobs import ListJob
 from husk.storage.workers.dialogue import Dialogue
-from husk.storage.workers.jobs import ListJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
 

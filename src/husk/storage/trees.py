@@ -29,8 +29,9 @@ from husk.storage.file_actions import (
 )
 from husk.storage.tar.entry import BLOCK
 from husk.storage.workers.answers import Answer, Digests, Done, Failed, Invalid, Missing
+from husk.storage.workers.build_jobs import DifferenceJob, DigestForm, DigestJob, FilesJob
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.jobs import DifferenceJob, DigestForm, DigestJob, FilesJob, Job
+from husk.storage.workers.jobs import Job
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
 from husk.storage.workspaces import Workspace

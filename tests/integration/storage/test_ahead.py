@@ -13,7 +13,7 @@ from husk.storage.diff_packing import pack
 from husk.storage.file_actions import Copy, FileAction
 from husk.storage.sync.exchange import exchange
 from husk.storage.sync.mirrors import _MUCH, Mirrors
-from husk.storage.workers.jobs import SendJob
+from husk.storage.workers.build_jobs import SendJob
 from tests.integration.storage.sync.test_workers import channel
 from tests.support.layers import Store
 from tests.support.trees import Forest, copy

@@ -14,7 +14,7 @@ from husk.storage.sync.exchange import exchange
 from husk.storage.sync.mirrors import Mirrors
 from husk.storage.sync_table import NO_PLACE, read_listed, read_packed
 from husk.storage.trees import Trees
-from husk.storage.workers.jobs import SendJob
+from husk.storage.workers.build_jobs import SendJob
 from tests.integration.storage.sync.test_workers import channel
 from tests.support.layers import Store
 from tests.support.trees import Forest, copy

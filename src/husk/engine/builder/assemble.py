@@ -44,6 +44,7 @@ from husk.storage.diffs import DiffStore
 from husk.storage.sync.mirrors import Mirrors
 from husk.storage.trees import Trees
 from husk.storage.volumes.caches import CacheDirectories
+from husk.storage.workers import build_jobs
 from husk.storage.workers.parser import Parsers
 
 
@@ -56,6 +57,7 @@ async def open_builder(around: Surroundings) -> Builder:
 
 async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     store, state, config = around.store, around.state, around.config
+    around.nursery.load(build_jobs.__name__, soon=False)
     diffs = await DiffStore.open(store.layers, state, store.blobs, around.nursery, power_held=around.power_held)
     stack.push_async_callback(diffs.close)
     assert store.held is not None

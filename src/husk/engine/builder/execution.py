@@ -30,7 +30,7 @@ from husk.engine.images.make import MOST_LAYERS
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.storage.ahead import AheadTar, Below
-from husk.storage.workers.jobs import DigestForm
+from husk.storage.workers.build_jobs import DigestForm
 
 
 class SourceKind(Protocol):

@@ -8,9 +8,9 @@ from typing import Protocol
 from husk.aio.tasks import Tasks
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers.answers import Answer, Failed, Invalid, Received, Sent
+from husk.storage.workers.build_jobs import ReceiveJob, SendJob
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.jobs import ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
 
 

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
-from husk.storage.workers.jobs import SendJob
+from husk.storage.workers.build_jobs import SendJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
 

@@ -27,7 +27,7 @@ from husk.storage.sync.exchange import Channel, Progress, exchange
 from husk.storage.sync.small import receive_small
 from husk.storage.sync_table import VERSION
 from husk.storage.workers.answers import Received, Sent
-from husk.storage.workers.jobs import ReceiveJob
+from husk.storage.workers.build_jobs import ReceiveJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workspaces import Workspace
 

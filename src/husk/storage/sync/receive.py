@@ -15,9 +15,9 @@ from husk.storage.sync.writer import TreeWriter
 from husk.storage.sync_table import Table, read_table, write_table
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.answers import Failed, Invalid, Received
+from husk.storage.workers.build_jobs import ReceiveJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
-from husk.storage.workers.jobs import ReceiveJob
 
 
 def main(job: ReceiveJob, caller: Caller) -> None:

@@ -11,9 +11,9 @@ from husk.storage.sync.packets import SyncError
 from husk.storage.sync.reader import TreeReader
 from husk.storage.sync.sender import Sender
 from husk.storage.workers.answers import Failed, Invalid, Sent
+from husk.storage.workers.build_jobs import SendJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
-from husk.storage.workers.jobs import SendJob
 from husk.storage.workers.stack_views import show_stacks
 
 _BATCH = 1 << 18

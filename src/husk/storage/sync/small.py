@@ -22,7 +22,7 @@ from husk.storage.sync.packets import HEAD_SIZE, STAT, Stat, SyncError
 from husk.storage.sync.receiver import Receiver
 from husk.storage.sync_table import Table, read_table, write_table
 from husk.storage.workers.answers import Received
-from husk.storage.workers.jobs import ReceiveJob
+from husk.storage.workers.build_jobs import ReceiveJob
 
 _MOST_TOLD = 64 << 10
 _MOST_FILES = 16

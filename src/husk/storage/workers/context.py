@@ -10,9 +10,9 @@ from husk.storage.tar.decompress import choose_reader
 from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, DIRECTORY, Entry, TarError
 from husk.storage.tar.stream import TarStream
 from husk.storage.workers.answers import Answer, Done, Failed
+from husk.storage.workers.build_jobs import ContextJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
-from husk.storage.workers.jobs import ContextJob
 from husk.storage.workers.put import Input, Pipe, Placer
 from husk.storage.workers.unpack import describe, is_fault_of_host
 

@@ -15,10 +15,10 @@ from husk.kernel.disk import begin_writing
 from husk.storage.tar.entry import BLOCK
 from husk.storage.tar.members import BUFFER
 from husk.storage.workers.answers import Blobs, Failed
+from husk.storage.workers.build_jobs import DiffBlobsJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
 from husk.storage.workers.diff import write_diff
-from husk.storage.workers.jobs import DiffBlobsJob
 from husk.storage.workers.parts import Blob
 
 _WRITTEN_AT_ONCE = 8 << 20

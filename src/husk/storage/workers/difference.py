@@ -10,11 +10,11 @@ import stat
 
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.answers import Done
+from husk.storage.workers.build_jobs import DifferenceJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.copy_look import Look
 from husk.storage.workers.copying import Copier
 from husk.storage.workers.file_job import describe_fault
-from husk.storage.workers.jobs import DifferenceJob
 from husk.storage.workers.rooted_tree import RootedTree, remove_all
 from husk.storage.workers.stack_views import show_stacks
 

@@ -14,10 +14,10 @@ import msgspec
 from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.storage.workers import archive_files, rooted_tree
 from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing
+from husk.storage.workers.build_jobs import FilesJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.copy_look import Look
 from husk.storage.workers.copying import Copier
-from husk.storage.workers.jobs import FilesJob
 from husk.storage.workers.layer_tar import LayerTar
 from husk.storage.workers.parts import Stack
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all

@@ -18,61 +18,18 @@ import select
 import socket
 import tarfile  # noqa: F401 (a worker in its confinement finds no modules: what it may need is here before)
 import traceback
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn
 
 from husk.kernel import jail
 from husk.kernel.memory import keep_much, own_pages
 from husk.storage.workers.caller import Caller
-from husk.storage.workers.jobs import (
-    ContextJob,
-    DiffBlobsJob,
-    DifferenceJob,
-    DiffJob,
-    DigestJob,
-    FilesJob,
-    GitJob,
-    Job,
-    ListJob,
-    LookJob,
-    PackJob,
-    ParseJob,
-    PutJob,
-    ReadJob,
-    ReceiveJob,
-    SendJob,
-    StackTarJob,
-    UnpackJob,
-)
+from husk.storage.workers.jobs import DiffJob, PackJob, PutJob, UnpackJob
 from husk.storage.workers.messages import LARGEST_JOB, decode_job, encode
 
 IDLE_NAME = "husk-idle"
 FORK, LOAD = b"fork", b"load "
 LONGEST_REQUEST = 256
 
-_Main: TypeAlias = Callable[[Any, Caller], None]
-
-_MODULES: Mapping[type[Job], str] = {
-    UnpackJob: "husk.storage.workers.unpack",
-    DiffJob: "husk.storage.workers.diff",
-    DiffBlobsJob: "husk.storage.workers.diff_blob",
-    ContextJob: "husk.storage.workers.context",
-    DifferenceJob: "husk.storage.workers.difference",
-    DigestJob: "husk.storage.content_digest",
-    ReadJob: "husk.storage.workers.tree_read",
-    LookJob: "husk.storage.workers.tree_read",
-    ListJob: "husk.storage.workers.listing",
-    FilesJob: "husk.storage.workers.file_job",
-    PackJob: "husk.storage.workers.pack",
-    PutJob: "husk.storage.workers.put",
-    ParseJob: "husk.storage.workers.parse",
-    GitJob: "husk.storage.workers.git",
-    ReceiveJob: "husk.storage.sync.receive",
-    SendJob: "husk.storage.sync.send",
-    StackTarJob: "husk.storage.workers.stack_tar",
-}
-# What such a worker needs it loads itself: it works for longer than that takes, and there are few of them.
-_SELDOM = (GitJob,)
 # To start takes 70 ms, which a copy would have to wait for; to stay takes 11 MiB.
 _LINGER_MS = 600_000
 # A worker that is in reserve has the time to make ready.
@@ -81,7 +38,8 @@ _WORK_COMES_WITHIN = 0.01
 
 def main() -> None:
     keep_much()  # a worker lives for one job
-    mains = {job: _main_of(job) for job in _MODULES if job not in _SELDOM}
+    for job in (UnpackJob, DiffJob, PackJob, PutJob):
+        importlib.import_module(job.worker)
     # To decode the first one takes ten times as long as any other: not in every worker again.
     decode_job(encode(DiffJob("")))
     # What is here now is every worker's; looking for garbage in it would only make copies of its pages.
@@ -120,7 +78,7 @@ def main() -> None:
                     ours.close()
                     for other in (*children, itself):
                         os.close(other)
-                    _work(theirs, mains)
+                    _work(theirs)
                 child = os.pidfd_open(pid)
                 socket.send_fds(channel, [b"ok"], [child, ours.fileno()])
             children.add(child)
@@ -136,12 +94,7 @@ def _load(module: str) -> None:
     gc.freeze()
 
 
-def _main_of(job: type[Job]) -> _Main:
-    main: _Main = importlib.import_module(_MODULES[job]).main
-    return main
-
-
-def _work(line: socket.socket, mains: Mapping[type[Job], _Main]) -> NoReturn:
+def _work(line: socket.socket) -> NoReturn:
     """A worker's whole life; never returns to the loop that the worker was forked out of."""
     status = 1
     try:
@@ -159,8 +112,7 @@ def _work(line: socket.socket, mains: Mapping[type[Job], _Main]) -> NoReturn:
             for number in (0, 1):
                 os.dup2(descriptors[number], number)
                 os.close(descriptors[number])
-            main = mains.get(type(job)) or _main_of(type(job))
-            main(job, Caller(*descriptors[2:]))
+            importlib.import_module(job.worker).main(job, Caller(*descriptors[2:]))
         status = 0
     except BaseException:
         traceback.print_exc()

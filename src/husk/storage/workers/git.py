@@ -14,6 +14,7 @@ from husk.kernel import jail
 from husk.kernel.trees import tree_size
 from husk.storage.workers import git_view
 from husk.storage.workers.answers import Answer, Failed, FileContent, Invalid
+from husk.storage.workers.build_jobs import GitJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.git_program import Git, GitFailed, environment, without_password, write_known_hosts
 from husk.storage.workers.git_view import PATH, TREE, WORK

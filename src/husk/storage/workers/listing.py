@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from husk.kernel.trees import walk
 from husk.storage.workers.answers import Done
+from husk.storage.workers.build_jobs import ListJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.file_job import describe_fault
-from husk.storage.workers.jobs import ListJob
 from husk.storage.workers.stack_views import show_stacks
 
 _LONGEST = 4096  # PATH_MAX

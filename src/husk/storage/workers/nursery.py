@@ -120,10 +120,14 @@ class Nursery:
             with contextlib.suppress(OSError):
                 self._begin()
 
-    def load(self, module: str) -> None:
-        """Let all workers from now on begin with a module loaded: of a room above storage, for jobs of its own."""
+    def load(self, module: str, *, soon: bool = True) -> None:
+        """Let all workers from now on begin with a module loaded: of a room above storage, for jobs of its own.
+
+        Unless they are wanted `soon`, the process that forks them is not started for it.
+        """
         self._modules.setdefault(module, False)
-        self.wake()
+        if soon:
+            self.wake()
         if self._channel is not None:
             # Should that fail, a worker loads it itself.
             with contextlib.suppress(OSError):

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from husk.storage.workers.answers import Failed, Invalid
+from husk.storage.workers.build_jobs import ParseJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.frames import END, Frames, frame
-from husk.storage.workers.jobs import ParseJob
 
 _INPUT, _OUTPUT = 0, 1
 _READ_SIZE = 1 << 18

@@ -16,10 +16,10 @@ from typing import Protocol
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers.answers import Failed, Invalid
+from husk.storage.workers.build_jobs import ParseJob
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.frames import BadFrame, Frames, frame
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.jobs import ParseJob
 from husk.storage.workers.nursery import Nursery
 
 MEMORY = 256 << 20

@@ -5,9 +5,9 @@ import signal
 
 from husk.storage.tar.members import BUFFER, pipe_to, tar_to
 from husk.storage.workers.answers import Done
+from husk.storage.workers.build_jobs import StackTarJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.file_job import describe_fault
-from husk.storage.workers.jobs import StackTarJob
 from husk.storage.workers.pack import add_all
 from husk.storage.workers.stack_views import show_stacks
 

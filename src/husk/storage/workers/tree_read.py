@@ -4,9 +4,9 @@ import os
 import stat
 
 from husk.storage.workers.answers import Answer, Entry, FileContent, Invalid, Looked, Missing
+from husk.storage.workers.build_jobs import LookJob, ReadJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.file_job import describe_fault
-from husk.storage.workers.jobs import LookJob, ReadJob
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
 from husk.storage.workers.stack_views import show_stacks
 

@@ -7,7 +7,7 @@ import pytest
 
 from husk.storage.sync.exchange import exchange
 from husk.storage.sync.exports import send_stacks
-from husk.storage.workers.jobs import ReceiveJob
+from husk.storage.workers.build_jobs import ReceiveJob
 from husk.storage.workers.nursery import Nursery
 from tests.integration.storage.sync.test_workers import channel
 from tests.support.layers import Store

@@ -11,7 +11,7 @@ from husk.storage.sync.exchange import exchange
 from husk.storage.sync.mirrors import Mirrors
 from husk.storage.sync.packets import Stat
 from husk.storage.sync_table import read_table
-from husk.storage.workers.jobs import SendJob
+from husk.storage.workers.build_jobs import SendJob
 from husk.storage.workers.nursery import Nursery
 from tests.integration.storage.sync.test_workers import channel
 from tests.support.layers import Store

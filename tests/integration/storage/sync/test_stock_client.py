@@ -6,7 +6,7 @@ from husk.engine.builder.sessions import LocalDirectory
 from husk.errors import NotFound
 from husk.storage.sync.exchange import exchange
 from husk.storage.sync_table import read_table
-from husk.storage.workers.jobs import ReceiveJob
+from husk.storage.workers.build_jobs import ReceiveJob
 from husk.storage.workers.nursery import Nursery
 from tests.support.build_client import StockClient
 from tests.support.building import needs_buildx

@@ -16,7 +16,7 @@ from husk.storage.sync.exchange import exchange
 from husk.storage.sync.packets import MODE_CHARACTER, MODE_DEVICE, MODE_PIPE, MODE_SOCKET, Stat
 from husk.storage.sync_table import read_looks
 from husk.storage.workers.answers import Received
-from husk.storage.workers.jobs import ReceiveJob, SendJob
+from husk.storage.workers.build_jobs import ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.rooted_tree import RootedTree
 

@@ -8,8 +8,8 @@ from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.storage.sync import exchange as module
 from husk.storage.sync.exchange import exchange
 from husk.storage.workers.answers import Invalid, Received
+from husk.storage.workers.build_jobs import SendJob
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.jobs import SendJob
 from husk.storage.workers.nursery import Nursery
 from tests.support.waiting import soon
 

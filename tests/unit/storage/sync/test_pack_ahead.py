@@ -14,8 +14,8 @@ from husk.storage.sync.pack_ahead import PackAhead, pack, top_of
 from husk.storage.sync.packets import MODE_CHARACTER, MODE_DEVICE, MODE_DIRECTORY, MODE_PIPE, MODE_SYMLINK, Stat
 from husk.storage.tar.members import Members
 from husk.storage.workers.answers import Failed, Invalid, Packed, Received
+from husk.storage.workers.build_jobs import ReceiveJob
 from husk.storage.workers.diff_blob import write_blob
-from husk.storage.workers.jobs import ReceiveJob
 from husk.storage.workers.parts import MARK, AheadPlan, Blob
 from husk.storage.workers.tar_heads import heads_of_tree
 from tests.unit.storage.sync.test_receive import Said

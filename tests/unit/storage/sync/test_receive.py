@@ -10,7 +10,7 @@ from husk.storage.sync.lines import ClientLines
 from husk.storage.sync.pack_ahead import PackAhead
 from husk.storage.sync.packets import Stat
 from husk.storage.workers.answers import Failed, Invalid, Received
-from husk.storage.workers.jobs import ReceiveJob
+from husk.storage.workers.build_jobs import ReceiveJob
 
 
 class Said(ClientLines):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from husk.storage.sync import packets, send
 from husk.storage.workers.answers import Failed, Invalid, Sent
-from husk.storage.workers.jobs import SendJob
+from husk.storage.workers.build_jobs import SendJob
 from tests.unit.storage.sync.test_receive import Said
 
 

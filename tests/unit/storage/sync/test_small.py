@@ -10,7 +10,7 @@ from husk.storage.sync.packets import MODE_DIRECTORY, MODE_SYMLINK, Stat, SyncEr
 from husk.storage.sync.small import SmallTree, is_small, receive_small
 from husk.storage.sync_table import read_looks, read_table
 from husk.storage.workers.answers import Received
-from husk.storage.workers.jobs import ReceiveJob
+from husk.storage.workers.build_jobs import ReceiveJob
 
 END = packets.end_of_stats()
 FILE = Stat(b"Dockerfile", 0o640, uid=os.geteuid(), gid=os.getegid(), size=5, mtime=7_000_000_000)

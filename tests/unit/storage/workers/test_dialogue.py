@@ -6,9 +6,9 @@ import pytest
 
 from husk.kernel.process import spawn
 from husk.storage.workers.answers import Sent
+from husk.storage.workers.build_jobs import SendJob
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.jobs import SendJob
 from husk.storage.workers.messages import encode
 from husk.storage.workers.nursery import Nursery
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.storage.workers import parse
-from husk.storage.workers.jobs import ParseJob
+from husk.storage.workers.build_jobs import ParseJob
 from husk.storage.workers.parse import TimeIsUp
 
 JOB = ParseJob("x", 64 << 20, 3)
