@@ -18,7 +18,6 @@ from husk.storage.workers.build_jobs import GitJob
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.git_program import Git, GitFailed, environment, without_password, write_known_hosts
 from husk.storage.workers.git_view import PATH, TREE, WORK
-from husk.storage.workers.jobs import GitJob
 from husk.text.urls import split_url
 
 _REPOSITORY = f"{WORK}/repository"

@@ -19,6 +19,14 @@ LARGEST_JOB = 192 << 10
 _LONGEST_MESSAGE = 8192
 
 
+class _JobMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A job with its type, which a module defines: wings have jobs of their own."""
+
+    module: str
+    name: str
+    job: dict[str, object]
+
+
 def encode(message: Job | Answer) -> bytes:
     told = msgspec.to_builtins(message)
     if isinstance(message, Job):
@@ -27,10 +35,12 @@ def encode(message: Job | Answer) -> bytes:
 
 
 def decode_job(line: bytes) -> Job:
-    """Decode a job as the type that it was told to be: a module names it, for wings have jobs of their own."""
-    told = json.loads(line)
-    kind: type[Job] = getattr(importlib.import_module(told["module"]), told["name"])
-    return msgspec.convert(told["job"], type=kind)
+    """Decode a job as the type that it names. ValidationError for what is no job."""
+    told = msgspec.convert(json.loads(line), type=_JobMessage)
+    kind = getattr(importlib.import_module(told.module), told.name, None)
+    if not (isinstance(kind, type) and issubclass(kind, Job)):
+        raise msgspec.ValidationError(f"{told.module}.{told.name} is no job")
+    return msgspec.convert(told.job, type=kind)
 
 
 def decode_answer(line: bytes) -> Answer:

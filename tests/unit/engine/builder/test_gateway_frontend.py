@@ -81,7 +81,8 @@ class Bench:
         self.frontend = GatewayFrontend(images, steps)
         self.frontend.bridge = bridge
         self.jobs.jobs._images = lambda: self.frontend
-        self.jobs.jobs._frontend._files = Client(Dockerfile=file)
+        built_in: Any = self.jobs.jobs._frontend
+        built_in._files = Client(Dockerfile=file)
 
     async def solve(self, question: Question | None = None, **attributes: str) -> Any:
         job = await self.jobs.jobs.begin("one", None)

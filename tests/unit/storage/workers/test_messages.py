@@ -78,7 +78,7 @@ def test_an_answer_that_is_cut_off_is_none():
 
 
 @pytest.mark.parametrize(
-    "document",
+    "job",
     [
         {"type": "unpack", "directory": "/d"},
         {"type": "unpack", "directory": "/d", "blob": "/b", "more": 1},
@@ -86,13 +86,21 @@ def test_an_answer_that_is_cut_off_is_none():
         {"type": "unpack", "directory": 1, "blob": "/b"},
         {"type": "erase", "directory": "/d"},
         {"type": "done"},
-        {"directory": "/d", "blob": "/b"},
         ["unpack", "/d", "/b"],
     ],
 )
-def test_what_is_no_job_is_refused(document):
+def test_what_is_no_job_is_refused(job):
     with pytest.raises(msgspec.ValidationError):
-        decode_job(json.dumps(document).encode())
+        decode_job(json.dumps({"module": UnpackJob.__module__, "name": "UnpackJob", "job": job}).encode())
+
+
+@pytest.mark.parametrize("name", ["Bind", "Job.worker", "annotations", "nothing"])
+def test_what_is_no_type_of_jobs_is_refused(name):
+    job = {"type": "unpack", "directory": "/d", "blob": "/b"}
+    with pytest.raises(msgspec.ValidationError):
+        decode_job(json.dumps({"module": UnpackJob.__module__, "name": name, "job": job}).encode())
+    with pytest.raises(msgspec.ValidationError):
+        decode_job(json.dumps(job).encode())
 
 
 @pytest.mark.parametrize(
