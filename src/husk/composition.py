@@ -9,13 +9,15 @@ async with Engine.open(config) as engine:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from husk.aio.once import Once, load
 from husk.config import Config
 from husk.engine.containers.parts import LateParts
+from husk.engine.model.build import CACHE_MOUNT, RECORD
 from husk.engine.model.image import CommitOptions
 from husk.engine.networks.service import Networks
 from husk.engine.opening import OpenParts, open_parts
@@ -23,6 +25,8 @@ from husk.storage.secrets.traces import KEY, TASK_FILES, any_left
 from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
+    from husk.engine.builder.prune import Item
+    from husk.engine.builder.service import Builder
     from husk.swarm.control import Services
 
 # Records that only a swarm has.
@@ -32,7 +36,7 @@ SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "conf
 class Engine(LateParts):
     """One engine on one data root. Closing it leaves containers running; the next one takes them over."""
 
-    def __init__(self, parts: OpenParts, build_services: "Callable[[], Services]") -> None:
+    def __init__(self, parts: OpenParts, builder: "LateBuilder", build_services: "Callable[[], Services]") -> None:
         """`build_services` makes the declared state where there is nothing of a swarm."""
         super().__init__(
             parts=parts.parts,
@@ -58,7 +62,7 @@ class Engine(LateParts):
         self.system = parts.system
         self._services: Services | None = None
         self._build_services = build_services
-        self.builder = parts.builder
+        self.builder = builder
         self._registry = parts.registry
 
     @classmethod
@@ -79,7 +83,9 @@ class Engine(LateParts):
         """
         async with AsyncExitStack() as stack:
             parts = await open_parts(config, stack, open_files, meanwhile, keeps)
-            engine = cls(parts, partial(_build_services, stack, parts))
+            builder = LateBuilder(partial(_open_builder, parts), parts.state)
+            stack.push_async_callback(_close_builder, builder)
+            engine = cls(parts, builder, partial(_build_services, stack, parts))
             if await swarm_wanted(config, parts.state, parts.networks):
                 engine._services = await _open_services(stack, parts)
             parts.networks.restored()
@@ -128,6 +134,51 @@ class Engine(LateParts):
         self._uploads.resize(config.max_concurrent_uploads)
         info = self.system.info()
         self.events.publish("daemon", "reload", info.engine_id, {"name": info.hostname, **told(config)})
+
+
+class LateBuilder(Once["Builder"]):
+    """The builder, put together when the first build begins or somebody asks for the cache.
+
+    Builds need much that nothing else does: a daemon that never builds loads none of it.
+    """
+
+    def __init__(self, make: "Callable[[], Coroutine[object, object, Builder]]", state: StateStore) -> None:
+        super().__init__(make, "open the builder")
+        self._state = state
+
+    async def cache(self) -> "list[Item]":
+        """List the cache that builds have kept. Where they have kept nothing, nothing is loaded to say so."""
+        if self.made is None and not any((await self._state.fetch_several((RECORD, CACHE_MOUNT))).values()):
+            return []
+        return await (await self.get()).items()
+
+
+async def _open_builder(core: OpenParts) -> "Builder":
+    await load("husk.engine.builder.assemble")
+    from husk.engine.builder.assemble import open_builder
+    from husk.engine.builder.surroundings import Surroundings
+
+    return await open_builder(
+        Surroundings(
+            config=core.config,
+            state=core.state,
+            store=core.image_store,
+            images=core.images,
+            networks=core.networks,
+            runtimes=core.runtimes,
+            host=core.host,
+            paths=core.paths,
+            nursery=core.nursery,
+            registry=core.registry.client(),
+            watch=core.watch,
+            power_held=core.power_held,
+        )
+    )
+
+
+async def _close_builder(builder: LateBuilder) -> None:
+    if (made := await builder.close()) is not None:
+        await made.close()
 
 
 async def swarm_wanted(config: Config, state: StateStore, networks: Networks) -> bool:

@@ -1,12 +1,13 @@
 """The engine as a whole: late services, reloads, and whether a start needs a swarm."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from husk.composition import SWARM_KINDS, Engine, swarm_wanted
+from husk.composition import SWARM_KINDS, Engine, LateBuilder, swarm_wanted
 from husk.config import Config, RuntimeConfig
 from husk.engine.images.limiter import Limiter
 from husk.engine.migrations import STEPS
@@ -50,7 +51,6 @@ class House:
             "system": SimpleNamespace(
                 reload=self.note("system"), info=lambda: SimpleNamespace(hostname="alpha", engine_id="id")
             ),
-            "builder": SimpleNamespace(change=lambda change: change(SimpleNamespace(reload=self.note("builder")))),
             "registry": SimpleNamespace(reload=self.note("registry")),
             "runtimes": self.runtimes,
             "downloads": self.downloads,
@@ -58,9 +58,10 @@ class House:
             "watch": Watch(),
         }
         others = ("container_pruner", "execs", "images", "volumes", "parts", "assembly", "host",
-                  "image_store", "nursery", "publish", "state")  # fmt: skip
+                  "image_store", "nursery", "paths", "power_held", "publish", "state")  # fmt: skip
         nobody: dict[str, Any] = {name: None for name in others}
-        self.engine = Engine(OpenParts(**parts, **nobody), self.build_services)
+        builder: Any = SimpleNamespace(change=lambda change: change(SimpleNamespace(reload=self.note("builder"))))
+        self.engine = Engine(OpenParts(**parts, **nobody), builder, self.build_services)
 
     def note(self, who: str) -> Any:
         return lambda *given: self.told.update({who: given})
@@ -158,3 +159,45 @@ async def test_a_network_a_key_and_files_of_tasks_want_them(config: Config) -> N
     (config.exec_root / "secrets/task").mkdir()
     assert await swarm_wanted(config, state, networks())
     state.close()
+
+
+class KindsKept:
+    def __init__(self, **kept: str) -> None:
+        self.kept = {kind.replace("_", "-"): {key: b"{}"} for kind, key in kept.items()}
+
+    async def fetch_several(self, kinds: Iterable[str]) -> dict[str, dict[str, bytes]]:
+        return {kind: self.kept.get(kind, {}) for kind in kinds}
+
+
+class FakeBuilder:
+    async def items(self) -> list[str]:
+        return ["a record"]
+
+
+def late(state: KindsKept, made: list[FakeBuilder]) -> Any:
+    async def make() -> FakeBuilder:
+        made.append(FakeBuilder())
+        return made[-1]
+
+    return LateBuilder(make, state)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("state", [KindsKept(), KindsKept(volume="v")])
+async def test_where_builds_have_kept_nothing_no_builder_is_made(state: KindsKept) -> None:
+    made: list[FakeBuilder] = []
+    assert await late(state, made).cache() == []
+    assert made == []
+
+
+@pytest.mark.parametrize("state", [KindsKept(build_record="r"), KindsKept(build_cache_mount="m")])
+async def test_the_builder_tells_what_it_keeps(state: KindsKept) -> None:
+    made: list[FakeBuilder] = []
+    assert await late(state, made).cache() == ["a record"]
+    assert len(made) == 1
+
+
+async def test_a_builder_that_is_there_is_asked() -> None:
+    made: list[FakeBuilder] = []
+    builder = late(KindsKept(), made)
+    await builder.get()
+    assert await builder.cache() == ["a record"]

@@ -17,8 +17,8 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     builder                            what makes images out of Dockerfiles
 
 `opening`, with `parts` in the largest room, puts them together: what one needs from above is handed to it there,
-as a function or a small interface. The whole, as the edge sees it, is `husk.composition`; `late_builder` and
-`late_registry` are loaded when they are first used, `migrations` bring records of earlier releases up, `reloaded` tells
-what a reload changed. `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may
-be damaged.
+as a function or a small interface. The whole, as the edge sees it, is `husk.composition`. `late_registry` makes the
+client of registries when it is first used, `migrations` bring records of earlier releases up, `reloaded` tells what a
+reload changed. `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be
+damaged.
 """

@@ -35,8 +35,8 @@ from husk.storage.check import (
     read_layer_records,
     scratch_left,
 )
-from husk.storage.diffs import KIND as DIFF
-from husk.storage.diffs import Diff
+from husk.storage.layers.diff_records import Diff
+from husk.storage.layers.directories import DIFF
 from husk.storage.layers.store import KIND as LAYER
 from husk.storage.lost import names_in
 from husk.storage.state.schema import Unreadable, read_documents

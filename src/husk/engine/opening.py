@@ -27,7 +27,6 @@ from husk.engine.images.held import HeldLayers
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.service import Images
 from husk.engine.images.store import IMAGE_USERS, ImageStore
-from husk.engine.late_builder import LateBuilder, late_builder
 from husk.engine.late_registry import LateRegistry
 from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
@@ -78,7 +77,6 @@ class OpenParts(NamedTuple):
     networks: Networks
     volumes: Volumes
     system: System
-    builder: LateBuilder
     registry: LateRegistry
     downloads: Limiter
     uploads: Limiter
@@ -86,10 +84,12 @@ class OpenParts(NamedTuple):
     assembly: Assembly
     runtimes: Runtimes
     host: Host
+    paths: Paths
     image_store: ImageStore
     nursery: Nursery
     publish: Publish
     watch: Watch
+    power_held: bool  # since the last daemon ran
 
 
 def _keeper(stack: AsyncExitStack, monitor: Monitor, lean: LeanMounts) -> "Keeper":
@@ -240,22 +240,6 @@ async def open_parts(
         watch=watch,
     )
     system = System(config, host, runtimes.settings(), lambda: state.trouble)
-
-    builder = late_builder(
-        stack,
-        config=config,
-        state=state,
-        store=image_store,
-        images=images,
-        networks=networks,
-        runtimes=runtimes,
-        host=host,
-        paths=paths,
-        nursery=nursery,
-        registry=registry.client,
-        watch=watch,
-        power_held=power_held,
-    )
     return OpenParts(
         config=config,
         state=state,
@@ -267,7 +251,6 @@ async def open_parts(
         networks=networks,
         volumes=volumes,
         system=system,
-        builder=builder,
         registry=registry,
         downloads=downloads,
         uploads=uploads,
@@ -275,10 +258,12 @@ async def open_parts(
         assembly=assembly,
         runtimes=runtimes,
         host=host,
+        paths=paths,
         image_store=image_store,
         nursery=nursery,
         publish=publish,
         watch=watch,
+        power_held=power_held,
     )
 
 

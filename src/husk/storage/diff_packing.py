@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.storage.blobs import BlobStore
+from husk.storage.layers.diff_records import Packing
 from husk.storage.layers.directories import Directories
 from husk.storage.workers.answers import Blobs, Failed
 from husk.storage.workers.build_jobs import DiffBlobsJob
@@ -24,13 +23,6 @@ from husk.storage.workers.parts import UpperBlob
 _PACKED_AT_ONCE = 2
 _SMALL = 256 << 10
 _MOST_TOGETHER = 16
-
-
-class Packing(msgspec.Struct, frozen=True):
-    """The tar of a diff: its digest, which is its diff id and its blob's name, and its size."""
-
-    digest: str
-    size: int
 
 
 class Packable(Protocol):

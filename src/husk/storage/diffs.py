@@ -35,8 +35,9 @@ from husk.aio.tasks import Tasks
 from husk.errors import NotFound
 from husk.kernel.trees import tree_size
 from husk.storage.blobs import BlobStore
-from husk.storage.diff_packing import Packer, Packing
+from husk.storage.diff_packing import Packer
 from husk.storage.layers.chain import chain_id
+from husk.storage.layers.diff_records import Diff, Packing
 from husk.storage.layers.directories import DIFF
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
@@ -51,19 +52,6 @@ KIND = DIFF
 _LAYER, _DIFF = "layer:", "diff:"
 
 log = logging.getLogger(__name__)
-
-
-class Diff(msgspec.Struct, frozen=True):
-    """The changes of one step. `size` counts the bytes of regular files.
-
-    `packings` has a packing for each latest time (seconds, or "" for none) that was asked for.
-    """
-
-    id: str
-    directory: str
-    size: int
-    synced: bool = False
-    packings: dict[str, Packing] = {}
 
 
 class _Part(msgspec.Struct, frozen=True):
