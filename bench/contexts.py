@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from bench.sheet import Sheet
-from husk.storage.sync.exchange import exchange
+from husk.builder.store.sync.exchange import exchange
+from husk.builder.store.workers.jobs import ReceiveJob, SendJob
 from husk.storage.workers.answers import Received
-from husk.storage.workers.build_jobs import ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
 
 _PER_DIRECTORY = 100

@@ -23,8 +23,8 @@ from pathlib import Path
 import msgspec
 
 from bench.sheet import Sheet
+from husk.builder.graph.operations import Mount, SecretMount, TmpfsMount
 from husk.config import Config
-from husk.engine.builder.operations import Mount, SecretMount, TmpfsMount
 from husk.runtime.foreground import Foreground
 from husk.runtime.spec import ContainerSpec, oci_spec
 from tests.support.daemon import unused_subnet

@@ -25,8 +25,8 @@ from husk.storage.secrets.traces import KEY, TASK_FILES, any_left
 from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
-    from husk.engine.builder.prune import Item
-    from husk.engine.builder.service import Builder
+    from husk.builder.cache.prune import Item
+    from husk.builder.service import Builder
     from husk.swarm.control import Services
 
 # Records that only a swarm has.
@@ -154,9 +154,9 @@ class LateBuilder(Once["Builder"]):
 
 
 async def _open_builder(core: OpenParts) -> "Builder":
-    await load("husk.engine.builder.assemble")
-    from husk.engine.builder.assemble import open_builder
-    from husk.engine.builder.surroundings import Surroundings
+    await load("husk.builder.opening")
+    from husk.builder.opening import open_builder
+    from husk.builder.surroundings import Surroundings
 
     return await open_builder(
         Surroundings(

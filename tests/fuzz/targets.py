@@ -14,18 +14,18 @@ from typing import Any
 import hpack
 import msgspec
 
-import husk.api.buildkit.messages
-from husk.api.buildkit import llb_read, llb_write
-from husk.api.buildkit.messages import ops
+import husk.builder.protocol.messages
 from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
 from husk.api.http.parser import HeadParser
 from husk.api.types.containers import CreateExtras
-from husk.engine.builder.dockerfile import git_refs
-from husk.engine.builder.dockerfile.convert import convert
-from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.options import Options
-from husk.engine.builder.git_source import chosen
+from husk.builder.dockerfile import git_refs
+from husk.builder.dockerfile.convert import convert
+from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.options import Options
+from husk.builder.protocol import llb_read, llb_write
+from husk.builder.protocol.messages import ops
+from husk.builder.sources.git import chosen
 from husk.engine.containers.config import limits as host_limits
 from husk.engine.images.archive import read_archive
 from husk.engine.images.changes import apply_changes
@@ -68,8 +68,8 @@ from husk.text import dockerignore, documents, globs, gojson, gotemplate, re2
 from husk.text.endpoints import read_endpoint
 from tests.fuzz import mutate
 from tests.fuzz.judge import Target
+from tests.unit.builder.dockerfile.building import AMD64, Images
 from tests.unit.engine import records
-from tests.unit.engine.builder.dockerfile.building import AMD64, Images
 
 _DIGEST = "sha256:" + "0123456789abcdef" * 4
 CONFIG: dict[str, Any] = {
@@ -203,8 +203,8 @@ def mutated_message(chance: random.Random, examples: Sequence[bytes]) -> bytes:
 
 
 def _messages() -> Iterator[type[Message]]:
-    for module in pkgutil.iter_modules(husk.api.buildkit.messages.__path__):
-        import_module(f"{husk.api.buildkit.messages.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(husk.builder.protocol.messages.__path__):
+        import_module(f"{husk.builder.protocol.messages.__name__}.{module.name}")
     import_module("husk.swarm.state.etcd.messages")
     import_module("husk.swarm.port.messages")
     waiting = list(Message.__subclasses__())

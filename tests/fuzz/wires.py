@@ -7,9 +7,9 @@ from typing import Any
 
 import hpack
 
-from husk.api.buildkit.control import Control
-from husk.api.buildkit.gateway import Gateway
-from husk.api.buildkit.messages import control, gateway
+from husk.builder.protocol.control import Control
+from husk.builder.protocol.gateway import Gateway
+from husk.builder.protocol.messages import control, gateway
 from husk.rpc.http2 import frames
 from tests.fuzz import mutate, targets
 

@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 
 from husk.aio.tasks import Tasks
-from husk.api.buildkit.session.attach import attach
-from husk.api.buildkit.session.client import ClientSession
-from husk.engine.builder.sessions import Sessions
+from husk.builder.protocol.session.attach import attach
+from husk.builder.protocol.session.client import ClientSession
+from husk.builder.solver.sessions import Sessions
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
 

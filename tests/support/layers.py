@@ -5,8 +5,8 @@ import os
 import tarfile
 from pathlib import Path
 
+from husk.builder.store.diffs import DiffStore
 from husk.storage.blobs import BlobStore
-from husk.storage.diffs import DiffStore
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import Layer, LayerStore
 from husk.storage.state.store import StateStore

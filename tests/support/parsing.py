@@ -4,8 +4,8 @@ import importlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
-from husk.storage.workers.parse import Answerer
-from husk.storage.workers.parser import Parser
+from husk.builder.store.workers.parse import Answerer
+from husk.builder.store.workers.parser import Parser
 
 
 class Here:

@@ -11,14 +11,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from husk.builder.graph.operations import CacheMount, Exec, Mount, Process
+from husk.builder.graph.progress import Status
+from husk.builder.graph.stacks import elements
+from husk.builder.solver.sessions import Session
+from husk.builder.steps.cache_mounts import CacheMountRecord, CacheMounts
+from husk.builder.steps.mounts import Diffs, Mounts
+from husk.builder.steps.run import Steps
+from husk.builder.store.cache_directories import CacheDirectories
 from husk.config import Config
-from husk.engine.builder.operations import CacheMount, Exec, Mount, Process
-from husk.engine.builder.progress import Status
-from husk.engine.builder.sessions import Session
-from husk.engine.builder.stacks import elements
-from husk.engine.builder.steps.cache_mounts import CacheMountRecord, CacheMounts
-from husk.engine.builder.steps.mounts import Diffs, Mounts
-from husk.engine.builder.steps.run import Steps
 from husk.engine.host import Host
 from husk.engine.model.build import CACHE_MOUNT
 from husk.engine.model.container import Container
@@ -32,7 +33,6 @@ from husk.runtime.assembly.step import StepFiles
 from husk.runtime.foreground import Foreground
 from husk.runtime.runtimes import Runtimes, find_runtimes
 from husk.storage.state.store import StateStore
-from husk.storage.volumes.caches import CacheDirectories
 
 APPLETS = (
     "sh", "cat", "chmod", "cp", "echo", "env", "grep", "head", "hostname", "id", "ip", "kill", "ln", "ls", "mkdir",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from husk.builder.store.contexts import Contexts
+from husk.builder.store.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Remove, Symlink
+from husk.builder.store.trees import Trees
 from husk.kernel.mount import mount_overlay, unmount
-from husk.storage.contexts import Contexts
-from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Remove, Symlink
-from husk.storage.trees import Trees
 from tests.support.layers import Store
 
 

@@ -2,8 +2,8 @@
 
 Its modules are loaded in a thread, for to load a hundred of them takes longer than anybody may hold the event loop:
 
-    await load("husk.engine.builder.assemble")
-    from husk.engine.builder.assemble import open_builder
+    await load("husk.builder.opening")
+    from husk.builder.opening import open_builder
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A watch on an event loop: one callback that computes for long keeps everybody else waiting, and is named in the log.
 
-    the loop was held for 130 ms by decode (rpc/protobuf.py:81) < solve (api/buildkit/control.py:68)
+    the loop was held for 130 ms by decode (rpc/protobuf.py:81) < solve (builder/protocol/control.py:68)
 
 What counts is processor time of the loop's thread, not the time of day: on a busy host a callback of a millisecond may
 last a second, and that is nobody's fault. A thread looks at that clock every few milliseconds, and at the stack if

@@ -5,9 +5,9 @@ from typing import TypeVar
 import msgspec
 
 from husk.api.call import Call
-from husk.engine.builder.classic import DOCKERFILE, ClassicRequest
-from husk.engine.builder.dockerfile.options import Options
-from husk.engine.builder.operations import Limits, Ulimit
+from husk.builder.classic.build import DOCKERFILE, ClassicRequest
+from husk.builder.dockerfile.options import Options
+from husk.builder.graph.operations import Limits, Ulimit
 from husk.engine.images.tag import parse_target
 from husk.errors import InvalidParameter
 from husk.registry.manifest import host_platform, parse_platform

@@ -19,9 +19,9 @@ from husk.text.documents import Malformed, decode
 from husk.text.gojson import Document, Reader, encode, parse_document
 
 if TYPE_CHECKING:
-    from husk.api.buildkit.doors import BuildkitServer
-    from husk.api.buildkit.history import History
     from husk.api.encoded import Answers
+    from husk.builder.protocol.history import History
+    from husk.builder.protocol.server import BuildkitServer
     from husk.composition import Engine
 
 T = TypeVar("T")
@@ -64,8 +64,8 @@ class Common:
         """That of builds, one for all connections and both doors; nothing of connections is loaded with it."""
         builder = await self.engine.builder.get()
         if self._history is None:
-            await load("husk.api.buildkit.history")
-            from husk.api.buildkit.history import History
+            await load("husk.builder.protocol.history")
+            from husk.builder.protocol.history import History
 
             self._history = self._history or History(builder.kept)
         return self._history

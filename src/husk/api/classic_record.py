@@ -2,9 +2,9 @@
 
 import secrets
 
-from husk.api.buildkit.messages import control
-from husk.engine.builder.classic import ClassicRequest
-from husk.engine.builder.schemes import redacted
+from husk.builder.classic.build import ClassicRequest
+from husk.builder.graph.schemes import redacted
+from husk.builder.protocol.messages import control
 
 FRONTEND = "dockerfile.v0"
 # As long as those that buildx makes up.

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from husk.api.build_request import Output, request_of
-from husk.api.buildkit.messages.control import Exporter
-from husk.api.buildkit.posted import IMAGES, OF_UPLOAD, PostedBuild
 from husk.api.call import Call
 from husk.api.feed import stream_progress
 from husk.api.http.response import Answer
 from husk.api.routes.buildkit import server_of
-from husk.engine.builder.classic import ClassicRequest, Report
+from husk.builder.classic.build import ClassicRequest, Report
+from husk.builder.protocol.messages.control import Exporter
+from husk.builder.protocol.posted import IMAGES, OF_UPLOAD, PostedBuild
 from husk.errors import InvalidParameter
 
 _CHUNK = 1 << 20

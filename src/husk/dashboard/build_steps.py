@@ -10,8 +10,8 @@ from husk.dashboard.secret_words import Variable, variables
 
 if TYPE_CHECKING:
     # Loaded with the first page of builds alone.
-    from husk.api.buildkit.messages.common import Timestamp
-    from husk.api.buildkit.messages.control import BuildHistoryRecord, StatusResponse
+    from husk.builder.protocol.messages.common import Timestamp
+    from husk.builder.protocol.messages.control import BuildHistoryRecord, StatusResponse
 
 RUNNING, DONE, FAILED, CACHED, WAITING = "running", "done", "failed", "cached", "waiting"
 # What a page shows of one step's output: its end.

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from husk.api.buildkit.messages import control
 from husk.api.closing import closing
+from husk.builder.protocol.messages import control
 from husk.client.client import Client
 from husk.client.http import Reader, Writer
 from husk.errors import HuskError, NotFound, NotImplementedYet, Unavailable

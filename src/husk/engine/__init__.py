@@ -14,7 +14,6 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     model                              records and pure rules that all rooms share
     images | networks | volumes | logs what a container starts from, where it is reached, what it keeps, what it writes
     containers                         a process with a life
-    builder                            what makes images out of Dockerfiles
 
 `opening`, with `parts` in the largest room, puts them together: what one needs from above is handed to it there,
 as a function or a small interface. The whole, as the edge sees it, is `husk.composition`. `late_registry` makes the

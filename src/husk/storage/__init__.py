@@ -4,10 +4,6 @@
 - `blobs`: content that has a digest (manifests, configurations, layers as registries have them); `sources` reads it
   out, as it is or compressed; `durable` tells when it is on the disk
 - `layers`: layers in the form that can be mounted; the life of a layer is told there
-- `file_actions`: what a build can do with files
-- `trees`: works on the files of builds: actions, digests (`content_digest`), differences, contexts
-- `sync`: directories that go between a client and builds, in fsutil's protocol
-- `diffs`: what the steps of builds have changed, and how that becomes layers
 - `tar`: archives, what they say and how they are written
 - `workers`: the processes that read and write archives, confined to the files that they are for
 - `look` and `small`: copies of a few small files without a worker
@@ -16,4 +12,6 @@
 - `secrets`: values that are sealed in the store, and the files that tasks get of them
 - `check`: compares what lies on disk with the records; `compare` tells whether two trees are the same
 - `busybox`: a root file system made of the host's own busybox
+
+What only builds need of this kind is in `husk.builder.store`.
 """

@@ -24,27 +24,27 @@ atexit.register(write)
 """
 SOURCES = Path(__file__).parents[3] / "src"
 DOCKERFILE = "FROM busybox\nRUN echo hi > /hi\nCOPY . /all/\n"
-BUILDER = "husk.engine.builder"
+BUILDER = "husk.builder"
 UNWANTED = {
     "sources from elsewhere": (
-        *(f"{BUILDER}.{name}" for name in ("git_source", "http_source", "layout_source", "seen_files")),
-        "husk.storage.repositories",
+        *(f"{BUILDER}.sources.{name}" for name in ("git", "http", "layouts", "seen_files")),
+        "husk.builder.store.repositories",
     ),
-    "caches that are elsewhere": (f"{BUILDER}.remote.", "husk.storage.portable_digest"),
+    "caches that are elsewhere": (f"{BUILDER}.remote_cache.", "husk.builder.store.portable_digest"),
     "exports that are no images here": (
         *(f"{BUILDER}.exporters.{name}" for name in ("archive", "bundle", "local", "tar", "storing", "stated_files")),
-        *("husk.storage.layer_packing", "husk.storage.sync.exports", "husk.storage.stack_archives"),
+        *("husk.builder.store.layer_packing", "husk.builder.store.sync.exports", "husk.builder.store.stack_archives"),
     ),
     "scanners": (f"{BUILDER}.attest.sbom",),
     "frontends that are images, and processes of clients": (
-        *(f"{BUILDER}.gateway_frontend", f"{BUILDER}.steps.held", "husk.api.buildkit.processes"),
-        "husk.api.buildkit.messages.containers",
+        *(f"{BUILDER}.frontend.gateway", f"{BUILDER}.steps.held", "husk.builder.protocol.processes"),
+        "husk.builder.protocol.messages.containers",
     ),
-    "questions about a Dockerfile": (f"{BUILDER}.answers", f"{BUILDER}.dockerfile.questions"),
-    "builds that come with POST /build and are BuildKit's": ("husk.api.buildkit.posted",),
+    "questions about a Dockerfile": (f"{BUILDER}.frontend.reading.answers", f"{BUILDER}.dockerfile.questions"),
+    "builds that come with POST /build and are BuildKit's": ("husk.builder.protocol.posted",),
     "what a client's session serves and nobody asks for": (
-        *("husk.api.buildkit.session.agent", "husk.api.buildkit.session.content"),
-        "husk.api.buildkit.history_content",
+        *("husk.builder.protocol.session.agent", "husk.builder.protocol.session.content"),
+        "husk.builder.protocol.history_content",
     ),
     "registries": ("aiohttp", "yarl", "husk.engine.images.pull", "husk.engine.images.push", "husk.engine.images.fetch"),
     "a swarm": ("husk.swarm", "husk.api.types.services"),
@@ -58,11 +58,14 @@ UNWANTED = {
 # The classic door writes to the history of builds, and has no connection of BuildKit's protocol.
 NOT_CLASSIC = (
     *("hpack", "husk.rpc.grpc.connection", "husk.rpc.grpc.framing", "husk.rpc.grpc.status", "husk.rpc.grpc.stream"),
-    *("husk.rpc.http2", "husk.api.http.h2c", "husk.api.routes.buildkit", "husk.api.buildkit.session"),
-    *(f"husk.api.buildkit.{name}" for name in ("control", "doors", "engine_backend", "frontends", "gateway", "serve")),
+    *("husk.rpc.http2", "husk.api.http.h2c", "husk.api.routes.buildkit", "husk.builder.protocol.session"),
+    *(
+        f"husk.builder.protocol.{name}"
+        for name in ("control", "engine_backend", "frontends", "gateway", "serve", "server")
+    ),
 )
 # The classic door has its own code, and contexts that come as archives.
-ONLY_CLASSIC = (f"{BUILDER}.classic", f"{BUILDER}.history_cache", "husk.storage.small", "tarfile")
+ONLY_CLASSIC = (f"{BUILDER}.classic.build", f"{BUILDER}.classic.history_cache", "husk.storage.small", "tarfile")
 
 
 @pytest.fixture(scope="module")

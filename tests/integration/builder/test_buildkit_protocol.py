@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from husk.api.buildkit.doors import BuildkitServer
-from husk.api.buildkit.session.attach import attach
 from husk.api.http import h2c
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
+from husk.builder.protocol.server import BuildkitServer
+from husk.builder.protocol.session.attach import attach
 from tests.support.build_client import PLUGIN
 from tests.support.building import needs_buildx
-from tests.unit.api.buildkit.fake_backend import FakeBackend
+from tests.unit.builder.protocol.fake_backend import FakeBackend
 
 pytestmark = needs_buildx
 

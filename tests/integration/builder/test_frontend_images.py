@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from husk.api.buildkit.llb_write import definition
-from husk.api.buildkit.messages import containers, gateway, ops
-from husk.api.buildkit.messages.common import Status
-from husk.engine.builder.graph import Graph
-from husk.engine.builder.operations import NONE, Build, FileAction, Files, MakeFile, Operation, Source
+from husk.builder.graph.graph import Graph
+from husk.builder.graph.operations import NONE, Build, FileAction, Files, MakeFile, Operation, Source
+from husk.builder.protocol.llb_write import definition
+from husk.builder.protocol.messages import containers, gateway, ops
+from husk.builder.protocol.messages.common import Status
 from husk.registry.manifest import host_platform
 from husk.rpc.grpc.status import GrpcError
 from tests.support.building import Builds, buildkit_builds, needs_buildx

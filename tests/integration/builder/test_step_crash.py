@@ -20,7 +20,7 @@ _STEP = """
 import asyncio, sys
 from pathlib import Path
 from husk.config import Config
-from husk.engine.builder.operations import Mount
+from husk.builder.graph.operations import Mount
 from tests.support.steps import cache, open_bench
 
 async def main():

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.engine.builder.operations import Mount, SecretMount, SecretVariable, SshMount, TmpfsMount
+from husk.builder.graph.operations import Mount, SecretMount, SecretVariable, SshMount, TmpfsMount
 from husk.errors import InvalidParameter
 from tests.support.steps import Bench, FakeSession, Listener, cache
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.builder.operations import Limits, Mount
+from husk.builder.graph.operations import Limits, Mount
 from husk.engine.model.network import NetworkRequest
 from tests.support.layers import Store
 from tests.support.steps import Bench

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.engine.builder.operations import Exec, Mount, Process, SecretVariable
-from husk.engine.builder.steps.held import Held
+from husk.builder.graph.operations import Exec, Mount, Process, SecretVariable
+from husk.builder.steps.held import Held
 from husk.errors import Conflict, InvalidParameter
 from husk.runtime.stdio import Pipes, Streams, Terminal
 from tests.support.steps import Bench, FakeSession

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.engine.builder.operations import Limits, Mount, Ulimit
-from husk.engine.builder.steps.plan import StepFailed
+from husk.builder.graph.operations import Limits, Mount, Ulimit
+from husk.builder.steps.plan import StepFailed
 from husk.engine.model.events import Event
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.manifest import Platform

@@ -1,8 +1,8 @@
 """Classic builds in BuildKit's words."""
 
 from husk.api.classic_record import record_of
-from husk.engine.builder.classic import ClassicRequest
-from husk.engine.builder.dockerfile.options import Options
+from husk.builder.classic.build import ClassicRequest
+from husk.builder.dockerfile.options import Options
 from husk.engine.images.tag import parse_target
 from husk.registry.manifest import parse_platform
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.buildkit.posted import PostedBuild
+from husk.builder.protocol.posted import PostedBuild
 from husk.engine.model.image import Built, Progress, Traced
 
 

@@ -1,5 +1,5 @@
-from husk.api.buildkit.messages.common import Status, Timestamp
-from husk.api.buildkit.messages.control import (
+from husk.builder.protocol.messages.common import Status, Timestamp
+from husk.builder.protocol.messages.control import (
     BuildHistoryRecord,
     Exporter,
     StatusResponse,

@@ -3,11 +3,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from husk.api.buildkit.messages import control
-from husk.api.buildkit.messages.common import Timestamp
 from husk.api.http import h2c
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Unanswered
+from husk.builder.protocol.messages import control
+from husk.builder.protocol.messages.common import Timestamp
 from husk.client.client import Client
 from husk.dashboard.buildkit import BuildKit
 from husk.errors import NotFound, NotImplementedYet

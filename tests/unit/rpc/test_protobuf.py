@@ -4,7 +4,7 @@ from typing import Annotated
 
 import pytest
 
-from husk.api.buildkit.messages import containers, control, gateway, ops
+from husk.builder.protocol.messages import containers, control, gateway, ops
 from husk.errors import InvalidParameter
 from husk.rpc import protobuf
 from husk.rpc.protobuf import Int32, Message, Uint32

@@ -16,7 +16,7 @@ from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials, credentials_from
 
 if TYPE_CHECKING:
-    from husk.engine.builder.classic import Report
+    from husk.builder.classic.build import Report
 
 CONFIG_HEADER = "x-registry-config"
 _CHUNK = 1 << 20
@@ -44,9 +44,9 @@ async def build(call: Call) -> Answer:
         raise InvalidParameter("squash is only supported with experimental mode")
     request = request_of(call)
     # The history of builds has BuildKit's messages: they are loaded for who builds.
-    await load("husk.engine.builder.image_source", "husk.api.classic_record")
+    await load("husk.builder.sources.images", "husk.api.classic_record")
     from husk.api.classic_record import record_of
-    from husk.engine.builder.image_source import credentials_in
+    from husk.builder.sources.images import credentials_in
 
     credentials = credentials_in(_credentials(call))
 

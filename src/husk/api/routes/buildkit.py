@@ -10,7 +10,7 @@ from husk.api.router import Route, stream
 from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from husk.api.buildkit.doors import BuildkitServer
+    from husk.builder.protocol.server import BuildkitServer
 
 
 async def grpc(call: Call) -> Answer:
@@ -33,10 +33,10 @@ async def server_of(common: Common) -> "BuildkitServer":
     builder = await engine.builder.get()
     history = await common.history()
     if common.buildkit is None:
-        await load("husk.api.buildkit.doors", "husk.api.buildkit.engine_backend", "husk.api.buildkit.session.attach")
-        from husk.api.buildkit.doors import BuildkitServer
-        from husk.api.buildkit.engine_backend import EngineBackend
-        from husk.api.buildkit.session.attach import attach
+        await load(*(f"husk.builder.protocol.{name}" for name in ("server", "engine_backend", "session.attach")))
+        from husk.builder.protocol.engine_backend import EngineBackend
+        from husk.builder.protocol.server import BuildkitServer
+        from husk.builder.protocol.session.attach import attach
 
     if common.buildkit is None:
         id, networks = engine.system.info().engine_id, engine.networks

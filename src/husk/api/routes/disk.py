@@ -21,7 +21,7 @@ from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from husk.engine.builder.prune import Item
+    from husk.builder.cache.prune import Item
 
 TYPES = ("container", "image", "volume", "build-cache")
 BUILD_CACHE_FILTERS = (

@@ -21,7 +21,7 @@ LABEL = "husk.migrated-from"
 _MARK = "trusted.husk-migrated"
 # In a process that sees the two directories and nothing else: a container may be at work in the one, and exchange a
 # directory for a link while it is copied.
-_COPY = "husk.storage.workers.bring_tree"
+_COPY = "husk.builder.store.workers.bring_tree"
 
 
 async def bring_volumes(

@@ -38,8 +38,8 @@ class Blob(WorkerMessage, frozen=True):
 
 
 class AheadPlan(WorkerMessage, frozen=True):
-    """The file that a layer's tar is packed into while its files still come (`husk.storage.ahead`); `time` is that of
-    the top directory, in nanoseconds."""
+    """The file that a layer's tar is packed into while its files still come (`husk.builder.store.ahead`); `time` is
+    that of the top directory, in nanoseconds."""
 
     path: str
     time: int

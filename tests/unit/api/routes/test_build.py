@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.buildkit.history import History
-from husk.api.buildkit.messages.control import BuildHistoryRecord, BuildHistoryRequest
-from husk.engine.builder.operations import Limits, Ulimit
-from husk.engine.builder.prune import Item, Pruned
+from husk.builder.cache.prune import Item, Pruned
+from husk.builder.graph.operations import Limits, Ulimit
+from husk.builder.protocol.history import History
+from husk.builder.protocol.messages.control import BuildHistoryRecord, BuildHistoryRequest
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.auth import Credentials
-from tests.unit.api.buildkit.fake_backend import KeptInMemory
 from tests.unit.api.fake_engine import FakeEngine
+from tests.unit.builder.protocol.fake_backend import KeptInMemory
 
 ITEM = Item(
     id="abc",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from husk.engine.builder.prune import Item
+from husk.builder.cache.prune import Item
 from husk.engine.model.container import State
 from husk.engine.model.filters import Filters
 from husk.engine.model.volume import Usage, Volume

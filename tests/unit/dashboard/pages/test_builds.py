@@ -1,7 +1,7 @@
 import pytest
 
-from husk.api.buildkit.messages.common import Timestamp
-from husk.api.buildkit.messages.control import BuildHistoryRecord, Exporter, StatusResponse, Vertex, VertexLog
+from husk.builder.protocol.messages.common import Timestamp
+from husk.builder.protocol.messages.control import BuildHistoryRecord, Exporter, StatusResponse, Vertex, VertexLog
 from husk.dashboard.buildkit import BuildKit
 from husk.dashboard.server import Dashboard
 from tests.support.fake_engine import FakeEngine

@@ -1,0 +1,88 @@
+"""The instructions that change an image's configuration and no file."""
+
+from husk.builder.dockerfile import history, ports
+from husk.builder.dockerfile import instructions as types
+from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.state import StageState
+from husk.engine.model.container_config import HealthConfig
+from husk.engine.model.signals import parse_signal
+from husk.errors import HuskError
+
+
+def configure(state: StageState, instruction: types.Instruction) -> None:
+    config = state.config
+    match instruction:
+        case types.Env():
+            # Values are expanded by what was there before this line.
+            pairs = [(state.text(pair.name), state.text(pair.value)) for pair in instruction.pairs]
+            for name, value in pairs:
+                state.set_env(name, value)
+            state.remember(" ".join(["ENV", *(f"{name}={value}" for name, value in pairs)]))
+        case types.Label():
+            labels = [(state.text(pair.name), state.text(pair.value)) for pair in instruction.pairs]
+            config.labels.update(labels)
+            state.remember(" ".join(["LABEL", *(f"{name}={value}" for name, value in labels)]))
+        case types.Cmd():
+            config.cmd = _command(state, instruction)
+            config.args_escaped = True
+            state.own_cmd = True
+            state.remember(f"CMD {history.quoted(config.cmd)}")
+        case types.Entrypoint():
+            config.entrypoint = _command(state, instruction) or None
+            if not state.own_cmd:
+                config.cmd = None
+            state.remember(f"ENTRYPOINT {history.quoted(config.entrypoint or [])}")
+        case types.Shell():
+            config.shell = list(instruction.words)
+            state.remember(f"SHELL {history.plain(instruction.words)}")
+        case types.User():
+            config.user = state.text(instruction.name)
+            state.remember(f"USER {config.user}")
+        case types.Volume():
+            paths = [state.text(path) for path in instruction.paths]
+            if not all(paths):
+                raise DockerfileError("VOLUME specified can not be an empty string")
+            config.volumes = {**(config.volumes or {}), **{path: {} for path in paths}}
+            state.remember(f"VOLUME {history.plain(paths)}")
+        case types.Expose():
+            written = [word for port in instruction.ports for word in state.expand(port).words]
+            exposed = [port for word in written for port in ports.parse(word)]
+            config.exposed_ports = {**(config.exposed_ports or {}), **{port: {} for port in exposed}}
+            state.remember(f"EXPOSE {history.plain(exposed)}")
+        case types.StopSignal():
+            config.stop_signal = _signal(state.text(instruction.signal))
+            state.remember(f"STOPSIGNAL {config.stop_signal}")
+        case types.HealthCheck():
+            config.healthcheck = HealthConfig(
+                test=instruction.test,
+                interval=instruction.interval,
+                timeout=instruction.timeout,
+                retries=instruction.retries,
+                start_period=instruction.start_period,
+                start_interval=instruction.start_interval,
+            )
+            state.remember(history.health_check(config.healthcheck))
+        case types.OnBuild():
+            config.on_build = [*(config.on_build or []), instruction.trigger]
+        case types.Maintainer():
+            state.image.author = instruction.name
+            state.remember(f"MAINTAINER {instruction.name}")
+        case _:
+            raise DockerfileError(f"{instruction.origin.keyword} cannot stand here")
+
+
+def _command(state: StageState, instruction: types.Cmd | types.Entrypoint) -> list[str]:
+    command = instruction.command
+    if command.for_shell and not state.config.shell:
+        keyword = instruction.origin.keyword
+        message = f"JSON arguments recommended for {keyword} to prevent unintended behavior related to OS signals"
+        state.checks.warn("JSONArgsRecommended", instruction.origin, message)
+    return [*state.shell, " ".join(command.words)] if command.for_shell else list(command.words)
+
+
+def _signal(text: str) -> str:
+    try:
+        parse_signal(text)
+    except HuskError as error:
+        raise DockerfileError(str(error)) from None
+    return text

@@ -1,0 +1,159 @@
+"""The exporter `image` (and `moby`, as clients of a docker daemon call it): a result becomes an image of our store.
+
+One that is pushed, that has several platforms or statements about it, or whose manifest the client has wishes about, is
+stored as it goes out (`bundle`). Any other is plain.
+"""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import structs
+
+from husk.builder.exporters import options as exporter_options
+from husk.builder.exporters.layers import ImageExporter
+from husk.builder.exporters.options import ExportOptions
+from husk.builder.exporters.parts import is_several, parts_aside
+from husk.builder.graph.progress import Status
+from husk.builder.jobs.jobs import Job
+from husk.builder.jobs.results import Result
+from husk.builder.solver.asking import Asker, Shown
+from husk.builder.sources.registry_login import login_at
+from husk.engine.images.service import Images
+from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Progress
+from husk.errors import HuskError, InvalidParameter
+from husk.registry.reference import Reference
+
+if TYPE_CHECKING:
+    from husk.builder.exporters.bundle import Bundle, Bundler, Tell
+    from husk.engine.images.push import Upload
+
+
+class ImageExport:
+    def __init__(
+        self, exporter: ImageExporter, bundler: "Callable[[], Bundler]", store: ImageStore, images: Images
+    ) -> None:
+        self._exporter = exporter
+        self._bundler = bundler
+        self._store = store
+        self._images = images
+
+    def check(self, attributes: Mapping[str, str]) -> None:
+        options = exporter_options.read(attributes, {})
+        if options.push and not attributes.get("name"):
+            raise InvalidParameter("tag is needed when pushing to registry")
+
+    async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
+        """Store and push an image as the options say, and return the facts that the client is told of it."""
+        options = exporter_options.read(attributes, result.metadata)
+        if not options.push:
+            result = without_inline_only(result)
+        with Shown(Asker(job.log, job.session), "exporting to image") as shown:
+            if is_plain(result, options):
+                return await self._export_plain(result, options, shown)
+            async with self._bundler().bundle(result, options, teller(shown)) as bundle:
+                if options.store:
+                    await self._store_it(bundle, options, shown)
+                if options.push:
+                    await self._push(bundle, options, shown)
+            return told_of(bundle, options.names)
+
+    async def _export_plain(self, result: Result, options: ExportOptions, shown: Shown) -> dict[str, str]:
+        (part,) = await parts_aside(result)
+        shown.status(Status(id="exporting layers"))
+        image = await self._exporter.export(
+            await part.stack(), part.document, options.names, epoch=options.epoch, clamp=options.clamp
+        )
+        done = ["exporting layers", f"writing image {image.id}", *(f"naming to {name}" for name in options.names)]
+        for step in done:
+            shown.status(Status(id=step, done=True))
+        told = {"containerimage.config.digest": image.id, "containerimage.digest": image.id}
+        return told | _name(options.names)
+
+    async def _store_it(self, bundle: "Bundle", options: ExportOptions, shown: Shown) -> None:
+        from husk.builder.exporters.storing import store_bundle
+
+        names = [] if options.by_digest else list(options.names)
+        if options.canonical or options.by_digest:
+            names += [name.with_digest(bundle.root.descriptor.digest) for name in options.names]
+        await store_bundle(self._store, bundle, names)
+        for name in names:
+            shown.status(Status(id=f"naming to {name}", done=True))
+
+    async def _push(self, bundle: "Bundle", options: ExportOptions, shown: Shown) -> None:
+        pushed = _Pushed(shown)
+        for name in options.names:
+            auth = login_at(name, shown.session)
+            try:
+                await self._images.upload(
+                    upload_of(bundle, name, options.by_digest), auth, pushed.report, insecure=options.insecure
+                )
+            except HuskError as error:
+                error.args = (f"failed to push {name}: {error.message}", *error.args[1:])
+                raise
+            shown.status(Status(id=f"pushing manifest for {name}@{bundle.root.descriptor.digest}", done=True))
+        if options.store:
+            from husk.builder.exporters.storing import name_stored
+
+            digest = bundle.root.descriptor.digest
+            await name_stored(self._store, bundle, [name.with_digest(digest) for name in options.names])
+
+
+def is_plain(result: Result, options: ExportOptions) -> bool:
+    wishes = options.push or options.exact or options.canonical or not options.store
+    return not (wishes or is_several(result) or result.inline_cache or any(result.predicates.values()))
+
+
+def without_inline_only(result: Result) -> Result:
+    """Of an image that stays here nobody reads what nobody has asked for."""
+    kept = {id: [one for one in all if not one.inline_only] for id, all in result.predicates.items()}
+    return structs.replace(result, predicates=kept)
+
+
+def upload_of(bundle: "Bundle", name: Reference, by_digest: bool) -> "Upload":
+    """All of a bundle, to be sent under a name."""
+    from husk.engine.images.push import Upload
+
+    layers = [pair for image in bundle.images for pair in zip(image.described, image.layers, strict=True)]
+    manifests = [(one.descriptor.digest, one) for one in bundle.manifests]
+    manifests[-1] = (bundle.root.descriptor.digest if by_digest else name.tag, bundle.root)
+    return Upload(
+        repository=name,
+        layers=list({described.digest: (described, layer) for described, layer in layers}.values()),
+        blobs=[one.descriptor for one in bundle.small_blobs],
+        manifests=[(reference, one.body, one.media_type) for reference, one in manifests],
+    )
+
+
+def told_of(bundle: "Bundle", names: Sequence[Reference]) -> dict[str, str]:
+    """Return the facts that clients write into `--iidfile` and `--metadata-file`."""
+    told = {
+        "containerimage.digest": bundle.root.descriptor.digest,
+        "containerimage.descriptor": base64.b64encode(msgspec.json.encode(bundle.descriptor)).decode(),
+    }
+    if bundle.index is None:
+        told["containerimage.config.digest"] = bundle.images[0].config.descriptor.digest
+    return told | _name(names)
+
+
+def _name(names: Sequence[Reference]) -> dict[str, str]:
+    return {"image.name": ",".join(str(name) for name in names)} if names else {}
+
+
+def teller(shown: Shown) -> "Tell":
+    return lambda what: shown.status(Status(id=what, done=True))
+
+
+class _Pushed:
+    """The progress of a push in a build's terms."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def report(self, progress: Progress) -> None:
+        if progress.id and progress.total:
+            done = progress.current >= progress.total
+            status = Status(id=f"pushing {progress.id}", current=progress.current, total=progress.total, done=done)
+            self._shown.status(status)

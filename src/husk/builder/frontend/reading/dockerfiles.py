@@ -1,0 +1,149 @@
+"""The daemon's side: a Dockerfile is opened in a worker, and asked about."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec import structs
+
+from husk.builder.dockerfile.converted import Converted
+from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.options import BaseImage, Found, NamedContext, Options, Wanted
+from husk.builder.frontend.reading import graphs, messages
+from husk.builder.frontend.reading.messages import Context
+from husk.builder.graph.graph import Graph, SourceFile
+from husk.builder.jobs.failure import UnknownQuestion
+from husk.builder.store.workers.parser import Parser
+from husk.errors import HuskError, InvalidParameter, SystemFault
+from husk.registry.manifest import Platform
+
+NO_ANSWER = "the process that reads it has said what is no answer"
+MODULE = "husk.builder.frontend.reading.answerer"
+
+Kind = TypeVar("Kind", bound=messages.Answer)
+
+
+class Parsers(Protocol):
+    """Workers that read foreign text: `husk.builder.store.workers.parser`."""
+
+    def expect(self, module: str) -> None: ...
+
+    def begin(self, module: str) -> AbstractAsyncContextManager[Parser]: ...
+
+
+class Sources(Protocol):
+    """The images and contexts that a Dockerfile asks for and that are not in it."""
+
+    async def image(self, name: str, platform: Platform) -> BaseImage: ...
+
+    async def named_context(self, name: str, platform: Platform) -> NamedContext | None: ...
+
+
+class Dockerfiles:
+    def __init__(self, parsers: Parsers) -> None:
+        self._parsers = parsers
+
+    def expect(self) -> None:
+        """One will come soon."""
+        self._parsers.expect(MODULE)
+
+    @asynccontextmanager
+    async def open(self, text: bytes, ignored: bytes = b"") -> AsyncIterator["OpenDockerfile"]:
+        """The file, and what is left out of its context, in a worker that ends with the block."""
+        async with self._parsers.begin(MODULE) as parser:
+            file = OpenDockerfile(parser)
+            await file.open(text, ignored)
+            yield file
+
+
+class OpenDockerfile:
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._patterns: list[str] = []
+        self._complaint = ""
+
+    async def open(self, text: bytes, ignored: bytes) -> None:
+        opened = await self._ask(messages.Open(text, ignored), messages.Opened)
+        self._patterns, self._complaint = opened.patterns, opened.complaint
+
+    @property
+    def patterns(self) -> list[str]:
+        """The patterns of what is left out of the file's context. InvalidParameter if that cannot be told."""
+        if self._complaint:
+            raise InvalidParameter(f".dockerignore: {self._complaint}")
+        return self._patterns
+
+    async def leaves_out(self, names: Sequence[str]) -> list[str]:
+        """Those that are left out."""
+        return (await self._ask(messages.LeavesOut(list(names)), messages.Left)).names if self.patterns else []
+
+    async def outline(self, target: str) -> messages.Outlined:
+        """Ask for the outline that the classic builder tells first. DockerfileError for a file that cannot be read."""
+        return await self._ask(messages.AskOutline(target), messages.Outlined)
+
+    async def syntax(self, build_args: Mapping[str, str]) -> messages.SyntaxTold:
+        """Another frontend that it asks for."""
+        return await self._ask(messages.AskSyntax(dict(build_args)), messages.SyntaxTold)
+
+    async def convert(self, options: Options, context: Context, sources: Sources, file: SourceFile) -> Converted:
+        """DockerfileError for what cannot be built; `file` is what clients are shown."""
+        graph = Graph([file])
+        question = messages.Convert(_sent(options), context, file.name)
+        made = await self._ask(question, messages.Converted, sources, graph)
+        return Converted(graph, made.root, made.image, made.warnings, made.steps, made.args, made.scans)
+
+    async def answer(
+        self, request: str, options: Options, context: Context, sources: Sources, file: SourceFile
+    ) -> dict[str, bytes]:
+        """Answer a question of `docker build --call`."""
+        question = messages.Ask(request, _sent(options), context, file.name)
+        return (await self._ask(question, messages.Answered, sources)).answer
+
+    async def _ask(
+        self, question: messages.Question, kind: type[Kind], sources: Sources | None = None, graph: Graph | None = None
+    ) -> Kind:
+        while True:
+            answer = None
+            async with aclosing(self._parser.ask(messages.encode(question))) as pieces:
+                try:
+                    async for piece in pieces:
+                        if answer is None:
+                            answer = messages.decode_answer(piece)
+                        elif graph is not None:
+                            graphs.add(graph, piece)
+                except msgspec.DecodeError:
+                    raise SystemFault(NO_ANSWER) from None
+            match answer:
+                case messages.Wrong(message, span, warnings):
+                    error = DockerfileError(message, span)
+                    error.warnings = warnings
+                    raise error
+                case messages.Refused(message, name):
+                    raise UnknownQuestion(name) if name else InvalidParameter(message)
+                case messages.Asking(wanted) if sources is not None:
+                    question = messages.Told(await look_up(sources, wanted))
+                case _ if isinstance(answer, kind):
+                    return answer
+                case _:
+                    raise SystemFault(NO_ANSWER)
+
+
+def _sent(options: Options) -> Options:
+    return structs.replace(options, ignore=None)
+
+
+async def look_up(sources: Sources, wanted: Sequence[Wanted]) -> list[Found]:
+    """All at the same time: an image, or what has its name among the contexts that a client gave names to."""
+    return list(await asyncio.gather(*(_look_up(sources, one) for one in wanted)))
+
+
+async def _look_up(sources: Sources, wanted: Wanted) -> Found:
+    try:
+        for name in wanted.contexts:
+            if context := await sources.named_context(name, wanted.platform):
+                return Found(context=context, name=name)
+        return Found(await sources.image(wanted.image, wanted.platform)) if wanted.image else Found()
+    except HuskError as error:
+        return Found(error=str(error) or type(error).__name__)

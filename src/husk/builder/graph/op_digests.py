@@ -1,0 +1,272 @@
+"""The keys of operations as BuildKit computes them: digests of what matters of them, written as Go writes JSON. Pure.
+
+An operation has a digest, and each of its inputs a selector (which of its files matter, as a digest) and perhaps a
+selection of files whose content may stand for the input. The order of fields, and what is left out when it is empty, is
+that of BuildKit's own structures: a byte that differs is another key.
+"""
+
+import base64
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterable
+
+from msgspec import Struct, structs
+
+from husk.builder.graph import op_json
+from husk.builder.graph.op_json import Json, NeverOmitted, filled
+from husk.builder.graph.operations import (
+    NONE,
+    BindMount,
+    CacheMount,
+    Copy,
+    Diff,
+    Exec,
+    FileAction,
+    Files,
+    MakeDirectory,
+    MakeFile,
+    Merge,
+    Mount,
+    Operation,
+    SecretMount,
+    SshMount,
+    TmpfsMount,
+)
+from husk.builder.store.file_actions import Selection
+from husk.registry.manifest import host_platform
+from husk.text.globs import has_wildcards
+
+# What the digest of an input's files is an output of.
+CONTENT = -1
+
+
+class InputKey(Struct, frozen=True):
+    """The parts of an input that count: `selector` for its own key, `files` for its content (None: never)."""
+
+    selector: str = ""
+    files: list[Selection] | None = None
+
+
+class OpKey(Struct, frozen=True):
+    digest: str
+    inputs: list[InputKey] = []
+
+
+def record_digest(digest: str, output: int) -> str:
+    """The name of one output of something with this digest."""
+    return digest_of(f"{digest}@{output}".encode())
+
+
+def source_digest(key: str) -> str:
+    """Of a source that is now what `key` says."""
+    return digest_of(f"buildkit.source.v0:{key}".encode())
+
+
+def op_key(operation: Operation) -> OpKey | None:
+    """None for what has no key of this kind: sources have their own, builds within builds none."""
+    match operation.body:
+        case Exec() as body:
+            return _exec(body, operation)
+        case Files() as body:
+            return _files(body, len(operation.inputs))
+        case Merge():
+            inputs = [filled({"input": number}) for number in range(len(operation.inputs))]
+            document: Json = {"Type": "buildkit.merge.v0", "Merge": filled({"inputs": inputs})}
+            return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
+        case Diff(lower, upper):
+            sides = {"lower": filled({"input": lower}), "upper": filled({"input": upper})}
+            document = {"Type": "buildkit.diff.v0", "Diff": sides}
+            return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
+        case _:
+            return None
+
+
+def digest_of(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def _exec(body: Exec, operation: Operation) -> OpKey:
+    platform = operation.platform or host_platform()
+    hosts = [filled({"Host": name}) for name, _ in body.process.extra_hosts]
+    mounts = [] if _is_plain_root(body.mounts) else [_mount(mount) for mount in body.mounts]
+    exec_document = op_json.execution(body, op_json.process(body.process, hosts), mounts)
+    document = {
+        "Type": "buildkit.exec.v0",
+        "Exec": exec_document,
+        "OS": platform.os,
+        "Arch": platform.architecture,
+        **filled(
+            {
+                "Variant": platform.variant,
+                "OSVersion": platform.os_version,
+                "OSFeatures": list(platform.os_features),
+            }
+        ),
+    }
+    mounts_of: dict[int, list[Mount]] = {}
+    for one in body.mounts:
+        if not isinstance(one.kind, SecretMount | SshMount | TmpfsMount):
+            mounts_of.setdefault(one.input, []).append(one)
+    return OpKey(_json_digest(document), [_mounted(mounts_of.get(n, [])) for n in range(len(operation.inputs))])
+
+
+def _is_plain_root(mounts: list[Mount]) -> bool:
+    """A process with nothing but its root: BuildKit once forgot mounts in its keys, and kept that for this case."""
+    return len(mounts) == 1 and mounts[0].target == "/" and not mounts[0].read_only and mounts[0].kind == BindMount()
+
+
+def _mount(mount: Mount) -> Json:
+    document: Json = {
+        "input": mount.input,
+        "dest": mount.target,
+        "output": mount.output,
+        "readonly": mount.read_only,
+        "mountType": op_json.KINDS[type(mount.kind)],
+    }
+    match mount.kind:
+        case TmpfsMount(size):
+            # Without any option there is no structure for them.
+            document |= {"TmpfsOpt": NeverOmitted(filled({"size": size}))} if size else {}
+        case CacheMount() as cache:
+            document["cacheOpt"] = NeverOmitted(_cache(cache, mount.target))
+        case SecretMount() as secret:
+            document["secretOpt"] = NeverOmitted(op_json.granted(secret))
+        case SshMount() as agent:
+            document["SSHOpt"] = NeverOmitted(op_json.granted(agent))
+    return filled(document)
+
+
+def _cache(cache: CacheMount, target: str) -> Json:
+    """Only the name that a Dockerfile gives a cache by itself counts; any other may change."""
+    usual = cache.id == target or cache.id.partition("/")[2] == target
+    if not usual or cache.sharing != "shared":
+        return {}
+    return filled({"ID": cache.id, "sharing": op_json.SHARING[cache.sharing]})
+
+
+def _mounted(mounts: Iterable[Mount]) -> InputKey:
+    """Of an input, by what is mounted of it."""
+    paths: list[str] = []
+    by_content = False
+    for mount in mounts:
+        path = _absolute(mount.selector)
+        paths.append(path)
+        # The last mount of an input decides, as with BuildKit.
+        by_content = (mount.output == NONE or mount.read_only or path == "/") and mount.target != "/"
+    selector = digest_of("\0".join(paths).encode()) if paths else ""
+    if not by_content:
+        return InputKey(selector)
+    chosen = _outermost(paths)
+    if "/" in chosen:
+        return InputKey(selector, [Selection(path="/")])
+    return InputKey(selector, [Selection(path=path, follow_links=True) for path in chosen])
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def _files(body: Files, count: int) -> OpKey:
+    chosen: dict[int, list[Selection]] = {}
+    actions = [_action(step, count, chosen) for step in body.actions]
+    document: Json = {"Type": "buildkit.file.v0", "Actions": actions}
+    places = [[step.input, step.second_input, step.output] for step in body.actions]
+    if places and not _are_usual(places):
+        document["indexes"] = places
+    whole = {step.input for step in body.actions}
+    inputs = [
+        _chosen(chosen[number]) if number in chosen and number not in whole else InputKey() for number in range(count)
+    ]
+    return OpKey(_json_digest(document), inputs)
+
+
+def _chosen(selections: list[Selection]) -> InputKey:
+    paths = sorted((selection.path.encode() for selection in selections), reverse=True)
+    return InputKey(digest_of(b"\0".join(paths)), _without_doubles(selections))
+
+
+def _without_doubles(selections: list[Selection]) -> list[Selection]:
+    """Drop the plain paths that lie below another one, which counts for them, too; sort the rest by path."""
+    plain = [one for one in selections if not (one.wildcards or one.include or one.exclude)]
+    found = [
+        Selection(path=path, follow_links=follow)
+        for follow in (False, True)
+        for path in _outermost([one.path for one in plain if one.follow_links == follow])
+    ]
+    found += [one for one in selections if one.wildcards or one.include or one.exclude]
+    return sorted(found, key=lambda one: one.path.encode())
+
+
+def _are_usual(places: list[list[int]]) -> bool:
+    """Each action works on what the one before it made, and the last one makes the output: then it goes unsaid."""
+    last = len(places) - 1
+    return all(
+        first == (0 if number == 0 else len(places) + number - 1)
+        and second in (NONE, 1)
+        and output == (0 if number == last else NONE)
+        for number, (first, second, output) in enumerate(places)
+    )
+
+
+def _action(step: FileAction, count: int, chosen: dict[int, list[Selection]]) -> str:
+    """One action as it is written, in base64; the files that it takes go to `chosen`."""
+    action = step.action
+    if isinstance(action, Copy | MakeFile | MakeDirectory):
+        for one, path in ((action.user, "/etc/passwd"), (action.group, "/etc/group")):
+            if one and one.name:
+                chosen.setdefault(one.input, []).append(Selection(path=path, follow_links=True))
+    if isinstance(action, Copy) and 0 <= step.second_input < count:
+        chosen.setdefault(step.second_input, []).append(_selection(action))
+        action = structs.replace(action, source=_base(action.source))
+    return base64.b64encode(_json(op_json.action(action)[1])).decode()
+
+
+def _selection(copy: Copy) -> Selection:
+    return Selection(
+        path=copy.source,
+        wildcards=copy.wildcards and has_wildcards(copy.source),
+        follow_links=copy.follow_links,
+        include=copy.include,
+        exclude=copy.exclude,
+        required=copy.required,
+    )
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+
+def _absolute(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def _base(path: str) -> str:
+    """The last name of a path, as Go tells it."""
+    return posixpath.basename(path.rstrip("/")) or ("/" if path else ".")
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    # As directories they come right before what is below them, and the shortest of several names first.
+    found: list[str] = []
+    last = ""
+    for directory, path in sorted((path.rstrip("/") + "/", path) for path in set(paths)):
+        if not last or not directory.startswith(last):
+            found.append(path)
+            last = directory
+    return sorted(found, key=str.encode)
+
+
+# --- Go's JSON -------------------------------------------------------------------------------------------------------
+
+
+def _json(document: object) -> bytes:
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode("utf-8", "replace")
+
+
+def _json_digest(document: object) -> str:
+    return digest_of(_json(document))

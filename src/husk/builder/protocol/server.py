@@ -1,0 +1,105 @@
+"""The ways in: `POST /grpc`, `POST /session`, HTTP/2 from the first byte, and a session within a connection of gRPC.
+`posted` are builds that come with `POST /build`.
+
+    server = BuildkitServer(backend, attach)
+    await server.serve(stream)              # a client's calls, until it goes
+    await server.session(stream, headers)   # our calls to a client, until it goes
+
+`attach` is what lets builds know of a session.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from husk.builder.protocol.backend import Backend
+from husk.builder.protocol.control import Control
+from husk.builder.protocol.frontends import FrontendBridge, health
+from husk.builder.protocol.gateway import Gateway
+from husk.builder.protocol.history import History
+from husk.builder.protocol.messages.common import HealthCheckRequest
+from husk.builder.protocol.messages.session import BytesMessage
+from husk.builder.protocol.serve import MOST, answer, router
+from husk.builder.solver.sessions import Sessions
+from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.http2.core import Limits
+
+if TYPE_CHECKING:
+    from husk.builder.protocol.posted import PostedBuilds
+
+Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
+
+_CONTENT = "/containerd.services.content.v1.Content"
+# What one message of a stream within a stream carries.
+_PIECE = 1 << 20
+
+# All builds of one `docker buildx bake` go over one connection, and each has several calls open at once.
+_LIMITS = Limits(streams=1024, window=1 << 18)
+
+
+class BuildkitServer:
+    def __init__(self, backend: Backend, attach: Attach, history: History | None = None) -> None:
+        self._backend = backend
+        self._attach = attach
+        self.control = control = Control(backend, history)
+        backend.serve_frontends(FrontendBridge(backend, control))
+        self._handler = router(
+            {
+                **control.methods,
+                **Gateway(backend, control).methods,
+                **dict.fromkeys((f"{_CONTENT}/Info", f"{_CONTENT}/Read"), self._content),
+                "/moby.buildkit.v1.Control/Session": self._session_within,
+                "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
+            }
+        )
+
+    @cached_property
+    def posted(self) -> "PostedBuilds":
+        from husk.builder.protocol.posted import PostedBuilds
+
+        return PostedBuilds(self._backend, self.control)
+
+    async def serve(self, below: Bytes) -> None:
+        """Answer a client's calls until it goes; what it waits for ends with it."""
+        async with Connection(below, handler=self._handler, limits=_LIMITS, most=MOST) as connection:
+            await connection.wait_closed()
+
+    async def session(self, below: Bytes, headers: Mapping[str, Sequence[str]]) -> None:
+        await self._attach(below, headers, self._backend.sessions)
+
+    async def _content(self, stream: ServerStream) -> None:
+        from husk.builder.protocol.history_content import HistoryContent
+
+        await HistoryContent(self.control.history).methods[stream.path](stream)
+
+    async def _session_within(self, stream: ServerStream) -> None:
+        await self.session(_BytesOfStream(stream), stream.metadata)
+
+
+class _BytesOfStream:
+    """The bytes of another connection, as messages of a call."""
+
+    def __init__(self, stream: ServerStream) -> None:
+        self._stream = stream
+
+    async def read(self) -> bytes:
+        try:
+            messages = await self._stream.recv_many()
+        except GrpcError:
+            return b""
+        return b"".join(BytesMessage.decode(message).data for message in messages)
+
+    async def write(self, data: bytes) -> None:
+        try:
+            for start in range(0, len(data), _PIECE):
+                await self._stream.send(BytesMessage(data[start : start + _PIECE]).encode())
+        except GrpcError as error:
+            raise ConnectionResetError("the client has gone") from error
+
+    async def finish(self) -> None:
+        self._stream.cancel()
+
+    def abort(self) -> None:
+        self._stream.cancel()

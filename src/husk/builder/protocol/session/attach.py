@@ -1,0 +1,67 @@
+"""The life of a session: a client's connection comes, builds may ask it, and it goes.
+
+A client that does not answer any more is noticed by asking it now and then how it is, as BuildKit does.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+
+from husk.builder.protocol.session.client import ClientSession
+from husk.builder.solver.sessions import Sessions
+from husk.errors import InvalidParameter
+from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.framing import LARGEST
+from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
+from husk.rpc.http2.core import Limits
+
+ID = "x-docker-expose-session-uuid"
+SHARED_KEY = "x-docker-expose-session-sharedkey"
+METHODS = "x-docker-expose-session-grpc-method"
+
+_HEALTH = "/grpc.health.v1.Health/Check"
+_INTERVAL = 5.0
+_SLOWEST_ANSWER = 15.0
+# Much data on a slow line may be in the way of one.
+_MOST_FAILURES = 2
+# A context is sent as fast as it is taken: the client is to hear seldom that it may go on.
+_LIMITS = Limits(window=4 << 20)
+# Of what a client answers in messages, to all calls at once. Contexts are passed on as they come, and do not count.
+_MOST = 16 * LARGEST
+
+log = logging.getLogger(__name__)
+
+
+async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: Sessions) -> None:
+    """Serve builds with a client's connection until it ends. `headers` have lower-case names."""
+    id = "".join(headers.get(ID, ()))
+    if not id:
+        raise InvalidParameter(f"a session needs the header {ID}")
+    async with Connection(below, client=True, limits=_LIMITS, most=_MOST) as connection:
+        session = ClientSession(connection, id, "".join(headers.get(SHARED_KEY, ())), headers.get(METHODS, ()))
+        await sessions.add(session)
+        try:
+            await _until_it_ends(connection, id)
+        finally:
+            sessions.remove(session)
+
+
+async def _until_it_ends(connection: Connection, id: str) -> None:
+    failures = 0
+    while not connection.closed and failures < _MOST_FAILURES:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_INTERVAL):
+                await connection.wait_closed()
+                return
+        failures = 0 if await _is_well(connection) else failures + 1
+    if failures:
+        log.warning("session %s: the client does not answer any more", id)
+
+
+async def _is_well(connection: Connection) -> bool:
+    try:
+        await connection.unary(_HEALTH, b"", timeout=_SLOWEST_ANSWER)
+    except GrpcError as error:
+        return error.code == UNIMPLEMENTED
+    return True

@@ -1,0 +1,75 @@
+"""All kinds of sources. Those that are neither images nor directories of clients are made when a build has one."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from husk.builder.cache.cache import BuildCache
+from husk.builder.graph import schemes
+from husk.builder.lazy_table import LateTable
+from husk.builder.solver.execution import SourceKind
+from husk.builder.solver.sessions import Sessions
+from husk.builder.sources.given import GivenStacks
+from husk.builder.sources.images import ImageSource
+from husk.builder.sources.local import LocalSource
+from husk.builder.sources.request_bodies import RequestBodies
+from husk.builder.store.contexts import Contexts
+from husk.builder.store.diffs import DiffStore
+from husk.builder.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from husk.builder.sources.git import GitSource
+    from husk.builder.sources.http import HttpSource
+    from husk.builder.sources.layouts import LayoutSource
+
+
+class LateSources:
+    def __init__(
+        self,
+        around: Surroundings,
+        *,
+        diffs: DiffStore,
+        cache: BuildCache,
+        contexts: Contexts,
+        sessions: Sessions,
+        images: ImageSource,
+        local: LocalSource,
+    ) -> None:
+        self._around = around
+        self._diffs = diffs
+        self._cache = cache
+        self._contexts = contexts
+        self._sessions = sessions
+        self.images = images
+        self.bodies = RequestBodies()
+        self.by_scheme: LateTable[SourceKind] = LateTable(
+            {
+                schemes.IMAGE: lambda: images,
+                schemes.LOCAL: lambda: local,
+                schemes.GIVEN: GivenStacks,
+                schemes.GIT: lambda: self.git,
+                schemes.LAYOUT: lambda: self.layouts,
+                **dict.fromkeys(schemes.WEB, lambda: self.web),
+            }
+        )
+
+    @cached_property
+    def git(self) -> "GitSource":
+        from husk.builder.sources.git import GitSource
+        from husk.builder.store.repositories import Repositories
+
+        repositories = Repositories(self._diffs, self._around.nursery, self._around.config.proxies)
+        return GitSource(repositories, self._cache)
+
+    @cached_property
+    def web(self) -> "HttpSource":
+        from husk.builder.sources.http import HttpSource
+        from husk.builder.sources.seen_files import SeenFiles
+
+        seen = SeenFiles.open(self._around.state)
+        return HttpSource(self._around.registry.file, self._contexts, self._cache, self.bodies, seen)
+
+    @cached_property
+    def layouts(self) -> "LayoutSource":
+        from husk.builder.sources.layouts import LayoutSource
+
+        return LayoutSource(self._around.images, self._around.store, self._sessions)

@@ -1,0 +1,25 @@
+import pytest
+
+from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.modes import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", (None, "")),
+        ("755", (0o755, "")),
+        ("07777", (0o7777, "")),
+        ("u+x", (None, "u+x")),
+        ("a=rX,g-w,o=u", (None, "a=rX,g-w,o=u")),
+        ("+t", (None, "+t")),
+    ],
+)
+def test_modes(text, expected):
+    assert parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["8", "10000", "u", "u+y", "u+x,", "rwx"])
+def test_what_is_no_mode(text):
+    with pytest.raises(DockerfileError, match="invalid chmod parameter"):
+        parse(text)

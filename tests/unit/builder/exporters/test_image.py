@@ -1,0 +1,65 @@
+"""Images that are stored as they go out. The rest of the exporter's work is told in test_solve and with real
+clients."""
+
+from typing import Any
+
+import pytest
+
+from husk.builder.exporters.image import is_plain, told_of, upload_of, without_inline_only
+from husk.builder.exporters.options import read
+from husk.builder.jobs.results import Predicate, Result
+from husk.registry import reference
+from tests.unit.builder.exporters.test_bundle import PLAIN, bundled, layer, one, two
+
+SAID = Predicate(type="t", body=b"{}")
+SAID_INLINE = Predicate(type="t", body=b"{}", inline_only=True)
+REF: Any = object()
+
+
+async def _cache(id, layers):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "result", "plain"),
+    [
+        ({"name": "a"}, Result(), True),
+        ({"push": "true"}, Result(), False),
+        ({"store": "false"}, Result(), False),
+        ({"name-canonical": "true"}, Result(), False),
+        ({"annotation.a": "b"}, Result(), False),
+        ({"compression": "gzip"}, Result(), False),
+        ({}, Result(refs={"a": REF}), False),
+        ({}, Result(predicates={"": [SAID]}), False),
+        ({}, Result(predicates={"": []}), True),
+        ({}, Result(inline_cache=_cache), False),
+    ],
+)
+def test_plain_images(attributes, result, plain):
+    assert is_plain(result, read(attributes, {})) is plain
+
+
+def test_what_is_stated_without_being_asked_for_goes_out_only():
+    result = without_inline_only(Result(predicates={"a": [SAID, SAID_INLINE], "b": [SAID_INLINE]}))
+    assert result.predicates == {"a": [SAID], "b": []}
+
+
+async def test_what_is_sent_ends_with_what_has_the_name():
+    bundle = (await bundled(two(), None, layer("a", PLAIN))).bundle
+    name = reference.parse("localhost:5000/a:1")
+    sent = upload_of(bundle, name, by_digest=False)
+    digests = [image.manifest.descriptor.digest for image in bundle.images]
+    assert [where for where, _, _ in sent.manifests] == [*digests, "1"]
+    assert (len(sent.layers), len(sent.blobs)) == (1, 2)
+    assert upload_of(bundle, name, by_digest=True).manifests[-1][0] == bundle.root.descriptor.digest
+
+
+async def test_what_clients_are_told():
+    names = [reference.parse("a:1"), reference.parse("b:2")]
+    told = told_of((await bundled(one(), None, layer("a", PLAIN))).bundle, names)
+    assert set(told) == {
+        "containerimage.digest", "containerimage.descriptor", "containerimage.config.digest", "image.name",
+    }  # fmt: skip
+    assert told["image.name"] == "docker.io/library/a:1,docker.io/library/b:2"
+    told = told_of((await bundled(two(), None, layer("a", PLAIN))).bundle, [])
+    assert set(told) == {"containerimage.digest", "containerimage.descriptor"}

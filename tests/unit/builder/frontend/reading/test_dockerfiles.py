@@ -1,0 +1,77 @@
+"""The daemon's side of reading a Dockerfile, with the worker's side in the same process."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.options import BaseImage, Found, Options, Wanted
+from husk.builder.frontend.reading.dockerfiles import Dockerfiles, look_up
+from husk.builder.frontend.reading.messages import Context
+from husk.builder.graph.graph import SourceFile
+from husk.builder.graph.operations import Source
+from husk.builder.jobs.failure import UnknownQuestion
+from husk.engine.model.image import ImageConfig
+from husk.errors import InvalidParameter, NotFound
+from husk.registry.manifest import host_platform
+from tests.support.parsing import Here
+
+FILE = SourceFile("Dockerfile", b"")
+CONTEXT = Context(Source("local://context"))
+
+
+class Sources:
+    async def image(self, name, platform):
+        if name == "missing":
+            raise NotFound("no such image")
+        return BaseImage(name, ImageConfig())
+
+    async def named_context(self, name, platform):
+        return None
+
+
+SOURCES: Any = Sources()
+
+
+async def test_a_file_is_open_for_as_long_as_somebody_asks():
+    parsers = Here()
+    async with Dockerfiles(parsers).open(b"FROM busybox\nRUN x\n", b"*.o\n") as file:
+        assert parsers.open == 1
+        assert file.patterns == ["*.o"]
+        assert await file.leaves_out(["a", "b.o"]) == ["b.o"]
+        assert (await file.syntax({})).syntax is None
+        made = await file.convert(Options(), CONTEXT, SOURCES, FILE)
+        assert made.root is not None and made.graph[made.root.digest].name == "[2/2] RUN x"
+        assert made.graph.files == [FILE]
+        with pytest.raises(UnknownQuestion):
+            await file.answer("frontend.other", Options(), CONTEXT, SOURCES, FILE)
+    assert parsers.open == 0
+
+
+async def test_what_is_wrong():
+    parsers = Here()
+    with pytest.raises(DockerfileError, match="missing: no such image") as wrong:
+        async with Dockerfiles(parsers).open(b"FROM scratch\nFROM missing\n") as file:
+            await file.convert(Options(), CONTEXT, SOURCES, FILE)
+    assert (wrong.value.span, parsers.open) == (Span(2, 2), 0)
+    async with Dockerfiles(parsers).open(b"FROM scratch", b"[") as file:
+        with pytest.raises(InvalidParameter, match=r"^\.dockerignore: "):
+            assert file.patterns
+
+
+async def test_an_error_of_ours_ends_it(monkeypatch):
+    parsers = Here()
+    broken: Any = SimpleNamespace(named_context=Sources().named_context)
+    with pytest.raises(AttributeError):
+        async with Dockerfiles(parsers).open(b"FROM a") as file:
+            await file.convert(Options(), CONTEXT, broken, FILE)
+    assert parsers.open == 0
+
+
+async def test_what_is_looked_up():
+    platform = host_platform()
+    wanted = [Wanted(["a"], "a", platform), Wanted(["b"], "", platform), Wanted([], "missing", platform)]
+    image, nothing, missing = await look_up(SOURCES, wanted)
+    assert image.image is not None and image.image.reference == "a"
+    assert (nothing, missing) == (Found(), Found(error="no such image"))

@@ -1,0 +1,66 @@
+from husk.builder.frontend.reading import graphs
+from husk.builder.graph.graph import Graph, Location
+from husk.builder.graph.operations import (
+    NONE,
+    Build,
+    CacheMount,
+    Copy,
+    Diff,
+    Exec,
+    FileAction,
+    Files,
+    Limits,
+    MakeFile,
+    Merge,
+    Mount,
+    Operation,
+    Owner,
+    Process,
+    SecretMount,
+    SecretVariable,
+    Source,
+    TmpfsMount,
+    Ulimit,
+)
+from husk.registry.manifest import Platform
+
+
+def test_what_has_gone_over_is_the_same():
+    graph = Graph()
+    source = graph.add(Operation(Source("local://context", {"a": "b"})), name="context")
+    process = Process(
+        args=["x"],
+        extra_hosts=[("a", "1.2.3.4")],
+        ulimits=[Ulimit("nofile", 1, 2)],
+        proxy={"http_proxy": "p"},
+        limits=Limits(memory=1, security=["x"]),
+    )
+    mounts = [
+        Mount(target="/", input=0, output=0),
+        Mount(target="/c", kind=CacheMount("id", "locked")),
+        Mount(target="/t", kind=TmpfsMount(3)),
+        Mount(target="/s", kind=SecretMount("s", uid=4)),
+    ]
+    run = Exec(process=process, mounts=mounts, network="host", insecure=True, secret_env=[SecretVariable("a", "A")])
+    ran = graph.add(
+        Operation(run, [source], Platform("arm64", "linux", "v8")),
+        name="run",
+        description={"d": "e"},
+        ignore_cache=True,
+        group="g",
+        locations=[Location(0, 1, 2)],
+    )
+    copy = Copy(source="/", destination="/x", user=Owner(name="u", input=0), include=["*"], mode=0o644)
+    actions = [
+        FileAction(action=copy, input=0, second_input=1),
+        FileAction(action=MakeFile(path="/f", mode=1, data=b"\xff\0"), input=2, output=0),
+    ]
+    made = graph.add(Operation(Files(actions), [ran, source]))
+    merged = graph.add(Operation(Merge(), [ran, made]))
+    graph.add(Operation(Diff(NONE, 0), [merged]))
+    graph.add(Operation(Build(NONE, {"a": 0}, {"b": "c"}), [merged]))
+
+    other = Graph()
+    for piece in graphs.pieces(graph):
+        graphs.add(other, piece)
+    assert list(other) == list(graph)

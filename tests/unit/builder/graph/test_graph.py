@@ -1,0 +1,75 @@
+import pytest
+
+from husk.builder.graph import graph as graphs
+from husk.builder.graph.graph import Graph
+from husk.builder.graph.operations import Diff, Edge, Merge, Operation, Source, digest_of
+from husk.errors import InvalidParameter
+
+
+def source(name):
+    return Operation(Source(f"docker-image://{name}"))
+
+
+def test_the_same_operation_is_one_vertex():
+    graph = Graph()
+    assert graph.add(source("a"), name="first") == graph.add(source("a"), name="again")
+    assert [vertex.name for vertex in graph] == ["first"]
+
+
+def test_digests_tell_operations_apart():
+    a, b = Edge(digest_of(source("a"))), Edge(digest_of(source("b")))
+    operations = [
+        source("a"),
+        source("b"),
+        Operation(Merge(), [a, b]),
+        Operation(Merge(), [b, a]),
+        Operation(Diff(0, 1), [a, b]),
+    ]
+    assert len({digest_of(operation) for operation in operations}) == len(operations)
+    assert digest_of(Operation(Source("x", {"a": "1", "b": "2"}))) == digest_of(
+        Operation(Source("x", {"b": "2", "a": "1"}))
+    )
+
+
+def test_inputs_come_first():
+    graph = Graph()
+    with pytest.raises(InvalidParameter, match="an input that is not in the build"):
+        graph.add(Operation(Merge(), [Edge("sha256:0")]))
+    assert len(graph) == 0
+
+
+def test_only_what_is_needed():
+    graph = Graph()
+    a, b, c = (graph.add(source(name)) for name in "abc")
+    merged = graph.add(Operation(Merge(), [a, c]))
+    graph.add(Operation(Merge(), [a, b]))
+    assert [vertex.digest for vertex in graph.needed_for(merged)] == [a.digest, c.digest, merged.digest]
+    assert merged.digest in graph
+    assert graph[a.digest].operation == source("a")
+
+
+def test_a_graph_has_so_many_operations_and_inputs(monkeypatch):
+    monkeypatch.setattr(graphs, "MOST_OPERATIONS", 6)
+    monkeypatch.setattr(graphs, "MOST_INPUTS", 5)
+    monkeypatch.setattr(graphs, "MOST_INPUTS_OF_ONE", 3)
+    graph = Graph()
+    a = graph.add(source("a"))
+    with pytest.raises(InvalidParameter, match="one of more than 3"):
+        graph.add(Operation(Merge(), [a] * 4))
+    graph = Graph()
+    a = graph.add(source("a"))
+    graph.add(Operation(Merge(), [a] * 3))
+    with pytest.raises(InvalidParameter, match="more than 5 inputs"):
+        graph.add(Operation(Diff(0, 1), [a] * 3))
+    graph = Graph()
+    for number in range(6):
+        graph.add(source(str(number)))
+    graph.add(source("5"))
+    with pytest.raises(InvalidParameter, match="more than 6 operations"):
+        graph.add(source("6"))
+
+
+def test_a_long_name_is_cut():
+    graph = Graph()
+    edge = graph.add(source("a"), name="x" * 100_000)
+    assert graph[edge.digest].name == "x" * graphs.LONGEST_NAME + "..."

@@ -1,0 +1,49 @@
+"""Operations without a name of their own are called by what they do."""
+
+import pytest
+
+from husk.builder.graph import operations as ours
+from husk.builder.graph.operations import Body, Edge, Operation
+from husk.builder.protocol.llb_names import LONGEST, name_of
+
+INPUTS = ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (ours.Source("docker-image://x"), "docker-image://x"),
+        (ours.Exec(process=ours.Process(args=["echo", "hi"]), mounts=[]), "echo hi"),
+        (ours.Merge(), "merge (a, b)"),
+        (ours.Diff(0, 1), "diff a -> b"),
+        (ours.Diff(ours.NONE, 1), "diff scratch -> b"),
+        (ours.Build(ours.NONE), "build"),
+        (
+            ours.Files(
+                [
+                    ours.FileAction(action=ours.Copy(source="/a", destination="/b")),
+                    ours.FileAction(action=ours.MakeFile(path="/f", mode=0o644, data=b"")),
+                    ours.FileAction(action=ours.MakeDirectory(path="/d", mode=0o755)),
+                    ours.FileAction(action=ours.Symlink(target="/t", path="/l")),
+                    ours.FileAction(action=ours.Remove(path="/r")),
+                ]
+            ),
+            "copy /a /b, mkfile /f, mkdir /d, symlink /l -> /t, rm /r",
+        ),
+    ],
+)
+def test_names(body: Body, name: str) -> None:
+    assert name_of(Operation(body, [Edge("x"), Edge("y")]), INPUTS) == name
+
+
+@pytest.mark.parametrize("body", [ours.Merge(), ours.Diff(0, 1)])
+def test_names_that_are_made_of_names_do_not_grow(body: Body) -> None:
+    name = "x"
+    for _ in range(100):
+        name = name_of(Operation(body, [Edge("x"), Edge("x")]), [name, name])
+        assert len(name) < 3 * LONGEST
+
+
+def test_a_name_tells_how_many_others_there_are() -> None:
+    operation = Operation(ours.Merge(), [Edge("x")] * 1000)
+    assert name_of(operation, ["y" * 500] * 1000).endswith("y, 998 more)")
