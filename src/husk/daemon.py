@@ -46,8 +46,6 @@ log = logging.getLogger(__name__)
 
 # Whoever sends this many signals does not want to wait for a clean end.
 _IMPATIENT = 3
-# Seconds: about what it takes a client to read its answer and ask again.
-_POLL_TIME = 0.0001
 # Where OpenTelemetry's traces go to, in its own words.
 _TRACES_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -146,7 +144,7 @@ class Daemon:
             from husk.api.server import Edge, serve
 
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-            limits = Limits(poll_time=_POLL_TIME).within(descriptors)
+            limits = Limits().within(descriptors)
             counts = await self._counts(engine, parts) if self._config.metrics_addr else None
             observers = self._observers(engine, parts)
             if observers:

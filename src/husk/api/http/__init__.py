@@ -7,7 +7,6 @@
 - `parser` and `bodies` are the core without I/O: bytes in, heads and pieces of bodies out, `BadRequest` for the rest.
 - `connection` is the protocol of one client: it feeds the core, calls the handler, writes answers in order.
 - `server` has all connections, the `limits` that keep a crowd of them in bounds, and the end of them.
-- `polling` spares a client in a hurry the time that it takes to wake up.
 
 A handler gets a `Request` and returns an `Answer`, at once or later: a coroutine ends with its client, a task goes on.
 """

@@ -273,7 +273,6 @@ class Connection(Channel):
                 self._transport.writelines([head, body])
             else:
                 self._transport.write(head)
-            self._crowd.polling.answered()
         elif isinstance(answer, StreamedResponse):
             if not answer.ended:
                 with contextlib.suppress(ConnectionError):

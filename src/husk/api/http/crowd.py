@@ -9,7 +9,6 @@ from typing import Protocol
 from husk.api.http.channel import Channel
 from husk.api.http.limits import Limits
 from husk.api.http.parser import Head
-from husk.api.http.polling import BusyPolling
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -38,7 +37,6 @@ class Crowd:
         self.limits = limits
         # Short heads that were read before, see the parser.
         self.known_heads: dict[bytes, Head] = {}
-        self.polling = BusyPolling(limits.poll_time)
         self._channels: set[Channel] = set()
         # Who was turned away and hears it just now, the oldest first.
         self._told: dict[Channel, None] = {}

@@ -28,8 +28,6 @@ class Limits(msgspec.Struct, frozen=True):
     head_time: float = 60.0
     # Between an answer and the next request.
     idle_time: float = 3600.0
-    # How long to look for the next request of a client in a hurry instead of sleeping, see `polling`; 0: not at all.
-    poll_time: float = 0.0
     # How long a client may read and send on after the last answer on its connection.
     linger_time: float = 5.0
     # Connections at once: in all, those over TCP, and those of one address.

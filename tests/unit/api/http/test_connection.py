@@ -1,7 +1,6 @@
 """One client's connection: answers in order, bodies with back pressure, ends that lose nothing."""
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import Coroutine
@@ -11,9 +10,7 @@ import pytest
 
 from husk.api.http import h2c
 from husk.api.http.errors import BodyCutOff
-from husk.api.http.limits import Limits
 from husk.api.http.parser import PREFACE
-from husk.api.http.polling import BusyPolling
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, StreamedResponse, Unanswered, fields
 from tests.unit.api.http.conftest import serving
@@ -60,28 +57,6 @@ async def test_a_client_that_half_closes_gets_all_its_answers(tmp_path: Path) ->
         client.end()
         assert [await client.answer() for _ in range(10)] == [(200, b"/%d" % number) for number in range(10)]
         assert await client.closed()
-
-
-@on_both_loops
-async def test_while_a_client_in_a_hurry_is_looked_for_others_are_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
-
-    def look(self: BusyPolling) -> None:
-        nonlocal looks
-        looks += 1
-        real(self)
-
-    real = BusyPolling._look
-    monkeypatch.setattr(BusyPolling, "_look", look)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    async with serving(at_once, tmp_path, Limits(poll_time=60)) as connect, connect() as hasty, connect() as other:
-        hasty.send(b"".join(GET % number for number in range(50)))
-        assert [await hasty.answer() for _ in range(50)] == [(200, b"/%d" % number) for number in range(50)]
-        await until(lambda: looks > 10)
-        other.send(GET % 1)
-        assert await other.answer() == (200, b"/1")
 
 
 BODIES = [
