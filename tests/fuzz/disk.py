@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.fuzz import mutate
 
 # What the kernel mounts is not for it to be tried with, and the file of records is changed record by record.
-_NOT = ("layers", "mount-points", "mount-points.d", "state.db", "state.db-wal", "state.db-shm", "lock", "monitor")
+_NOT = ("layers", "mount-points", "mount-points.d", "state.db", "state.db-wal", "state.db-shm", "lock")
 _LARGEST = 1 << 20
 
 

@@ -41,11 +41,10 @@ from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.assembly import Assembly
-from husk.runtime.assembly.leftovers import Leftovers
+from husk.runtime.assembly.leftovers import Leftovers, discard_former
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.conmon import LeanMounts, Monitor, Moves
 from husk.runtime.exec import ExecMonitor
-from husk.runtime.monitor_program import monitor_program
 from husk.runtime.process import Processes
 from husk.runtime.runtimes import Runtimes, find_runtimes
 from husk.storage.blobs import BlobStore
@@ -134,7 +133,7 @@ async def open_parts(
     host = await asyncio.to_thread(Host.probe, runtimes.default.name, open_files, config)
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
-    conmon = await monitor_program(host.conmon_path, config.data_root / "monitor")
+    await asyncio.to_thread(discard_former, config.data_root)
     blobs = await asyncio.to_thread(BlobStore.open, config.data_root / "blobs")
     stack.callback(blobs.close)
     nursery = Nursery()
@@ -149,11 +148,11 @@ async def open_parts(
     volumes = await Volumes.open(config, state, events, records)
     stack.push_async_callback(volumes.close)
     moves = Moves()
-    programs = [conmon, host.init_path, runtimes.default.path]
+    programs = [host.conmon_path, host.init_path, runtimes.default.path]
     needed = [config.data_root, paths.volumes, config.exec_root, *filter(None, programs)]
     lean = LeanMounts([str(path) for path in needed])
     stack.callback(lean.close)
-    monitor = Monitor(conmon, moves, lean)
+    monitor = Monitor(host.conmon_path, moves, lean)
     catalog, aside_users = ImageCatalog(state, blobs.settle), partial(state.aside, *IMAGE_USERS)
     image_store = ImageStore(catalog, blobs, layers, records, events, aside_users, held=HeldLayers(state))
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
@@ -164,7 +163,7 @@ async def open_parts(
     drivers = Drivers(
         assembly=assembly,
         monitor=monitor,
-        exec_monitor=ExecMonitor(conmon, moves),
+        exec_monitor=ExecMonitor(host.conmon_path, moves),
         runtimes=runtimes,
         processes=Processes(),
         leftovers=Leftovers(paths, aside),

@@ -4,8 +4,7 @@
   of a container; pure but for what it reads of the host's devices
 - `oci`: crun, runc or another OCI runtime; `runtimes`: those that this host has; `complaints`: what one that
   fails says; `precompiled` keeps seccomp filters that crun has compiled before
-- `conmon`: the monitor, which keeps stdio, log and exit status while no daemon runs; `exec`: one more process;
-  `monitor_program`: what monitors run, a conmon without a library that takes memory (`elf`)
+- `conmon`: the monitor, which keeps stdio, log and exit status while no daemon runs; `exec`: one more process
 - `host_files`: what files of the host say of it
 - `process`: waits for the end of a process, and signals it
 - `assembly`: everything that lies on the host for a container: root, shm, network files, staged mounts, cgroup; and how

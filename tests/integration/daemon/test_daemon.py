@@ -8,6 +8,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,43 @@ def test_a_second_daemon_on_the_same_data_root_is_refused(daemon):
             second.start("--data-root", str(daemon.config.data_root))
     finally:
         shutil.rmtree(second.directory)
+
+
+def test_monitors_that_run_a_copy_of_conmon_outlive_it(tmp_path: Path, image: str) -> None:
+    """Former versions had a copy in the data root."""
+    copy = shutil.copy(shutil.which("conmon") or "", tmp_path)
+    with Daemon(environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"}) as daemon:
+        daemon.docker("run", "-d", "--name", "box", image, "sleep", "1000")
+        daemon.stop()
+        former = daemon.config.data_root / "monitor"
+        former.mkdir()
+        os.rename(copy, former / "conmon")
+        daemon.start()
+        assert not former.exists()
+        assert daemon.docker("exec", "box", "echo", "hi").stdout == "hi\n"
+        daemon.docker("kill", "box")
+        assert daemon.docker("wait", "box").stdout == "137\n"
+
+
+@pytest.fixture
+def no_programs_in_run() -> Iterator[Daemon]:
+    """A daemon whose run directory is as /run is on Debian."""
+    root = Path(tempfile.mkdtemp(prefix="hk-", dir="/tmp"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nosuid,nodev,noexec", "run", root], check=True)
+    try:
+        with Daemon(exec_root=root / "husk") as daemon:
+            yield daemon
+    finally:
+        subprocess.run(["umount", root], check=True)
+        root.rmdir()
+
+
+def test_where_programs_in_run_may_not_be_run(no_programs_in_run: Daemon) -> None:
+    daemon = no_programs_in_run
+    daemon.docker("run", "-d", "--name", "kept", "--init", "busybox", "sleep", "1000")
+    assert daemon.docker("exec", "kept", "echo", "hi").stdout == "hi\n"
+    daemon.docker("rm", "-f", "kept")
+    daemon.check_no_litter()
 
 
 def test_two_daemons_run_side_by_side(daemon, image):

@@ -58,7 +58,6 @@ UNWANTED = {
     "settings that nobody has made": ("husk.config.builder", "husk.engine.reloaded"),
     "files of layers that may be damaged": ("husk.storage.layers.soundness", "husk.storage.sources"),
     "filters of system calls": ("husk.runtime.seccomp", "husk.kernel.seccomp"),
-    "tables of programs": ("husk.runtime.elf",),
     "who looks on": ("husk.api.observed", *(f"husk.observe.{part}" for part in ("metrics", "audit", "tracing"))),
     "what onlookers use": ("prometheus_client", "opentelemetry"),
     "workers": tuple(f"husk.storage.workers.{part}" for part in ("jobs", "answers", "messages", "handle")),

@@ -30,6 +30,11 @@ class _Config(msgspec.Struct):
     linux: _Linux = msgspec.field(default_factory=_Linux)
 
 
+def discard_former(data_root: Path) -> None:
+    """Delete what former versions have kept in a data root: a copy of conmon, which its monitors go on to run."""
+    discard_tree(data_root / "monitor")
+
+
 class Leftovers:
     """The ids of containers and execs that have something on the host; the caller knows which of them have a record."""
 

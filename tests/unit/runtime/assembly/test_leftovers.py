@@ -7,7 +7,7 @@ import pytest
 
 from husk.config import Config
 from husk.runtime.assembly import cgroup
-from husk.runtime.assembly.leftovers import Leftovers
+from husk.runtime.assembly.leftovers import Leftovers, discard_former
 from husk.runtime.assembly.paths import Paths
 
 
@@ -52,3 +52,12 @@ def test_a_runtime_waited_for_its_configuration_at_a_pipe(tmp_path: Path, cleare
     os.mkfifo(paths.bundle("abc") / "config.json")
     Leftovers(paths, lambda path, why: None).clear_cgroup("abc")
     assert cleared == []
+
+
+def test_a_copy_of_conmon_that_a_former_version_has_kept_goes(tmp_path: Path) -> None:
+    discard_former(tmp_path)
+    (tmp_path / "monitor").mkdir()
+    (tmp_path / "monitor" / "conmon").touch()
+    (tmp_path / "blobs").mkdir()
+    discard_former(tmp_path)
+    assert os.listdir(tmp_path) == ["blobs"]
