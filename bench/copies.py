@@ -3,9 +3,9 @@
     sudo .venv/bin/python -m bench.copies
     sudo .venv/bin/python -m bench.copies --rounds 15 --engines husk,dockerd,dockerd-new,podman
     sudo .venv/bin/python -m bench.copies --rounds 40 --only small --engines husk,dockerd-new
-    sudo .venv/bin/python -m bench.copies --engines husk,husk-without-look,husk-without-small
+    sudo .venv/bin/python -m bench.copies --engines husk,husk-without-body,husk-without-outlet
 
-The last one shows what each shortcut for copies is worth (`without.py`; there are also `body` and `outlet`).
+The last one shows what each shortcut for copies is worth (`without.py`).
 
 Each copy is made once by every engine before the next round begins, so that a busy machine slows all of them alike: the
 factor is the median of what one round took beside the first engine in the same round.

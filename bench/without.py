@@ -1,17 +1,16 @@
 """Husk without one of its shortcuts for copies, to see what that is worth to a user: `bench.copies` starts it.
 
-    sudo .venv/bin/python -m bench.copies --engines husk,husk-without-look,husk-without-small,husk-without-body
+    sudo .venv/bin/python -m bench.copies --engines husk,husk-without-body,husk-without-outlet
 
-`look`: every path is looked at by a worker. `small`: a few small files go through a worker like all others. `body` and
-`outlet`: what a client sends or gets passes through the daemon. The product has no switch for any of this: here the
-functions are exchanged before the daemon starts.
+`body` and `outlet`: what a client sends or gets passes through the daemon. The product has no switch for any of this:
+here the functions are exchanged before the daemon starts.
 """
 
 import contextlib
 import sys
 from collections.abc import Iterator
 
-SHORTCUTS = ("look", "small", "body", "outlet")
+SHORTCUTS = ("body", "outlet")
 
 
 def exchange(owner: object, name: str, other: object) -> None:
@@ -19,23 +18,6 @@ def exchange(owner: object, name: str, other: object) -> None:
     if not hasattr(owner, name):
         raise SystemExit(f"{owner} has no {name} any more: bench/without.py needs a look")
     setattr(owner, name, other)
-
-
-def without_look() -> None:
-    from husk.engine.containers import copy
-
-    exchange(copy, "look", lambda *arguments: None)
-
-
-def without_small() -> None:
-    from husk.api.routes import container_files
-    from husk.engine.containers import copy
-
-    async def put_small(*arguments: object) -> bool:
-        return False
-
-    exchange(copy, "read_small", lambda *arguments: None)
-    exchange(container_files, "_put_small", put_small)
 
 
 def without_body() -> None:
@@ -61,7 +43,7 @@ def without_outlet() -> None:
 
 def main() -> None:
     shortcut = sys.argv.pop(1)
-    {"look": without_look, "small": without_small, "body": without_body, "outlet": without_outlet}[shortcut]()
+    {"body": without_body, "outlet": without_outlet}[shortcut]()
     from husk.cli import main as husk
 
     husk()

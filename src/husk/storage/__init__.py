@@ -6,7 +6,6 @@
 - `layers`: layers in the form that can be mounted; the life of a layer is told there
 - `tar`: archives, what they say and how they are written
 - `workers`: the processes that read and write archives, confined to the files that they are for
-- `look` and `small`: copies of a few small files without a worker
 - `changes`: what a container has changed, told from its overlay
 - `volumes`: the directories of volumes, their first content and their mounts
 - `secrets`: values that are sealed in the store, and the files that tasks get of them

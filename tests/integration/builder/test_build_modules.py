@@ -65,7 +65,12 @@ NOT_CLASSIC = (
     ),
 )
 # The classic door has its own code, and contexts that come as archives.
-ONLY_CLASSIC = (f"{BUILDER}.classic.build", f"{BUILDER}.classic.history_cache", "husk.storage.small", "tarfile")
+ONLY_CLASSIC = (
+    f"{BUILDER}.classic.build",
+    f"{BUILDER}.classic.history_cache",
+    "husk.builder.store.small_contexts",
+    "tarfile",
+)
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,6 @@ from husk.api.http.parser import Head
 
 # What may wait for a handler that reads a long body, before the client has to.
 _MOST_WAITING = 1 << 20
-# Seconds that a client may take between the head of its request and the end of a small body.
-_AT_ONCE = 0.01
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -118,21 +116,6 @@ class Body:
                 raise BodyTooLarge
         return b"".join(found)
 
-    async def small(self, largest: int) -> bytes | None:
-        """All of it, if it is small and comes at once. Else it can still be handed over."""
-        if self._expected or (self._length is not None and self._length > largest):
-            return None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_AT_ONCE):
-                # In chunks it takes more bytes than it has.
-                while self._waiting <= 2 * largest:
-                    if (whole := self._whole()) is not None:
-                        return whole
-                    if self._cut_off:
-                        break
-                    await self._wait()
-        return None
-
     @contextlib.contextmanager
     def handed_over(self) -> Iterator[HandedOver]:
         """The caller's for as long as this lasts, for somebody else to read."""
@@ -153,20 +136,6 @@ class Body:
         self._connection.body_ended(b"")
 
     # how
-
-    def _whole(self) -> bytes | None:
-        """The body, if all of it has come and no more than it."""
-        if self._length is not None and self._waiting < self._length:
-            return None
-        framing: Framing = ChunkFraming() if self._length is None else LengthFraming(self._length)
-        found: list[bytes] = []
-        try:
-            rest = framing.feed(b"".join(self._raw), found)
-        except BadRequest:
-            return None  # whoever reads it says what is wrong
-        if not framing.ended or rest:
-            return None
-        return b"".join(found)
 
     async def _fill(self) -> None:
         """Until there is something to take, or the body has ended."""

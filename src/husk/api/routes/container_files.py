@@ -7,11 +7,10 @@ from husk.api.call import Call
 from husk.api.closing import closing
 from husk.api.http.download import all_sent, lent_socket
 from husk.api.http.response import Answer, Response, fields
-from husk.api.http.upload import Body
 from husk.api.router import change, read, stream
 from husk.api.types.container_files import Change, PathStat
 from husk.api.views.container_files import path_stat
-from husk.engine.containers.copy import LARGEST_ARCHIVE, Archive, SmallArchive, Upload
+from husk.engine.containers.copy import Archive, Upload
 from husk.text.gojson import encode
 
 TAR = "application/x-tar"
@@ -28,15 +27,11 @@ async def get_archive(call: Call) -> Answer:
     with lent_socket(call.request) as outlet:
         async with call.engine.copier.read(call.argument, call.file_name("path"), outlet) as archive:
             assert archive.status is not None
-            if isinstance(archive, SmallArchive):
-                return Response(200, archive.data, call.fields(TAR, _stat_header(path_stat(archive.status))))
             return await _send(call, archive, outlet, TAR, _stat_header(path_stat(archive.status)))
 
 
 async def put_archive(call: Call) -> Answer:
     body = call.request.body
-    if body is not None and await _put_small(call, body):
-        return call.empty(200)
     # A worker reads a local client's socket itself; what comes over TCP without TLS passes through the daemon.
     handed_over = body is not None and call.request.connection.is_local
     with body.handed_over() if body is not None and handed_over else contextlib.nullcontext() as lent:
@@ -51,15 +46,6 @@ async def put_archive(call: Call) -> Answer:
     if body is not None and handed_over:
         body.consumed()
     return call.empty(200)
-
-
-async def _put_small(call: Call, body: Body) -> bool:
-    archive = await body.small(LARGEST_ARCHIVE)
-    if archive is None:
-        return False
-    return await call.engine.copier.write_small(
-        call.argument, call.file_name("path"), archive, as_user=call.flag("copyUIDGID")
-    )
 
 
 async def changes(call: Call) -> Answer:

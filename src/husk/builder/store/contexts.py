@@ -111,7 +111,7 @@ class Contexts:
 
 async def _beginning(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
     """The first bytes, and whether they are all: of a small archive they are."""
-    from husk.storage.small import LARGEST_ARCHIVE
+    from husk.builder.store.small_contexts import LARGEST_ARCHIVE
 
     begun = b""
     async for chunk in chunks:
@@ -122,7 +122,7 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
 
 
 async def _fill(directory: Path, archive: bytes) -> int | None:
-    from husk.storage.small import fill_small
+    from husk.builder.store.small_contexts import fill_small
 
     try:
         return await asyncio.to_thread(fill_small, directory, archive)

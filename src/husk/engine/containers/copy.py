@@ -1,6 +1,6 @@
 """Copy files into and out of a container, export and compare it.
 
-Workers do it, inside the container's own view, but for a few small files where that view makes no difference.
+Workers do it, inside the container's own view.
 
 A copy sees the container as dockerd's does: its root file system with bind mounts and volumes in their places, whether
 it runs or not. Data goes through a pipe at the speed of the slower side; the daemon holds a piece at a time.
@@ -12,12 +12,11 @@ import functools
 import posixpath
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NoReturn
 
 import msgspec
 
 from husk.aio import threads
-from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.mounts import Roots
@@ -28,9 +27,6 @@ from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.runtime.assembly import sources
 from husk.runtime.users import resolve_user
 from husk.storage.changes import Change, changes
-from husk.storage.look import look
-from husk.storage.small import LARGEST_ARCHIVE as LARGEST_ARCHIVE
-from husk.storage.small import put_small, read_small
 from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing, Refused
 from husk.storage.workers.answers import FileStatus as FileStatus
 from husk.storage.workers.body import Upload as Upload
@@ -40,12 +36,6 @@ from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Bind
 
 Publish = Callable[[Container, str], None]
-T = TypeVar("T")
-Ask = Callable[[Path, list[str], str], T | None]
-
-# Of the few that all share. A process in a container can have a directory locked for as long as it takes to copy a
-# large file out of its image (`mv` does), and who looks into that directory waits.
-_MOST_IN_THREADS = 3
 
 
 class Archive(msgspec.Struct, frozen=True):
@@ -72,13 +62,6 @@ class Archive(msgspec.Struct, frozen=True):
             raise SystemFault("reading the container's files failed: see the daemon's log")
 
 
-class SmallArchive(NamedTuple):
-    """A whole tar with a few small files in it."""
-
-    status: FileStatus
-    data: bytes
-
-
 class _Target(msgspec.Struct, frozen=True):
     """A path of a container whose root is mounted: as it was asked for, and made plain."""
 
@@ -89,10 +72,6 @@ class _Target(msgspec.Struct, frozen=True):
     path: str
     clean: str
 
-    @property
-    def mount_points(self) -> list[str]:
-        return [item.target for item in self.binds]
-
 
 class Copier:
     def __init__(self, index: Index, assembly: Assembly, roots: Roots, nursery: Nursery, publish: Publish) -> None:
@@ -101,30 +80,18 @@ class Copier:
         self._roots = roots
         self._nursery = nursery
         self._publish = publish
-        self._threads = Tasks()
-        self._in_threads = 0
 
     async def status(self, reference: str, path: str) -> FileStatus:
         """Return the status of the file that `path` names inside the container."""
-        async with self._at(reference, path) as target:
-            status = await self._without_worker(look, target)
-            if status is not None:
-                return status
-            async with self._pack(target, only_status=True) as (_, status):
-                return status
+        async with self._at(reference, path) as target, self._pack(target, only_status=True) as (_, status):
+            return status
 
     @contextlib.asynccontextmanager
-    async def read(self, reference: str, path: str, outlet: int | None = None) -> AsyncIterator[Archive | SmallArchive]:
-        """The file or directory as a tar; that of small ones is here at once, where no worker is needed for it."""
-        async with self._at(reference, path) as target:
-            small = await self._without_worker(read_small, target)
-            if small is not None:
-                self._publish(target.instance.record, "archive-path")
-                yield SmallArchive(*small)
-                return
-            async with self._pack(target, outlet=outlet) as (worker, status):
-                self._publish(target.instance.record, "archive-path")
-                yield Archive(worker, status)
+    async def read(self, reference: str, path: str, outlet: int | None = None) -> AsyncIterator[Archive]:
+        """The file or directory as a tar."""
+        async with self._at(reference, path) as target, self._pack(target, outlet=outlet) as (worker, status):
+            self._publish(target.instance.record, "archive-path")
+            yield Archive(worker, status)
 
     @contextlib.asynccontextmanager
     async def export(self, reference: str, outlet: int | None = None) -> AsyncIterator[Archive]:
@@ -137,25 +104,6 @@ class Copier:
                 yield Archive(worker)
             finally:
                 worker.stop()
-
-    async def write_small(self, reference: str, path: str, archive: bytes, *, as_user: bool) -> bool:
-        """As `write`, for an archive with a few small files in it; False if it must be written by `write`."""
-        async with self._at(reference, path) as target:
-            record = target.instance.record
-            if record.host_config.readonly_rootfs:
-                return False
-
-            def put() -> bool:
-                owner = self._owner(record) if as_user and record.config.user else None
-                return put_small(target.root, target.mount_points, target.clean, archive, owner)
-
-            try:
-                done = await self._in_thread(put, f"write a file to {record.id[:12]}")
-            except FileNotFoundError:
-                self._fail(target.instance, Missing(), path, reference)
-        if done:
-            self._publish(record, "extract-to-dir")
-        return bool(done)
 
     async def write(
         self, reference: str, path: str, archive: AsyncIterator[bytes] | Upload, *, keep_kinds: bool, as_user: bool
@@ -202,31 +150,6 @@ class Copier:
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
             yield _Target(instance, reference, root, self._binds(instance.record), path, clean_path(path))
-
-    async def _without_worker(self, ask: Ask[T], target: _Target) -> T | None:
-        """Ask about the path in a thread, as a container's file may make anybody wait. None: a worker has to answer."""
-        asking = functools.partial(ask, target.root, target.mount_points, target.clean)
-        try:
-            return await self._in_thread(asking, f"look at {target.instance.id[:12]}")
-        except FileNotFoundError:
-            self._fail(target.instance, Missing(), target.path, target.reference)
-
-    async def _in_thread(self, work: Callable[[], T | None], name: str) -> T | None:
-        """Run the work in a thread, None if too many wait in one: then a worker shall, which nobody else needs.
-
-        The root must stay until it is done, also if the client goes away.
-        """
-        if self._in_threads >= _MOST_IN_THREADS:
-            return None
-        self._in_threads += 1
-
-        async def do() -> T | None:
-            try:
-                return await asyncio.to_thread(work)
-            finally:
-                self._in_threads -= 1
-
-        return await self._threads.to_its_end(do(), name)
 
     @contextlib.asynccontextmanager
     async def _pack(

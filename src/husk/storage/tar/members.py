@@ -84,16 +84,9 @@ class Members:
         """An empty file that is on no disk: a mark."""
         self._head(Member(name))
 
-    def add_data(self, name: str, data: bytes, status: os.stat_result) -> None:
-        """A regular file that was read already, with all there is to tell about it in `status`."""
-        member = _described(name, status)
-        member.size = len(data)
-        self._head(member)
-        self._out.write(data)
-        self._out.write(bytes(padding(len(data))))
-
     def add_small(self, name: str, data: bytes, status: os.stat_result) -> bool:
-        """The same without attributes, faster; False, and nothing is written, if the header is no plain one."""
+        """Write a regular file without attributes that was read already; False, and nothing is written, if the header
+        is no plain one."""
         mtime = int(status.st_mtime)
         if self._latest is not None and mtime > self._latest:
             mtime = self._latest

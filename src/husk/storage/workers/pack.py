@@ -68,10 +68,6 @@ def describe(path: str) -> FileStatus:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.stat(path)
         link = os.path.realpath(path)
-    return file_status(path, status, link)
-
-
-def file_status(path: str, status: os.stat_result, link: str = "") -> FileStatus:
     return FileStatus(
         name=base_name(path), size=status.st_size, mode=status.st_mode, mtime_ns=status.st_mtime_ns, link=link
     )

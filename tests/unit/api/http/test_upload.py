@@ -19,36 +19,10 @@ CHUNKS = b"PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def small(request: Request) -> Answer:
-    found = await request.body.small(12) if request.body is not None else b"none"
-    return Response(200, b"not small" if found is None else found)
-
-
-@pytest.mark.parametrize(
-    ("data", "found"),
-    [
-        (LENGTH + b"hello", b"hello"),
-        (CHUNKS + b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", b"hello"),
-        (LENGTH.replace(b": 5", b": 13") + bytes(13), b"not small"),
-        (CHUNKS + b"14\r\n" + bytes(20) + b"\r\n0\r\n\r\n", b"not small"),
-        (LENGTH + b"hel", b"not small"),
-        (GET, b"none"),
-    ],
-)
-async def test_a_small_body_is_taken_as_a_whole(tmp_path: Path, data: bytes, found: bytes) -> None:
-    async with serving(small, tmp_path) as connect, connect() as client:
-        client.send(data)
-        assert await client.answer() == (200, found)
-        if found != b"not small":
-            client.send(GET)
-            assert await client.answer() == (200, b"none")
-
-
 @on_both_loops
 async def test_a_body_is_handed_over_with_what_had_come_of_it(tmp_path: Path) -> None:
     async def handed(request: Request) -> Answer:
         assert request.body is not None
-        assert await request.body.small(2) is None
         with request.body.handed_over() as (descriptor, begun, length):
             assert length == 10
             os.set_blocking(descriptor, True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from aiohttp import ClientError, ClientSession
 
-from husk.engine.containers.copy import SmallArchive
 from husk.errors import NotFound
 from husk.storage.workers.answers import FileStatus
 from tests.unit.api.fake_engine import FakeEngine
@@ -33,8 +32,6 @@ class FakeArchive:
 
 class FakeCopier:
     def __init__(self) -> None:
-        self.small: bytes | None = None
-        self.takes_small = True
         self.fails: Exception | None = None
         self.received: list[tuple[str, bytes, dict[str, bool]]] = []
         self.paths: list[str] = []
@@ -49,17 +46,12 @@ class FakeCopier:
     async def read(self, reference: str, path: str, outlet: int | None) -> AsyncIterator[Any]:
         await self.status(reference, path)
         assert outlet is None, "over TCP nobody else can send"
-        yield FakeArchive(self.fails) if self.small is None else SmallArchive(STATUS, self.small)
+        yield FakeArchive(self.fails)
 
     @asynccontextmanager
     async def export(self, reference: str, outlet: int | None) -> AsyncIterator[FakeArchive]:
         await self.status(reference, "/")
         yield FakeArchive(self.fails)
-
-    async def write_small(self, reference: str, path: str, archive: bytes, **how: bool) -> bool:
-        if self.takes_small:
-            self.received.append((path, bytes(archive), how))
-        return self.takes_small
 
     async def write(self, reference: str, path: str, archive: Any, **how: bool) -> None:
         await self.status(reference, path)
@@ -90,9 +82,7 @@ async def test_what_a_path_names_is_in_a_header(client: ClientSession, copier: F
     assert (await client.head("/containers/other/archive?path=/")).status == 404
 
 
-@pytest.mark.parametrize("small", [None, b"some bytes"])
-async def test_files_come_out_small_or_large(client: ClientSession, copier: FakeCopier, small: bytes | None) -> None:
-    copier.small = small
+async def test_files_come_out(client: ClientSession, copier: FakeCopier) -> None:
     response = await client.get("/containers/web/archive?path=/x")
     assert (await response.read(), response.content_type) == (b"some bytes", "application/x-tar")
     assert told(response)["name"] == "x"
@@ -106,18 +96,13 @@ async def test_a_failure_on_the_way_is_no_whole_answer(client: ClientSession, co
             await response.read()
 
 
-@pytest.mark.parametrize("takes_small", [True, False])
-async def test_files_go_in_by_the_short_way_or_the_long_one(
-    client: ClientSession, copier: FakeCopier, takes_small: bool
-) -> None:
-    copier.takes_small = takes_small
+async def test_files_go_in(client: ClientSession, copier: FakeCopier) -> None:
     response = await client.put("/containers/web/archive?path=/d&noOverwriteDirNonDir=1&copyUIDGID=1", data=b"a tar")
     assert response.status == 200
-    how = {"as_user": True} if takes_small else {"keep_kinds": True, "as_user": True}
-    assert copier.received == [("/d", b"a tar", how)]
+    assert copier.received == [("/d", b"a tar", {"keep_kinds": True, "as_user": True})]
 
 
-async def test_a_large_archive_takes_the_long_way(client: ClientSession, copier: FakeCopier) -> None:
+async def test_a_large_archive_goes_in_by_pieces(client: ClientSession, copier: FakeCopier) -> None:
     await client.put("/containers/web/archive?path=/d", data=bytes(3 << 20))
     ((path, body, how),) = copier.received
     assert (path, len(body), how) == ("/d", 3 << 20, {"keep_kinds": False, "as_user": False})
