@@ -7,21 +7,23 @@
     Position.decode(data).line; Position(line=5).encode()
 
 A type may be str, bytes, bool, int (int64) or one of the numbers below, a message, a list or dict of those. What may be
-absent and what is one of several (`oneof`) is `| None`. Descriptors are made when a message is first used.
+absent and what is one of several (`oneof`) is `| None`.
+
+The rules are those of proto3. What is zero or empty is not written, unless it may be absent. Fields are written in the
+order of their numbers and dicts in that of their keys, so that equal messages have equal bytes. Fields that are not
+declared are passed over; of several values of one field the last one counts, several messages become one. Groups, which
+proto3 has no more, are refused.
 """
 
+import contextlib
 import threading
-import types
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from collections.abc import Iterator
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
-from google.protobuf.message import DecodeError
-from google.protobuf.message import Message as WireMessage
 from msgspec import Struct
 
 from husk.errors import InvalidParameter
-from husk.rpc import protobuf_core
-from husk.rpc.protobuf_core import Core, Description
 
 Int32 = Annotated[int, "int32"]
 Uint32 = Annotated[int, "uint32"]
@@ -29,21 +31,24 @@ Uint64 = Annotated[int, "uint64"]
 # On the wire an enumeration is a number like any other; names for its values are with whoever compares them.
 Enum = Int32
 
-_SCALARS = {
-    str: protobuf_core.STRING,
-    bytes: protobuf_core.BYTES,
-    bool: protobuf_core.BOOL,
-    int: protobuf_core.INT64,
-}
-_NUMBERS = {"int32": protobuf_core.INT32, "uint32": protobuf_core.UINT32, "uint64": protobuf_core.UINT64}
-
 # A message that somebody sent is read where it arrives if it has no more values than that.
 MOST_VALUES = 10_000
+# So many messages may be within one another, as with the libraries of protobuf.
+_DEEPEST = 100
 
-_core = Core()
-_files: dict[type["Message"], str] = {}
+# How a value stands behind its tag.
+_VARINT, _FIXED_64, _PIECE, _FIXED_32 = 0, 1, 2, 5
+# Numbers below it are the same in all types of numbers.
+_PLAIN = 1 << 31
+_LONGEST_VARINT = 10
+_BYTES = tuple(bytes((number,)) for number in range(1 << 7))
+
 # Large messages are written in threads, and one of them may be the first of its kind.
-_describing = threading.RLock()
+_planning = threading.RLock()
+
+
+class _Malformed(ValueError):
+    """The bytes are no message."""
 
 
 class Message(Struct):
@@ -56,246 +61,351 @@ class Message(Struct):
         """InvalidParameter for what is no such message, or has more values than `most`: each costs much more than the
         two bytes that it may have been sent in."""
         plan = _plan_of(cls)
-        if most is not None and len(data) > most and _count(plan, data, most) > most:
-            raise InvalidParameter(f"a message of type {cls.__name__} has more than {most} values")
-        try:
-            wire = plan.wire.FromString(data)
-        except DecodeError as error:
-            raise InvalidParameter(f"a message of type {cls.__name__} cannot be read: {error}") from None
-        return plan.read(wire)  # type: ignore[no-any-return]
+        with _refusing(cls):
+            if most is None or len(data) <= most or _count(plan, data, most) <= most:
+                return cls(**_read(plan, data, [(0, len(data))], 1))
+        raise InvalidParameter(f"a message of type {cls.__name__} has more than {most} values")
 
     @classmethod
     def count(cls, data: bytes, most: int) -> int:
         """Count the values of such a message, those of its messages included; it is not counted far behind `most`."""
-        return _count(_plan_of(cls), data, most)
+        with _refusing(cls):
+            return _count(_plan_of(cls), data, most)
 
     def encode(self) -> bytes:
-        wire = _plan_of(type(self)).write(self)
-        return wire.SerializeToString(deterministic=True)
+        """ValueError for a number that its field has no room for, and for text that is none."""
+        return _write(_plan_of(type(self)), self)
 
 
-def _same(value: Any) -> Any:
-    return value
+@contextlib.contextmanager
+def _refusing(kind: type[Message]) -> Iterator[None]:
+    """Tell of bytes that are no message."""
+    try:
+        yield
+    except (_Malformed, UnicodeDecodeError, IndexError) as error:
+        why = error if isinstance(error, _Malformed) else "a text is not UTF-8"
+        why = "it ends too early" if isinstance(error, IndexError) else why
+        raise InvalidParameter(f"a message of type {kind.__name__} cannot be read: {why}") from None
+
+
+class _Number(NamedTuple):
+    """A type of numbers: how many bits, and whether the highest of them is a sign."""
+
+    bits: int
+    signed: bool
+
+    def read(self, value: int) -> int:
+        value &= (1 << self.bits) - 1
+        return value - (1 << self.bits) if self.signed and value >> self.bits - 1 else value
+
+    def write(self, value: int) -> bytes:
+        end = 1 << self.bits - self.signed
+        if not (-end if self.signed else 0) <= value < end:
+            raise ValueError(f"a field of {self.bits} bits has no room for {value}")
+        return _varint(value & (1 << 64) - 1)
+
+
+_INT64 = _Number(64, True)
+_NUMBERS = {"int32": _Number(32, True), "uint32": _Number(32, False), "uint64": _Number(64, False)}
 
 
 class _Field:
-    """One field: how it is declared, and what stands between its value here and its value on the wire."""
+    """One field: how it is declared, and by that how its values stand on the wire."""
 
-    __slots__ = ("declared", "key", "name", "notes", "number", "optional", "repeated")
+    __slots__ = ("entry", "message", "name", "number", "optional", "plan", "repeated", "type")
 
     def __init__(self, name: str, declared: Any) -> None:
         self.name = name
-        self.declared, *notes = get_args(declared)
-        self.number = next(note for note in notes if isinstance(note, int))
-        self.notes = [note for note in notes if isinstance(note, str)]
-        self.optional = False
-        self.repeated = False
-        self.key: Any = None
-        origin = get_origin(self.declared)
-        if origin in (Union, types.UnionType):
-            self.declared = next(one for one in get_args(self.declared) if one is not types.NoneType)
-            self.optional = True
-        elif origin is list:
-            (self.declared,) = get_args(self.declared)
-            self.repeated = True
-        elif origin is dict:
-            self.key, self.declared = get_args(self.declared)
-        if get_origin(self.declared) is Annotated:
-            self.declared, note = get_args(self.declared)
-            self.notes.append(note)
+        kind, *notes = get_args(declared)
+        self.number: int = next(note for note in notes if isinstance(note, int))
+        self.optional = get_origin(kind) in (Union, UnionType)
+        self.repeated = get_origin(kind) is list
+        # Of a dict, whose entries are messages of a key and a value.
+        self.entry: tuple[_Field, _Field] | None = None
+        if self.optional:
+            kind = next(one for one in get_args(kind) if one is not NoneType)
+        elif self.repeated:
+            (kind,) = get_args(kind)
+        elif get_origin(kind) is dict:
+            key, kind = get_args(kind)
+            self.entry = _Field("key", Annotated[key, 1]), _Field("value", Annotated[kind, 2])
+        if get_origin(kind) is Annotated:
+            kind, note = get_args(kind)
+            notes.append(note)
+        self.message: type[Message] | None = kind if issubclass(kind, Message) else None
+        self.plan: _Plan | None = None
+        # str, bytes, bool, or which numbers.
+        noted = next((note for note in notes if isinstance(note, str)), "")
+        self.type: Any = kind if kind in (str, bytes, bool) else _NUMBERS.get(noted, _INT64)
 
     @property
-    def is_packed(self) -> bool:
-        """True if the values of the field may come as one, each of a byte or more."""
-        return self.repeated and (self.declared is int or self.declared is bool)
+    def is_number(self) -> bool:
+        """True if its values, unlike pieces, tell themselves where they end."""
+        return self.message is None and self.type is not str and self.type is not bytes
 
-    @property
-    def message(self) -> type[Message] | None:
-        return self.declared if isinstance(self.declared, type) and issubclass(self.declared, Message) else None
-
-    def describe(self, into: Description, owner: str) -> None:
-        """`owner` is the name of the message that it is in."""
-        kind, type_name = self._type()
-        if self.key is not None:
-            name = f"{self.name.title().replace('_', '')}Entry"
-            entry = Description(name, of_map=True)
-            entry.field("key", 1, _SCALARS[self.key])
-            entry.field("value", 2, kind, type_name)
-            into.contain(entry)
-            into.field(self.name, self.number, protobuf_core.MESSAGE, f".{owner}.{name}", repeated=True)
-            return
-        optional = self.optional and self.message is None
-        into.field(self.name, self.number, kind, type_name, repeated=self.repeated, optional=optional)
-
-    def _type(self) -> tuple[int, str]:
+    def empty(self) -> Any:
+        """Return what an entry of a dict has where nothing is said."""
         if self.message is not None:
-            return protobuf_core.MESSAGE, f".{_name(self.message)}"
-        return (_NUMBERS[self.notes[0]] if self.notes else _SCALARS[self.declared]), ""
+            return self.message()
+        return 0 if isinstance(self.type, _Number) else self.type()
 
-    def reader(self) -> Callable[[Any], Any]:
-        read = _plan_of(self.message).read if self.message else None
-        if self.key is not None:
-            # On the wire their order is anyone's.
-            if read is None:
-                return lambda value: dict(sorted(value.items()))
-            return lambda value: {key: read(value[key]) for key in sorted(value)}
-        if self.repeated:
-            return (lambda value: [read(one) for one in value]) if read else list
-        return read or _same
+    def number_of(self, value: int) -> int:
+        if value < _PLAIN and self.type is not bool:
+            return value
+        return value != 0 if self.type is bool else self.type.read(value)
 
-    def writer(self) -> Callable[[Any], Any]:
-        write = _plan_of(self.message).write if self.message else None
-        if write is None:
-            return _same
-        if self.key is not None:
-            return lambda value: {key: write(one) for key, one in value.items()}
-        if self.repeated:
-            return lambda value: [write(one) for one in value]
-        return write
+    def piece(self, data: bytes, start: int, end: int, depth: int) -> Any:
+        if self.plan is not None:
+            return self.plan.kind(**_read(self.plan, data, [(start, end)], depth + 1))
+        return data[start:end].decode() if self.type is str else data[start:end]
+
+    def numbers(self, data: bytes, start: int, end: int) -> list[int]:
+        """Those that stand behind one another in a piece."""
+        found = []
+        while start < end:
+            value, start = _read_varint(data, start)
+            found.append(self.number_of(value))
+        if start > end:
+            raise _Malformed("a number ends behind its piece")
+        return found
+
+    def tagged(self, value: Any) -> bytes:
+        """Write one value behind its tag."""
+        return _varint(self.number << 3 | (_VARINT if self.is_number else _PIECE)) + self.written(value)
+
+    def as_piece(self, data: bytes) -> bytes:
+        """Write what is several values behind the field's tag."""
+        return _varint(self.number << 3 | _PIECE) + _varint(len(data)) + data
+
+    def written(self, value: Any) -> bytes:
+        """Write one value, with its length where it has one."""
+        if self.is_number:
+            number: int = value
+            return _BYTES[number] if 0 <= number < len(_BYTES) else self.type.write(number)
+        data: bytes = value
+        if self.plan is not None:
+            data = _write(self.plan, value)
+        elif self.type is str:
+            data = value.encode()
+        return _varint(len(data)) + data
 
 
-class _Entry:
-    """An entry of a dict: a key, and a value that may be a message."""
+class _Table:
+    """The fields that a message may have, or an entry of a dict, which is a key and a value."""
 
-    __slots__ = ("packed", "within")
+    __slots__ = ("by_tag", "packed", "within")
 
-    def __init__(self, within: "dict[int, _Plan | _Entry]") -> None:
-        self.packed: frozenset[int] = frozenset()
-        self.within = within
+    def __init__(self) -> None:
+        # By a tag, which is a field's number and the form of its value: what is done with the value.
+        self.by_tag: dict[int, tuple[int, _Field]] = {}
+        # The tables of what has values within, by the numbers of the fields.
+        self.within: dict[int, _Table] = {}
+        # The fields whose numbers may come as one piece.
+        self.packed: set[int] = set()
+
+    def add(self, field: _Field) -> None:
+        piece, several = field.number << 3 | _PIECE, field.repeated
+        if field.entry is not None:
+            entry = self.within[field.number] = _Table()
+            for part in field.entry:
+                entry.add(part)
+            self.by_tag[piece] = _ENTRY, field
+        elif field.plan is not None:
+            self.within[field.number] = field.plan
+            self.by_tag[piece] = _MANY if several else _PARTS, field
+        elif not field.is_number:
+            self.by_tag[piece] = _MANY if several else _ONE, field
+        else:
+            self.by_tag[field.number << 3 | _VARINT] = _MANY if several else _ONE, field
+            if several:
+                self.packed.add(field.number)
+                self.by_tag[piece] = _PACKED, field
 
 
-class _Plan:
-    """The plan for reading and writing one message, made once its descriptor is there."""
+class _Plan(_Table):
+    """The plan for reading and writing one message."""
 
-    __slots__ = ("_readers", "_within", "_writers", "fields", "kind", "packed", "wire")
+    __slots__ = ("fields", "kind")
 
-    def __init__(self, kind: type[Message], fields: list[_Field]) -> None:
+    def __init__(self, kind: type[Message]) -> None:
+        super().__init__()
         self.kind = kind
-        self.wire: type[WireMessage] = _core.message_class(_name(kind))
-        self.fields = fields
-        self.packed = frozenset(field.number for field in fields if field.is_packed)
-        self._readers: dict[str, Callable[[Any], Any]] | None = None
-        self._within: dict[int, _Plan | _Entry] | None = None
-        self._writers: list[tuple[str, Callable[[Any], Any]]] | None = None
-
-    @property
-    def within(self) -> "dict[int, _Plan | _Entry]":
-        """The plans of the fields with values inside (messages, and entries of dicts), by the numbers of the fields."""
-        if self._within is None:
-            self._within = {}
-            for field in self.fields:
-                plan = _plan_of(field.message) if field.message else None
-                if field.key is not None:
-                    self._within[field.number] = _Entry({2: plan} if plan else {})
-                elif plan:
-                    self._within[field.number] = plan
-        return self._within
-
-    def read(self, wire: WireMessage) -> Any:
-        if self._readers is None:
-            self._readers = {field.name: field.reader() for field in self.fields}
-        readers = self._readers
-        return self.kind(**{field.name: readers[field.name](value) for field, value in wire.ListFields()})
-
-    def write(self, message: Message) -> WireMessage:
-        if self._writers is None:
-            self._writers = [(field.name, field.writer()) for field in self.fields]
-        values = {}
-        for name, writer in self._writers:
-            value = getattr(message, name)
-            if value is not None:
-                values[name] = writer(value)
-        return self.wire(**values)
+        hints = get_type_hints(kind, include_extras=True)
+        self.fields = sorted((_Field(name, hints[name]) for name in kind.__struct_fields__), key=lambda one: one.number)
 
 
-def _count(plan: _Plan, data: bytes, most: int) -> int:
-    """Count the values of a message, those of its messages included; counting ends behind `most`.
-
-    What is no message is not told here: whoever reads it finds that out.
-    """
-    count = 0
-    waiting: list[tuple[_Plan | _Entry, int, int]] = [(plan, 0, len(data))]
-    while waiting and count <= most:
-        where, position, end = waiting.pop()
-        within = where.within
-        while position < end and count <= most:
-            count += 1
-            tag, position = _varint(data, position, end)
-            match tag & 7:
-                case 0:
-                    _, position = _varint(data, position, end)
-                case 1:
-                    position += 8
-                case 2:
-                    length, position = _varint(data, position, end)
-                    inner = within.get(tag >> 3)
-                    if tag >> 3 in where.packed:
-                        count += length
-                    if inner is not None and position + length <= end:
-                        waiting.append((inner, position, position + length))
-                    position += length
-                case 5:
-                    position += 4
-    return count
-
-
-def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while position < end and shift < 70:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    return value, position
-
-
-def _name(kind: type[Message]) -> str:
-    return f"husk.{kind.__module__.rpartition('.')[2]}_{kind.__name__}"
+# A value of its own, one of a list, a list of numbers, an entry of a dict, a message that may come in several parts.
+_ONE, _MANY, _PACKED, _ENTRY, _PARTS = range(5)
 
 
 def _plan_of(kind: type[Message]) -> _Plan:
     # A subclass must not take its parent's.
     plan: _Plan | None = kind.__dict__.get("_plan")
     if plan is None:
-        with _describing:
+        with _planning:
             if "_plan" not in kind.__dict__:
-                _describe(kind)
+                made: dict[type[Message], _Plan] = {}
+                _gather(kind, made)
+                for one in made.values():
+                    for field in one.fields:
+                        one.add(field)
+                for one in made.values():
+                    one.kind._plan = one
         plan = kind._plan
         assert plan is not None
     return plan
 
 
-def _describe(kind: type[Message]) -> None:
-    """Make descriptors of a message and of all that it has, as far as they have none."""
-    fields: dict[type[Message], list[_Field]] = {}
-    _gather(kind, fields)
-    file = f"{_name(kind)}.proto"
-    depends = sorted({_files[one] for one in _met(fields) if one in _files})
-    messages = [_description(one, its_fields) for one, its_fields in fields.items()]
-    _core.add(protobuf_core.file(file, "husk", depends, messages))
-    for one, its_fields in fields.items():
-        _files[one] = file
-        one._plan = _Plan(one, its_fields)
+def _gather(kind: type[Message], made: dict[type[Message], _Plan]) -> _Plan:
+    """Make plans of a message and of all that it has, as far as there are none."""
+    if (plan := kind.__dict__.get("_plan") or made.get(kind)) is None:
+        plan = made[kind] = _Plan(kind)
+        for field in plan.fields:
+            of = field if field.entry is None else field.entry[1]
+            if of.message is not None:
+                of.plan = _gather(of.message, made)
+    return plan
 
 
-def _description(kind: type[Message], fields: list[_Field]) -> bytes:
-    message = Description(_name(kind).removeprefix("husk."))
-    for field in fields:
-        field.describe(message, _name(kind))
-    return message.encoded()
+def _read(table: _Table, data: bytes, parts: list[tuple[int, int]], depth: int) -> dict[str, Any]:
+    """Read the fields of what lies in these parts of the data."""
+    if depth > _DEEPEST:
+        raise _Malformed("too many messages are within one another")
+    values: dict[str, Any] = {}
+    again: list[_Field] = []
+    by_tag = table.by_tag
+    for position, end in parts:
+        while position < end:
+            tag = data[position]
+            position += 1
+            if tag > 0x7F:
+                tag, position = _read_varint(data, position - 1)
+            if not 8 <= tag < 1 << 32:
+                raise _Malformed("a field has no such number")
+            form = tag & 7
+            if form == _VARINT:
+                value = data[position]
+                position += 1
+                if value > 0x7F:
+                    value, position = _read_varint(data, position - 1)
+                if (known := by_tag.get(tag)) is not None:
+                    todo, field = known
+                    if todo == _ONE:
+                        values[field.name] = field.number_of(value)
+                    else:
+                        values.setdefault(field.name, []).append(field.number_of(value))
+            elif form == _PIECE:
+                length = data[position]
+                position += 1
+                if length > 0x7F:
+                    length, position = _read_varint(data, position - 1)
+                start, position = position, position + length
+                if position > end:
+                    raise _Malformed("it ends too early")
+                if (known := by_tag.get(tag)) is not None:
+                    todo, field = known
+                    if todo == _ONE:
+                        values[field.name] = field.piece(data, start, position, depth)
+                    elif todo == _MANY:
+                        values.setdefault(field.name, []).append(field.piece(data, start, position, depth))
+                    elif todo == _PACKED:
+                        values.setdefault(field.name, []).extend(field.numbers(data, start, position))
+                    else:
+                        if field.name not in values:
+                            values[field.name] = []
+                            again.append(field)
+                        values[field.name].append((start, position))
+            elif form == _FIXED_64:
+                position += 8
+            elif form == _FIXED_32:
+                position += 4
+            else:
+                raise _Malformed("it has a group")
+        if position > end:
+            raise _Malformed("it ends too early")
+    for field in again:
+        found = values[field.name]
+        if field.entry is not None:
+            of_key, of_value = field.entry
+            entries = [_read(table.within[field.number], data, [part], depth + 1) for part in found]
+            pairs = {entry.get("key", of_key.empty()): entry.get("value") for entry in entries}
+            # On the wire their order is anyone's.
+            values[field.name] = {
+                name: of_value.empty() if pairs[name] is None else pairs[name] for name in sorted(pairs)
+            }
+        else:
+            assert field.plan is not None
+            values[field.name] = field.plan.kind(**_read(field.plan, data, found, depth + 1))
+    return values
 
 
-def _met(fields: dict[type[Message], list[_Field]]) -> Iterator[type[Message]]:
-    return (field.message for several in fields.values() for field in several if field.message)
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift == 7 * _LONGEST_VARINT:
+            raise _Malformed("a number has too many bytes")
 
 
-def _gather(kind: type[Message], fields: dict[type[Message], list[_Field]]) -> None:
-    if kind in fields or kind in _files:
-        return
-    hints = get_type_hints(kind, include_extras=True)
-    fields[kind] = [_Field(name, hints[name]) for name in kind.__struct_fields__]
-    for field in fields[kind]:
-        if field.message:
-            _gather(field.message, fields)
+def _write(plan: _Plan, message: Message) -> bytes:
+    out: list[bytes] = []
+    for field in plan.fields:
+        value = getattr(message, field.name)
+        # Messages are never empty, lists, dicts and values are.
+        if value is None or not (value or field.optional):
+            continue
+        if field.entry is not None:
+            of_key, of_value = field.entry
+            out += [field.as_piece(of_key.tagged(key) + of_value.tagged(value[key])) for key in sorted(value)]
+        elif not field.repeated:
+            out.append(field.tagged(value))
+        elif field.is_number:
+            out.append(field.as_piece(b"".join(map(field.written, value))))
+        else:
+            out += [field.tagged(one) for one in value]
+    return b"".join(out)
+
+
+def _varint(value: int) -> bytes:
+    if value < len(_BYTES):
+        return _BYTES[value]
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def _count(table: _Table, data: bytes, most: int) -> int:
+    """Count the values of a message, those of its messages included; counting ends behind `most`.
+
+    Much that is no message is not told here: whoever reads it finds that out.
+    """
+    count = 0
+    waiting: list[tuple[_Table, int, int]] = [(table, 0, len(data))]
+    while waiting and count <= most:
+        where, position, end = waiting.pop()
+        while position < end and count <= most:
+            count += 1
+            tag, position = _read_varint(data, position)
+            form = tag & 7
+            if form == _VARINT:
+                _, position = _read_varint(data, position)
+            elif form == _PIECE:
+                length, position = _read_varint(data, position)
+                if tag >> 3 in where.packed:
+                    count += length
+                if (inner := where.within.get(tag >> 3)) is not None and position + length <= end:
+                    waiting.append((inner, position, position + length))
+                position += length
+            elif form == _FIXED_64:
+                position += 8
+            elif form == _FIXED_32:
+                position += 4
+    return count

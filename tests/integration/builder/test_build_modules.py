@@ -48,10 +48,6 @@ UNWANTED = {
     ),
     "registries": ("aiohttp", "yarl", "husk.engine.images.pull", "husk.engine.images.push", "husk.engine.images.fetch"),
     "a swarm": ("husk.swarm", "husk.api.types.services"),
-    "messages of protobuf in Python, or about messages": (
-        "google.protobuf.internal.python_message",
-        "google.protobuf.descriptor_pb2",
-    ),
     "compression": ("isal", "zstandard", "gzip"),
     "what the standard library has for this, and is large": ("csv", "dataclasses", "tempfile", "argparse"),
 }

@@ -44,7 +44,7 @@ UNWANTED = {
     "WebSockets": ("websockets", "husk.api.http.websocket"),
     "operations of the API and what they show": ("husk.api.routes.", "husk.api.types", "husk.api.views"),
     "a swarm": ("husk.swarm", "husk.storage.secrets.sealing"),
-    "several hosts": ("husk.rpc", "hpack", "google.protobuf"),
+    "several hosts": ("husk.rpc", "hpack"),
     "builds": ("husk.builder",),
     "verbs of containers": tuple(
         f"husk.engine.containers.{verb}" for verb in ("commit", "copy", "create", "start", "stats", "top", "update")

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-LATE = ("hpack", "google.protobuf", "husk.rpc.http2", "husk.rpc.grpc", "husk.builder.protocol.messages")
+LATE = ("hpack", "husk.rpc.http2", "husk.rpc.grpc", "husk.builder.protocol.messages")
 
 
 def test_nothing_of_the_protocol_is_loaded_with_the_daemon() -> None:
