@@ -18,13 +18,13 @@ from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import Swarm
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from tests.support.etcd import Etcd
 
 
 async def measure(directory: Path, address: str, count: int) -> None:
     state = StateStore.open(directory / "state.db")
-    records = SwarmRecords.load(EmbeddedStore(state))
+    records = SwarmRecords.load(SqliteStore(state))
     stamps = {"version": 0, "created_at": "2026-01-01T00:00:00Z", "updated_at": ""}
     template = TaskSpec(container_spec=ContainerSpec(image="busybox", args=["sleep", "inf"], env=["A=1", "B=2"]))
     swarm = Swarm(id="s", spec=SwarmSpec(), worker_token="w", manager_token="m", **stamps)  # type: ignore[arg-type]

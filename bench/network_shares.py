@@ -33,10 +33,10 @@ from husk.swarm.model.services import (
     TaskSpec,
     TaskStatus,
 )
-from husk.swarm.network.allocator import SharedNetworks
-from husk.swarm.network.server import NetworkDesk
+from husk.swarm.network.allocator import OverlayAllocator
+from husk.swarm.network.server import NetworkServer
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 
 PER_SERVICE = 100
 # Of how many workers the first telling is measured.
@@ -47,14 +47,14 @@ class Swarm:
     """Workers with tasks of services that are all on one network; each task has an address there, and each host."""
 
     def __init__(self, state: StateStore, workers: int, tasks: int) -> None:
-        self.records = SwarmRecords(EmbeddedStore(state))
+        self.records = SwarmRecords(SqliteStore(state))
         here: Any = SimpleNamespace(node_id="m", active=True, data_path_port=4789)
-        self.shared = SharedNetworks(self.records, here, lambda: None)
+        self.shared = OverlayAllocator(self.records, here, lambda: None)
         self.number = 0
         self.shared.networks["lan"] = Network(
             id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.0.0/8"
         )
-        self.desk = NetworkDesk(self.records, here, lambda: self.shared, lambda: None)
+        self.server = NetworkServer(self.records, here, lambda: self.shared, lambda: None)
         none = cast(Any, None)
         self.dispatcher = Dispatcher(
             store=self.records,
@@ -62,8 +62,8 @@ class Swarm:
             credentials=none,
             locked=lambda: False,
             changed=none,
-            networks=self.desk.share,
-            generation=self.desk.generation,
+            networks=self.server.share,
+            generation=self.server.generation,
         )
         for number in range(max(1, workers * tasks // PER_SERVICE)):
             self.records.services[f"s{number}"] = _service(number)
@@ -144,7 +144,7 @@ async def measure(directory: Path, workers: int, tasks: int) -> str:
         first, records = swarm.tell(swarm.sessions[:SAMPLE])
         for session in swarm.sessions[SAMPLE:]:
             # As if they had been told: to make each one's messages would take long.
-            session.seen, session.networks = None, swarm.desk.share(session.node_id)
+            session.seen, session.networks = None, swarm.server.share(session.node_id)
         swarm.tell(swarm.sessions)
         memory = _resident() - before
         swarm.take("w0")

@@ -53,11 +53,11 @@ from husk.swarm.model.services import (
     TaskStatus,
     VirtualIP,
 )
-from husk.swarm.network.allocator import SharedNetworks
+from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.network.endpoints import Endpoints
 from husk.swarm.network.overlay_feed import OverlayFeed
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 
 _CLONE_NEWNET = 0x40000000
 # On the first network; those on the other have the same, further on.
@@ -101,11 +101,11 @@ class NodeHere:
     """One node and what it knows."""
 
     def __init__(self, state: StateStore, networks: Networks, nodes: int, per_service: int) -> None:
-        self.records = SwarmRecords(EmbeddedStore(state))
+        self.records = SwarmRecords(SqliteStore(state))
         here: Any = SimpleNamespace(
             node_id="n0", active=True, several=True, data_address="192.0.2.1", data_path_port=4789
         )
-        self.shared = SharedNetworks(self.records, here, lambda: None)
+        self.shared = OverlayAllocator(self.records, here, lambda: None)
         self.endpoints = Endpoints(
             store=self.records, networks=networks, node_id=lambda: "n0", find_container=lambda id: _nobody(id)
         )

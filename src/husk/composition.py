@@ -27,7 +27,7 @@ from husk.storage.state.store import StateStore
 if TYPE_CHECKING:
     from husk.builder.cache.prune import Item
     from husk.builder.service import Builder
-    from husk.swarm.control import Services
+    from husk.swarm.control import SwarmControl
 
 # Records that only a swarm has.
 SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
@@ -36,8 +36,8 @@ SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "conf
 class Engine(LateParts):
     """One engine on one data root. Closing it leaves containers running; the next one takes them over."""
 
-    def __init__(self, parts: OpenParts, builder: "LateBuilder", build_services: "Callable[[], Services]") -> None:
-        """`build_services` makes the declared state where there is nothing of a swarm."""
+    def __init__(self, parts: OpenParts, builder: "LateBuilder", build_swarm: "Callable[[], SwarmControl]") -> None:
+        """`build_swarm` makes the control of a swarm where nothing is left of one."""
         super().__init__(
             parts=parts.parts,
             assembly=parts.assembly,
@@ -60,8 +60,8 @@ class Engine(LateParts):
         self.networks = parts.networks
         self.volumes = parts.volumes
         self.system = parts.system
-        self._services: Services | None = None
-        self._build_services = build_services
+        self._swarm: SwarmControl | None = None
+        self._build_swarm = build_swarm
         self.builder = builder
         self._registry = parts.registry
 
@@ -85,9 +85,9 @@ class Engine(LateParts):
             parts = await open_parts(config, stack, open_files, meanwhile, keeps)
             builder = LateBuilder(partial(_open_builder, parts), parts.state)
             stack.push_async_callback(_close_builder, builder)
-            engine = cls(parts, builder, partial(_build_services, stack, parts))
+            engine = cls(parts, builder, partial(_build_swarm, stack, parts))
             if await swarm_wanted(config, parts.state, parts.networks):
-                engine._services = await _open_services(stack, parts)
+                engine._swarm = await _open_swarm(stack, parts)
             parts.networks.restored()
             yield engine
 
@@ -96,23 +96,23 @@ class Engine(LateParts):
         return await self.committer.commit(container, options)
 
     @property
-    def services(self) -> "Services":
-        """The declared state. Where there was nothing of a swarm at the start, it is built with the first question."""
-        if self._services is None:
-            self._services = self._build_services()
-        return self._services
+    def swarm(self) -> "SwarmControl":
+        """Control of the swarm. Where there was nothing of one at the start, it is built with the first question."""
+        if self._swarm is None:
+            self._swarm = self._build_swarm()
+        return self._swarm
 
     @property
-    def declared(self) -> "Services | None":
-        """The declared state; None where there can be none: nobody asked for a swarm, and there was nothing of one."""
-        return self._services
+    def swarm_if_any(self) -> "SwarmControl | None":
+        """Control of the swarm; None where there can be none: nobody asked for one, and nothing was left of one."""
+        return self._swarm
 
     @property
     def swarm_state(self) -> str:
         """`inactive`, `pending`, `locked`, `active/worker` or `active/manager`, as a ping tells it."""
-        if self._services is None:
+        if self._swarm is None:
             return "inactive"
-        cluster = self._services.cluster
+        cluster = self._swarm.cluster
         if cluster.place is not None:
             return "active/worker"
         if cluster.pending:
@@ -190,13 +190,13 @@ async def swarm_wanted(config: Config, state: StateStore, networks: Networks) ->
     return await asyncio.to_thread(any_left, config.data_root / KEY, config.exec_root / TASK_FILES)
 
 
-async def _open_services(stack: AsyncExitStack, core: OpenParts) -> "Services":
-    from husk.swarm.opening import open_services
+async def _open_swarm(stack: AsyncExitStack, core: OpenParts) -> "SwarmControl":
+    from husk.swarm.opening import open_swarm
 
-    return await open_services(stack, core)
+    return await open_swarm(stack, core)
 
 
-def _build_services(stack: AsyncExitStack, core: OpenParts) -> "Services":
-    from husk.swarm.opening import build_services
+def _build_swarm(stack: AsyncExitStack, core: OpenParts) -> "SwarmControl":
+    from husk.swarm.opening import build_swarm
 
-    return build_services(stack, core)
+    return build_swarm(stack, core)

@@ -61,7 +61,7 @@ from husk.swarm.model.placement import parse_constraint
 from husk.swarm.model.services import ServiceSpec
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.port import assignment_messages
-from husk.swarm.state import kinds as record_kinds
+from husk.swarm.state import kinds as kinds
 from husk.swarm.state.etcd.messages import KeyValue, WatchEvent, WatchResponse
 from husk.swarm.state.etcd.translate import key_of, news_of
 from husk.text import dockerignore, documents, globs, gojson, gotemplate, re2
@@ -413,7 +413,7 @@ _NOW = 1.8e9
 _SIGNER = authority.Signer(authority.new_root(_NOW), ())
 _HOLDER = Holder("node", "worker", "swarm")
 _BACKUP = backup_file.write(
-    backup_file.Content(swarm="s", node="n", schema=1, listen_address="", key=b"k", unlock_key=b"", records=[]),
+    backup_file.BackupContent(swarm="s", node="n", schema=1, listen_address="", key=b"k", unlock_key=b"", records=[]),
     b"secret",
     "2026-01-02T03:04:05Z",
 )
@@ -579,7 +579,7 @@ _TARGETS = [
     Target("certificate request", _request, [authority.new_request()[1]], _REFUSED),
     Target(
         "assignments",
-        _decoded(assignment_messages.Told),
+        _decoded(assignment_messages.AssignmentUpdate),
         _json({"all": True, "gone": ["a"], "dropped": [["secret", "s"]], "managers": [["n", "a:1"]]}),
         _REFUSED,
         _TREE,
@@ -592,9 +592,7 @@ _TARGETS = [
         _TREE,
     ),
     *(
-        Target(
-            f"{kind} of a swarm", record_kinds.READERS[kind], _json(example), (documents.Malformed, HuskError), _TREE
-        )
+        Target(f"{kind} of a swarm", kinds.READERS[kind], _json(example), (documents.Malformed, HuskError), _TREE)
         for kind, example in _RECORDS.items()
     ),
     Target("news of etcd", _news, [_EVENTS], _REFUSED, mutated_message),

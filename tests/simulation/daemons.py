@@ -11,26 +11,26 @@ from husk.engine.containers.service import Containers
 from husk.engine.model.events import Events
 from husk.errors import HuskError, Unavailable
 from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
-from husk.swarm.manager.dispatcher.server import DispatcherDesk
-from husk.swarm.manager.liveness import Liveness, Marking
+from husk.swarm.manager.dispatcher.server import DispatcherServer
+from husk.swarm.manager.liveness import Liveness, NodeMarker
 from husk.swarm.manager.reconciler import Reconciler
 from husk.swarm.manager.workers import Workers
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.etcd_membership import ANSWER as COUNCIL_ANSWER
-from husk.swarm.membership.etcd_membership import Council
+from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.membership.nodes import Nodes
 from husk.swarm.model.node import Node
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.swarm import Swarm
-from husk.swarm.network.allocator import SharedNetworks
-from husk.swarm.network.local_node import Here
+from husk.swarm.network.allocator import OverlayAllocator
+from husk.swarm.network.local_node import LocalNode
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.assignments import LocalAssignments
 from husk.swarm.node.delivery import Deliveries
-from husk.swarm.node.dispatch_client import DispatchCalls, ManagerChannel, Pulse
+from husk.swarm.node.dispatch_client import DispatchCalls, HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
 from husk.swarm.node.runner import Runner
-from husk.swarm.state.etcd.members import Known, Members
+from husk.swarm.state.etcd.members import KnownMember, Members
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
 from husk.text.endpoints import Endpoint
@@ -119,13 +119,14 @@ class _Members:
         self._etcd = etcd
         self._host = host
 
-    async def listing(self) -> list[Known]:
+    async def listing(self) -> list[KnownMember]:
         await self._decide()
         return [
-            Known(number, name, Endpoint(name, 2380), False) for number, name in enumerate(sorted(self._etcd.voters))
+            KnownMember(number, name, Endpoint(name, 2380), False)
+            for number, name in enumerate(sorted(self._etcd.voters))
         ]
 
-    async def remove(self, member: Known) -> None:
+    async def remove(self, member: KnownMember) -> None:
         await self._decide()
         if self._etcd.voters == {member.name}:
             raise Unavailable("etcd: re-configuration failed due to not enough started members")
@@ -145,8 +146,8 @@ class _Members:
         return self._etcd.network.linked(self._host.name, member)
 
 
-class _Council(Council):
-    """The part of a council that managers ask when another one is demoted; its members have neither processes nor
+class _EtcdMembership(EtcdMembership):
+    """The part of the membership that managers ask when another one is demoted; the members have neither processes nor
     certificates."""
 
     here = True
@@ -206,9 +207,9 @@ class Manager(Daemon):
         cluster = cast(Cluster, fake)
         self.shared = Shared(self.store, self.store.store, lambda *ids: self.reconciler.wake(*ids))
         self.nodes = Nodes(self.store, cluster, self.clock)
-        self.council = _Council(self.store, cluster, self._etcd, self.host)
-        self.nodes.spare = self.council.spare
-        self.networks = SharedNetworks(self.store, cast(Here, fake), lambda: None)
+        self.etcd_membership = _EtcdMembership(self.store, cluster, self._etcd, self.host)
+        self.nodes.spare = self.etcd_membership.spare
+        self.networks = OverlayAllocator(self.store, cast(LocalNode, fake), lambda: None)
         self.workers = Workers(
             own_id=lambda: self.host.name,
             nodes=self.nodes,
@@ -228,7 +229,7 @@ class Manager(Daemon):
             changed=lambda task: self.reconciler.noticed(task),
             clock=self.clock,
         )
-        self.desk = DispatcherDesk(self.dispatcher, self.workers, lambda: self.store.away())
+        self.server = DispatcherServer(self.dispatcher, self.workers, lambda: self.store.away())
         assignments = LocalAssignments(
             self.store,
             cluster,
@@ -260,11 +261,11 @@ class Manager(Daemon):
             await asyncio.sleep(self.chance.uniform(1, 3))
             if self.ready:
                 with contextlib.suppress(HuskError):
-                    if not await self.council.look():
+                    if not await self.etcd_membership.look():
                         self.stepped_down()
 
     def _liveness(self, clock: Callable[[], int]) -> Liveness:
-        marking = Marking(
+        marking = NodeMarker(
             self.store.store,
             self.store.nodes.values,
             self.nodes,
@@ -289,7 +290,7 @@ class Worker(Daemon):
         self.agent = _agent(self, assignments, self.runner)
         self.agent.start()
         assignments.start()
-        Pulse(calls).start()
+        HeartbeatSender(calls).start()
         await asyncio.Event().wait()
 
     def _told_all(self, assignments: RemoteAssignments) -> None:
@@ -333,10 +334,10 @@ class _Calls:
         self._left = asyncio.Event()
 
     async def report(self, body: bytes) -> bytes:
-        return await self._ask(lambda desk, node: desk.report(node, body))
+        return await self._ask(lambda server, node: server.report(node, body))
 
     async def heartbeat(self, timeout: float) -> bytes:
-        return await self._ask(lambda desk, node: desk.heartbeat(node), timeout)
+        return await self._ask(lambda server, node: server.heartbeat(node), timeout)
 
     async def describe(self, body: bytes) -> bytes:
         return b""
@@ -346,7 +347,7 @@ class _Calls:
         name, there = self._worker.host.name, manager.host.name
         await self._network.travel(name, there)
         told: asyncio.Queue[bytes | Exception] = asyncio.Queue()
-        serving = manager.process.begin(_serve(manager.desk, name, told))
+        serving = manager.process.begin(_serve(manager.server, name, told))
         try:
             while True:
                 message = await self._next(told, manager, left)
@@ -386,12 +387,12 @@ class _Calls:
             self._left = asyncio.Event()
             left.set()
 
-    async def _ask(self, call: Callable[[DispatcherDesk, str], Awaitable[bytes]], timeout: float = ANSWER) -> bytes:
+    async def _ask(self, call: Callable[[DispatcherServer, str], Awaitable[bytes]], timeout: float = ANSWER) -> bytes:
         manager, left = self._manager(), self._left
         name, there = self._worker.host.name, manager.host.name
 
         async def served() -> bytes:
-            return await call(manager.desk, name)
+            return await call(manager.server, name)
 
         try:
             async with asyncio.timeout(timeout):
@@ -413,9 +414,9 @@ class _Calls:
             raise
 
 
-async def _serve(desk: DispatcherDesk, node: str, told: "asyncio.Queue[bytes | Exception]") -> None:
+async def _serve(server: DispatcherServer, node: str, told: "asyncio.Queue[bytes | Exception]") -> None:
     try:
-        async with contextlib.aclosing(desk.assignments(node)) as news:
+        async with contextlib.aclosing(server.assignments(node)) as news:
             async for message in news:
                 told.put_nowait(message)
         told.put_nowait(Unavailable("the manager has ended it"))

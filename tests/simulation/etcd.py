@@ -19,7 +19,7 @@ from husk.rpc.grpc.status import (
     UNAVAILABLE,
     GrpcError,
 )
-from husk.swarm.state.etcd.channel import CONNECT, PATIENCE, Channel
+from husk.swarm.state.etcd.channel import CONNECT, PATIENCE, EtcdChannel
 from husk.swarm.state.etcd.messages import (
     DELETED,
     GRANT,
@@ -223,7 +223,7 @@ class Etcd:
         return EtcdStore(_Channel(self, host, [Endpoint(name, 2379) for name in names]))
 
 
-class _Channel(Channel):
+class _Channel(EtcdChannel):
     def __init__(self, etcd: Etcd, host: Host, endpoints: Sequence[Endpoint]) -> None:
         super().__init__(endpoints, None, PATIENCE)
         self._etcd = etcd

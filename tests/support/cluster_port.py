@@ -37,7 +37,7 @@ class PortedSwarm:
     def role(self, node: str) -> Role | None:
         return self.roles.get(node)
 
-    # as the office
+    # as the servicer of certificates
 
     def root(self) -> bytes:
         return self.now.certificate

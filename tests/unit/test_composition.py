@@ -61,12 +61,12 @@ class House:
                   "image_store", "nursery", "paths", "power_held", "publish", "state")  # fmt: skip
         nobody: dict[str, Any] = {name: None for name in others}
         builder: Any = SimpleNamespace(change=lambda change: change(SimpleNamespace(reload=self.note("builder"))))
-        self.engine = Engine(OpenParts(**parts, **nobody), builder, self.build_services)
+        self.engine = Engine(OpenParts(**parts, **nobody), builder, self.build_swarm)
 
     def note(self, who: str) -> Any:
         return lambda *given: self.told.update({who: given})
 
-    def build_services(self) -> Any:
+    def build_swarm(self) -> Any:
         self.built += 1
         return SimpleNamespace(cluster=self.cluster)
 
@@ -78,7 +78,7 @@ def house() -> House:
 
 def test_services_are_built_with_the_first_question_and_a_ping_is_none(house: House) -> None:
     assert house.engine.swarm_state == "inactive" and house.built == 0
-    assert house.engine.services is house.engine.services and house.built == 1
+    assert house.engine.swarm is house.engine.swarm and house.built == 1
     assert house.engine.swarm_state == "inactive"
     house.cluster.active = True
     assert house.engine.swarm_state == "active/manager"

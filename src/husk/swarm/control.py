@@ -17,7 +17,7 @@ from husk.errors import Conflict, HuskError, InvalidParameter
 from husk.registry.auth import Credentials
 from husk.swarm.logs.task_logs import TaskLogs
 from husk.swarm.manager.followers import Followers
-from husk.swarm.manager.listener import Gateway
+from husk.swarm.manager.listener import ClusterListener
 from husk.swarm.manager.objects import Objects
 from husk.swarm.manager.reconciler import Reconciler
 from husk.swarm.manager.workers import Workers
@@ -41,7 +41,7 @@ from husk.swarm.network.services import ServiceOnNetwork
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.runner import Runner
-from husk.swarm.role import Enrolment
+from husk.swarm.role import NodeRole
 from husk.swarm.spec import validate
 from husk.swarm.spec.declared import changed_to, mode_of, published_ports
 from husk.swarm.spec.defaults import complete
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Services:
+class SwarmControl:
     def __init__(
         self,
         *,
@@ -68,7 +68,7 @@ class Services:
         networks: SwarmNetworks,
         nodes: Nodes,
         certificates: Certificates,
-        gateway: Gateway,
+        listener: ClusterListener,
         secrets: Objects,
         configs: Objects,
         credentials: PullCredentials,
@@ -76,18 +76,18 @@ class Services:
         logs: TaskLogs,
         events: Events,
         workers: Workers,
-        enrolment: Enrolment,
+        node_role: NodeRole,
         backups: Callable[[], "Backups"],
         clock: Clock = CLOCK,
     ) -> None:
         self.cluster = cluster
         self.backups = backups
         self._clock = clock
-        self.enrolment = enrolment
-        enrolment.tenure.started = self.started
+        self.node_role = node_role
+        node_role.manager_role.started = self.started
         self._workers = workers
         self._credentials = credentials
-        self._changing = enrolment.changing
+        self._changing = node_role.changing
         self._store = store
         self._reconciler = reconciler
         self._agent = agent
@@ -96,7 +96,7 @@ class Services:
         self.networks = networks
         self.nodes = nodes
         self.certificates = certificates
-        self.gateway = gateway
+        self.listener = listener
         self.secrets = secrets
         self.configs = configs
         self._containers = containers
@@ -106,8 +106,8 @@ class Services:
 
     async def started(self) -> None:
         """The swarm or its node has changed."""
-        self.enrolment.tenure.take_part()
-        self.gateway.open()
+        self.node_role.manager_role.take_part()
+        self.listener.open()
         if self._store.shared or len(self._store.nodes) > 1:
             self._workers.expect()
         self._workers.opened()
@@ -199,13 +199,13 @@ class Services:
         """Give up the swarm: services, tasks and their containers go with it."""
         async with self._changing:
             if self.cluster.worker is not None:
-                await self.enrolment.leave_others()
+                await self.node_role.leave_others()
                 return
             if self.cluster.parting:
                 # What a former try did not come to the end of.
                 await self.clear()
                 return
-            own_store = force and self.enrolment.tenure.council.here
+            own_store = force and self.node_role.manager_role.etcd_membership.here
             if own_store and self.cluster.away:
                 await self._leave_unheard()
                 return
@@ -223,9 +223,9 @@ class Services:
         """Most managers are away, so nobody can be told: what is on this host goes, and the others find out."""
         log.warning("this node leaves its swarm, and no other manager hears of it")
         await self._workers.close()
-        await self.gateway.close()
+        await self.listener.close()
         await self._runner.close()
-        await self.enrolment.tenure.lay_down(heard=False)
+        await self.node_role.manager_role.lay_down(heard=False)
         failures = await self._runner.remove_all()
         await self.certificates.forget()
         await self.cluster.forget()
@@ -238,7 +238,7 @@ class Services:
             raise failures[0]
 
     async def close(self) -> None:
-        await self.enrolment.close()
+        await self.node_role.close()
 
     async def open(self) -> None:
         """Go on from where the last daemon was, be it in the middle of leaving."""
@@ -249,9 +249,9 @@ class Services:
             await self.backups().go_on()
         if (membership := self.cluster.worker) is not None:
             try:
-                await self.enrolment.work(membership)
+                await self.node_role.work(membership)
             except HuskError as error:
-                self.enrolment.trouble = error.message
+                self.node_role.trouble = error.message
                 log.error("this node cannot work for its swarm: %s", error.message)
         elif self.cluster.active:
             await self.started()
@@ -264,7 +264,7 @@ class Services:
     async def clear(self) -> None:
         """Drop what belongs to a swarm that is gone."""
         failures: list[HuskError] = []
-        await self.gateway.close()
+        await self.listener.close()
         if self.cluster.others:
             # Theirs stay; the leader finds other nodes for what ran here.
             await self._runner.forget_all()
@@ -279,7 +279,7 @@ class Services:
             await self.configs.clear()
             await self.networks.clear()
         await self.certificates.forget()
-        await self.enrolment.tenure.lay_down()
+        await self.node_role.manager_role.lay_down()
         await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()
@@ -296,7 +296,7 @@ class Services:
         if node.spec.role != before.spec.role:
             attributes |= {"role.old": before.spec.role, "role.new": node.spec.role}
             # Its node is to hear of it now.
-            self.gateway.open()
+            self.listener.open()
         self._events.publish("node", "update", node.id, attributes)
         self._reconciler.wake()
 
@@ -305,12 +305,12 @@ class Services:
         node = self.nodes.find(reference)
         if node.is_manager or node.version != version:
             return version
-        await self.enrolment.tenure.several()
+        await self.node_role.manager_role.several()
         return self.nodes.find(node.id).version
 
     async def remove_node(self, reference: str, force: bool) -> None:
         node = await self.nodes.remove(reference, force)
-        self.gateway.dropped(node.id)
+        self.listener.dropped(node.id)
         self._events.publish("node", "remove", node.id, {"name": node.description.hostname})
         self._reconciler.wake()
 

@@ -15,17 +15,17 @@ from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.secrets.traces import KEY, TASK_FILES
-from husk.swarm.control import Services
+from husk.swarm.control import SwarmControl
 from husk.swarm.logs.task_logs import TaskLogs
-from husk.swarm.manager.listener import Gateway
+from husk.swarm.manager.listener import ClusterListener
 from husk.swarm.manager.objects import Objects
 from husk.swarm.manager.reconciler import Reconciler
-from husk.swarm.manager.role import Tenure
+from husk.swarm.manager.role import ManagerRole
 from husk.swarm.manager.workers import Workers
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster, store_of
 from husk.swarm.membership.etcd_membership import KEY as MEMBER_KEY
-from husk.swarm.membership.etcd_membership import Council
+from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.membership.moving import drop
 from husk.swarm.membership.nodes import Nodes
 from husk.swarm.model.machine import Machine
@@ -39,19 +39,19 @@ from husk.swarm.node.assignments import LocalAssignments
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import Deliveries, SealedValues
 from husk.swarm.node.runner import Runner
-from husk.swarm.role import Enrolment
+from husk.swarm.role import NodeRole
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from husk.swarm.backup.backups import Backups
     from husk.swarm.logs.broker import LogBroker
-    from husk.swarm.manager.ca_server import SwarmOffice
+    from husk.swarm.manager.ca_server import CAServer
     from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
     from husk.swarm.manager.liveness import Liveness
-    from husk.swarm.network.server import NetworkDesk
-    from husk.swarm.node.worker import Worker
+    from husk.swarm.network.server import NetworkServer
+    from husk.swarm.node.worker import WorkerRole
     from husk.swarm.port.server import ClusterPort
 
 # In the data root.
@@ -61,21 +61,21 @@ MEMBER = "swarm.etcd"
 OVERLAY = "overlay"
 
 
-async def open_services(stack: AsyncExitStack, core: OpenParts) -> Services:
+async def open_swarm(stack: AsyncExitStack, core: OpenParts) -> SwarmControl:
     """Go on keeping what was declared, from where the last daemon was."""
     parts = _build(stack, core)
 
     async def begin() -> None:
         if store_of(core.state) is not None:
             # A daemon that died while it moved the records left its own.
-            await drop(EmbeddedStore(core.state))
+            await drop(SqliteStore(core.state))
         if parts.services.cluster.worker is None:
             await parts.deliveries.sweep(parts.services.alive_tasks())
         parts.start()
         await parts.services.open()
 
     await parts.services.certificates.go_on()
-    await parts.services.enrolment.tenure.council.open()
+    await parts.services.node_role.manager_role.etcd_membership.open()
     if parts.shared is None:
         await begin()
     else:
@@ -84,7 +84,7 @@ async def open_services(stack: AsyncExitStack, core: OpenParts) -> Services:
     return parts.services
 
 
-def build_services(stack: AsyncExitStack, core: OpenParts) -> Services:
+def build_swarm(stack: AsyncExitStack, core: OpenParts) -> SwarmControl:
     """Build the services where nothing is left of a swarm. Blocks for as long as it takes to read all records."""
     parts = _build(stack, core)
     parts.start()
@@ -94,7 +94,7 @@ def build_services(stack: AsyncExitStack, core: OpenParts) -> Services:
 class _Parts(NamedTuple):
     """`start` lets their loops go, with the next turn of the event loop."""
 
-    services: Services
+    services: SwarmControl
     deliveries: Deliveries
     shared: Shared | None
     start: Callable[[], None]
@@ -111,7 +111,7 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
     moved_to = store_of(state)
     where = moved_to or config.cluster_store
     if where is None:
-        store = SwarmRecords.load(EmbeddedStore(state))
+        store = SwarmRecords.load(SqliteStore(state))
     else:
         from husk.swarm.state.open_store import open_store
 
@@ -121,12 +121,12 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
                 "--cluster-store, leave that swarm (docker swarm leave --force), and start it with that again"
             )
         store = SwarmRecords(open_store(where, _why_shut(member_key, sealer) if moved_to is not None else ""))
-        shared = Shared(store, store.store, lambda *service_ids: enrolment.tenure.woken(*service_ids))
+        shared = Shared(store, store.store, lambda *service_ids: node_role.manager_role.woken(*service_ids))
 
-    def office() -> "SwarmOffice":
-        from husk.swarm.manager.ca_server import SwarmOffice
+    def ca_server() -> "CAServer":
+        from husk.swarm.manager.ca_server import CAServer
 
-        return SwarmOffice(store, cluster, certificates, workers.beat, lambda: enrolment.tenure.several())
+        return CAServer(store, cluster, certificates, workers.beat, lambda: node_role.manager_role.several())
 
     def dispatcher() -> "Dispatcher":
         from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
@@ -137,16 +137,16 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
             credentials=credentials,
             locked=lambda: cluster.locked,
             changed=lambda task: reconciler.noticed(task),
-            networks=desk().share,
-            generation=desk().generation,
+            networks=network_server().share,
+            generation=network_server().generation,
         )
 
     @functools.cache
-    def desk() -> "NetworkDesk":
-        from husk.swarm.network.local_node import ManagerHere
-        from husk.swarm.network.server import NetworkDesk
+    def network_server() -> "NetworkServer":
+        from husk.swarm.network.local_node import LocalManager
+        from husk.swarm.network.server import NetworkServer
 
-        return NetworkDesk(store, ManagerHere(cluster), lambda: endpoints.shared, lambda: agent.wake())
+        return NetworkServer(store, LocalManager(cluster), lambda: endpoints.shared, lambda: agent.wake())
 
     async def lead() -> bool:
         if cluster.worker is not None:
@@ -157,13 +157,13 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
         return led
 
     def liveness() -> "Liveness":
-        from husk.swarm.manager.liveness import Liveness, Marking
+        from husk.swarm.manager.liveness import Liveness, NodeMarker
         from husk.swarm.model.heartbeats import period_of
 
         def period() -> int:
             return period_of(store.swarm.spec.dispatcher.heartbeat_period if store.swarm is not None else 0)
 
-        marking = Marking(
+        marking = NodeMarker(
             store.store,
             store.nodes.values,
             nodes,
@@ -188,12 +188,12 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
             sealer=sealer,
             certificates=certificates,
             networks=networks,
-            gateway=gateway,
-            enrolment=enrolment,
+            listener=listener,
+            node_role=node_role,
         )
 
-    async def worker(membership: Membership) -> "Worker":
-        from husk.swarm.node.worker import Worker
+    async def worker(membership: Membership) -> "WorkerRole":
+        from husk.swarm.node.worker import WorkerRole
 
         kept = certificates.files()
         try:
@@ -202,7 +202,7 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
                     "this node's certificate is gone: leave the swarm (docker swarm leave), and join again"
                 )
             await cluster.look_around()
-            return Worker(
+            return WorkerRole(
                 membership,
                 identity,
                 kept.save,
@@ -213,7 +213,7 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
                 events=events,
                 description=cluster.description(),
                 note=cluster.enrol,
-                promoted=lambda: enrolment.promoted(),
+                promoted=lambda: node_role.promoted(),
             )
         except (OSError, ValueError) as error:
             raise SystemFault(f"this node's certificate cannot be used: {error}") from error
@@ -222,7 +222,7 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
         from husk.swarm.port.enter import EnterHandlers
 
         workers.register(port)
-        EnterHandlers(council).register(port)
+        EnterHandlers(etcd_membership).register(port)
 
     labels = dict(label.partition("=")[::2] for label in config.labels)
     cluster = Cluster(state, store, sealer, labels, machine, networks.subnets)
@@ -252,11 +252,13 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
     # Last: until then states of tasks are written.
     stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
-    council = Council(store, cluster, sealer, config.data_root / MEMBER, key=member_key, ports=config.swarm_etcd_ports)
-    cluster.opened, cluster.locking = council.unlocked, council.follow_lock
-    cluster.member_trouble = lambda: council.trouble
+    etcd_membership = EtcdMembership(
+        store, cluster, sealer, config.data_root / MEMBER, key=member_key, ports=config.swarm_etcd_ports
+    )
+    cluster.opened, cluster.locking = etcd_membership.unlocked, etcd_membership.follow_lock
+    cluster.member_trouble = lambda: etcd_membership.trouble
     nodes = Nodes(store, cluster)
-    nodes.spare = council.spare
+    nodes.spare = etcd_membership.spare
     workers = Workers(
         own_id=lambda: cluster.node_id,
         nodes=nodes,
@@ -264,13 +266,13 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
         dispatcher=dispatcher,
         logs=broker,
         changed=lambda: reconciler.wake(),
-        addresses=desk,
+        addresses=network_server,
         expected=lambda: sharing.begin(),
         away=lambda: store.away(),
     )
     stack.push_async_callback(workers.close)
-    gateway = Gateway(cluster, certificates, office, register)
-    stack.push_async_callback(gateway.close)
+    listener = ClusterListener(cluster, certificates, ca_server, register)
+    stack.push_async_callback(listener.close)
     stack.push_async_callback(runner.close)
     stack.push_async_callback(agent.close)
     stack.push_async_callback(reconciler.close)
@@ -284,31 +286,31 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
     sharing = NetworkSharing(store, cluster, networks, endpoints, agent.wake, events)
     if shared is not None or state.has(OVERLAY):
         sharing.begin()
-    tenure = Tenure(
+    manager_role = ManagerRole(
         store=store,
         cluster=cluster,
         certificates=certificates,
         sealer=sealer,
-        council=council,
-        gateway=gateway,
+        etcd_membership=etcd_membership,
+        listener=listener,
         workers=workers,
         shared=shared,
         sharing=sharing,
-        embedded=lambda: EmbeddedStore(state),
+        embedded=lambda: SqliteStore(state),
         woken=lambda *service_ids: reconciler.wake(*service_ids),
-        demoted=lambda: enrolment.demoted(),
+        demoted=lambda: node_role.demoted(),
     )
-    enrolment = Enrolment(
-        tenure=tenure,
+    node_role = NodeRole(
+        manager_role=manager_role,
         store=store,
         cluster=cluster,
         certificates=certificates,
-        gateway=gateway,
+        listener=listener,
         workers=workers,
         worker=worker,
         remove_tasks=runner.remove_all,
     )
-    services = Services(
+    services = SwarmControl(
         store=store,
         cluster=cluster,
         reconciler=reconciler,
@@ -318,10 +320,10 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
         networks=swarm_networks,
         nodes=nodes,
         workers=workers,
-        enrolment=enrolment,
+        node_role=node_role,
         backups=backups,
         certificates=certificates,
-        gateway=gateway,
+        listener=listener,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
         credentials=credentials,

@@ -1,7 +1,7 @@
 """This host's place in a swarm, and how it gets another one: it joins, is promoted, is demoted, leaves.
 
-A worker has a certificate and the addresses of managers. A manager has the swarm's records (`tenure`). Tasks run on
-meanwhile.
+A worker has a certificate and the addresses of managers. A manager has the swarm's records (`manager.role`). Tasks
+run on meanwhile.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
-from husk.swarm.manager.listener import Gateway
-from husk.swarm.manager.role import Tenure
+from husk.swarm.manager.listener import ClusterListener
+from husk.swarm.manager.role import ManagerRole
 from husk.swarm.manager.workers import Workers
 from husk.swarm.membership import joining
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.joining import Wish
+from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.model.node import MANAGER_PORT, Node
 from husk.swarm.model.swarm import KEY, Membership, Standing
 from husk.swarm.state.records import SwarmRecords
@@ -25,7 +25,7 @@ from husk.text.endpoints import Endpoint, read_endpoint
 
 if TYPE_CHECKING:
     from husk.swarm.ca.identity import Identity
-    from husk.swarm.node.worker import Worker
+    from husk.swarm.node.worker import WorkerRole
     from husk.swarm.port.join import Joined
 
 log = logging.getLogger(__name__)
@@ -34,37 +34,37 @@ log = logging.getLogger(__name__)
 AGAIN = 5.0
 
 
-class Enrolment:
+class NodeRole:
     def __init__(
         self,
         *,
-        tenure: Tenure,
+        manager_role: ManagerRole,
         store: SwarmRecords,
         cluster: Cluster,
         certificates: Certificates,
-        gateway: Gateway,
+        listener: ClusterListener,
         workers: Workers,
-        worker: Callable[[Membership], Awaitable["Worker"]],
+        worker: Callable[[Membership], Awaitable["WorkerRole"]],
         remove_tasks: Callable[[], Awaitable[list[HuskError]]],
     ) -> None:
         """`worker` makes this host one, which is in a swarm already. `remove_tasks` removes whatever tasks have on this
         host, and says why it could not."""
-        self.tenure = tenure
-        self.changing = self.tenure.changing
+        self.manager_role = manager_role
+        self.changing = self.manager_role.changing
         self._remove_tasks = remove_tasks
         self._store = store
         self._cluster = cluster
         self._certificates = certificates
-        self._gateway = gateway
+        self._listener = listener
         self._workers = workers
         self._make_worker = worker
-        self.worker: Worker | None = None
+        self.worker: WorkerRole | None = None
         # Why this host cannot be the worker that it is to be.
         self.trouble = ""
         # What is cut off by nobody, and what ends with the daemon.
         self._finishing, self._tasks = Tasks(), Tasks()
         self._moving: asyncio.Task[None] | None = None
-        # What a manager becomes that lays down its office: where that fails it is tried again from there.
+        # The role of a manager that steps down: where that fails it is tried again from there.
         self._stepping: Membership | None = None
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class Enrolment:
         await self._finishing.join()
         if self.worker is not None:
             await self.worker.close()
-        await self.tenure.close()
+        await self.manager_role.close()
 
     # --- a worker
 
@@ -105,7 +105,7 @@ class Enrolment:
 
     # --- joining
 
-    async def join(self, wish: Wish) -> None:
+    async def join(self, wish: JoinSettings) -> None:
         async with self.changing:
             self._cluster.check_alone()
             self._cluster.joining = True
@@ -114,8 +114,8 @@ class Enrolment:
             finally:
                 self._cluster.joining = False
 
-    async def _join(self, wish: Wish) -> None:
-        if self.tenure.shared is not None:
+    async def _join(self, wish: JoinSettings) -> None:
+        if self.manager_role.shared is not None:
             # News may be on their way.
             await self._store.refresh("swarm", KEY)
             self._cluster.check_token(wish.token)
@@ -151,7 +151,7 @@ class Enrolment:
 
         await self._finishing.to_its_end(undone(), "swarm: undo a join")
 
-    async def _join_as_manager(self, wish: Wish, joined: "Joined") -> None:
+    async def _join_as_manager(self, wish: JoinSettings, joined: "Joined") -> None:
         from husk.swarm.port.managers import Managers
 
         remotes = [*joining.check(wish), *joined.managers]
@@ -160,8 +160,8 @@ class Enrolment:
             node_id=joined.holder.node, advertise_address=wish.advertise, listen_address=wish.own_listen
         )
         try:
-            entered, key = await self.tenure.enter(managers, joined.identity)
-            await self.tenure.take_office(membership, joined.identity, entered, key, self._cluster.note_alone)
+            entered, key = await self.manager_role.enter(managers, joined.identity)
+            await self.manager_role.take_office(membership, joined.identity, entered, key, self._cluster.note_alone)
         except BaseException:
             await self._undo(joined)
             raise
@@ -202,7 +202,7 @@ class Enrolment:
             return
         managers = Managers(worker.managers, identity)
         try:
-            entered, key = await self.tenure.enter(managers, identity)
+            entered, key = await self.manager_role.enter(managers, identity)
         finally:
             await managers.close()
         self.worker, self._cluster.between = None, was
@@ -214,7 +214,7 @@ class Enrolment:
             await self._cluster.enrol(was, happened=True)
 
         try:
-            await self.tenure.take_office(Membership(node_id=was.node_id), identity, entered, key, again)
+            await self.manager_role.take_office(Membership(node_id=was.node_id), identity, entered, key, again)
         except BaseException:
             await again()
             await self.work(was)
@@ -241,7 +241,7 @@ class Enrolment:
                 return
             node = self._cluster.node
             # While most others are down this one stays what it is: its member of etcd is needed.
-            await self.tenure.council.spare(node)
+            await self.manager_role.etcd_membership.spare(node)
             others = [other.manager for other in self._store.nodes.values() if other.is_manager]
             endpoints = [read_endpoint(manager.addr, MANAGER_PORT) for manager in others if manager is not None]
             # A daemon that dies before the new place is written down leaves a manager with all that it has, and one
@@ -249,7 +249,7 @@ class Enrolment:
             await self._certificates.prepare("worker", await self._renewed(endpoints))
             # Whom we heard, ourselves too, stays alive until another manager hears them.
             await self._workers.close()
-            await self._gateway.close()
+            await self._listener.close()
             self._cluster.between = self._worker_place(node, endpoints)
             self._stepping = self._cluster.between
         membership = self._stepping
@@ -257,7 +257,7 @@ class Enrolment:
         async def noted() -> None:
             await self._cluster.enrol(membership, happened=True)
 
-        await self.tenure.lay_down(noted, forced=False)
+        await self.manager_role.lay_down(noted, forced=False)
         await noted()
         await self.work(membership)
         self._cluster.between = self._stepping = None
@@ -267,11 +267,11 @@ class Enrolment:
         """Be the manager that this host was, where it is wanted as one again before its member of etcd has gone: by
         now it may have the only records that are left."""
         wanted = self._cluster.active and self._cluster.node.is_manager
-        if self._stepping is None or not wanted or not self.tenure.may_stay:
+        if self._stepping is None or not wanted or not self.manager_role.may_stay:
             return False
         await self._certificates.drop_prepared("worker")
         self._cluster.between = self._stepping = None
-        await self.tenure.stay()
+        await self.manager_role.stay()
         log.info("this node stays a manager of its swarm")
         return True
 

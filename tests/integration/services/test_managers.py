@@ -34,7 +34,7 @@ def alone() -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def council(alone: Nodes) -> Nodes:
+def etcd_membership(alone: Nodes) -> Nodes:
     """The swarm of three managers, also for a test that runs without the first one."""
     if not nodes_of(alone.first):
         alone.form()
@@ -77,21 +77,21 @@ def test_managers_join_while_tasks_run(alone: Nodes) -> None:
     until(lambda: not running(three), "its end")
 
 
-def test_a_new_root_reaches_all_managers(council: Nodes) -> None:
+def test_a_new_root_reaches_all_managers(etcd_membership: Nodes) -> None:
     """Also those whose cluster ports nobody has called."""
-    before = council.daemons[0].http("GET", "/swarm").json()["TLSInfo"]["TrustRoot"]
-    council.daemons[1].docker("swarm", "ca", "--rotate", "--detach", "--quiet")
+    before = etcd_membership.daemons[0].http("GET", "/swarm").json()["TLSInfo"]["TrustRoot"]
+    etcd_membership.daemons[1].docker("swarm", "ca", "--rotate", "--detach", "--quiet")
 
     def replaced(daemon: HostDaemon) -> bool:
         told = daemon.http("GET", "/swarm").json()
         issuers = {node["Description"]["TLSInfo"]["TrustRoot"] for node in nodes_of(daemon).values()}
         return not told["RootRotationInProgress"] and before not in (told["TLSInfo"]["TrustRoot"], *issuers)
 
-    until(lambda: all(map(replaced, council.daemons)), "the new root on all")
+    until(lambda: all(map(replaced, etcd_membership.daemons)), "the new root on all")
 
 
-def test_a_daemon_that_starts_again_finds_its_member_running(council: Nodes) -> None:
-    three = council.daemons[2]
+def test_a_daemon_that_starts_again_finds_its_member_running(etcd_membership: Nodes) -> None:
+    three = etcd_membership.daemons[2]
     pid = member(three)
     three.restart()
     until(partial(_sees, three), "that it is back")
@@ -99,9 +99,9 @@ def test_a_daemon_that_starts_again_finds_its_member_running(council: Nodes) -> 
 
 
 @pytest.mark.parametrize("daemon_dies", [False, True], ids=["by hand", "in an undo"])
-def test_a_manager_whose_member_others_removed_brings_it_back(council: Nodes, daemon_dies: bool) -> None:
+def test_a_manager_whose_member_others_removed_brings_it_back(etcd_membership: Nodes, daemon_dies: bool) -> None:
     """As a daemon leaves it that dies while it undoes a promotion; or somebody, by hand."""
-    one, _, three = council.daemons
+    one, _, three = etcd_membership.daemons
     before = running(three)
     if daemon_dies:
         three.kill9()
@@ -110,7 +110,7 @@ def test_a_manager_whose_member_others_removed_brings_it_back(council: Nodes, da
         three.start()
     until(lambda: one.where.inside(lambda: asyncio.run(_votes(one, three.where.address))), "that it votes again")
     until(lambda: member(three) and not trouble(three), "that nothing is wrong")
-    until(lambda: all(map(_sees, council.daemons)), "that all see all")
+    until(lambda: all(map(_sees, etcd_membership.daemons)), "that all see all")
     assert running(three) == before
 
 
@@ -138,12 +138,13 @@ def _members(by: HostDaemon) -> Members:
     return Members.open([Endpoint(by.where.address, 2379)], files)
 
 
-def test_all_managers_have_the_same_lock(council: Nodes) -> None:
-    one, two, three = council.daemons
+def test_all_managers_have_the_same_lock(etcd_membership: Nodes) -> None:
+    one, two, three = etcd_membership.daemons
     two.docker("swarm", "update", "--autolock")
     key = two.docker("swarm", "unlock-key", "-q").stdout.strip()
     until(
-        lambda: all(not file(daemon, "key") and file(daemon, "lock") for daemon in council.daemons), "that all have it"
+        lambda: all(not file(daemon, "key") and file(daemon, "lock") for daemon in etcd_membership.daemons),
+        "that all have it",
     )
     assert one.docker("swarm", "unlock-key", "-q").stdout.strip() == key
     three.restart()
@@ -158,12 +159,12 @@ def test_all_managers_have_the_same_lock(council: Nodes) -> None:
     until(partial(_sees, three), "that it sees all")
 
 
-def test_with_autolock_no_disk_of_a_manager_speaks_for_it(council: Nodes) -> None:
-    one, two, three = council.daemons
+def test_with_autolock_no_disk_of_a_manager_speaks_for_it(etcd_membership: Nodes) -> None:
+    one, two, three = etcd_membership.daemons
     two.docker("swarm", "update", "--autolock")
     unlock_key = two.docker("swarm", "unlock-key", "-q").stdout.strip()
-    until(lambda: all(_is_sealed(daemon) for daemon in council.daemons), "that the keys of all members are")
-    for daemon in council.daemons:
+    until(lambda: all(_is_sealed(daemon) for daemon in etcd_membership.daemons), "that the keys of all members are")
+    for daemon in etcd_membership.daemons:
         key, disk = (daemon.config.data_root / MEMBER / KEY).read_bytes(), daemon.config.data_root
         files = [path for path in (disk / MEMBER).rglob("*") if path.is_file() and not path.is_symlink()]
         assert key.startswith(b"-----BEGIN") and not any(key in path.read_bytes() for path in files)
@@ -179,7 +180,7 @@ def test_with_autolock_no_disk_of_a_manager_speaks_for_it(council: Nodes) -> Non
     until(lambda: len(homes(one, "web")) == 2, "that the others go on")
     three.docker("swarm", "unlock", input=unlock_key + "\n")
     assert member(three) and _sees(three) and _is_sealed(three)
-    until(council.settled, "that all know of all")
+    until(etcd_membership.settled, "that all know of all")
     # Turned off while it is locked.
     _boot(three)
     two.docker("swarm", "update", "--autolock=false")
@@ -187,15 +188,15 @@ def test_with_autolock_no_disk_of_a_manager_speaks_for_it(council: Nodes) -> Non
     three.docker("swarm", "unlock", input=unlock_key + "\n")
     until(lambda: not _is_sealed(three) and file(three, "key"), "that the third has it, too")
     until(
-        lambda: not any((daemon.config.exec_root / MEMBER).exists() for daemon in council.daemons),
+        lambda: not any((daemon.config.exec_root / MEMBER).exists() for daemon in etcd_membership.daemons),
         "that none is in memory",
     )
     _boot(three)
-    until(council.settled, "that it needs no key any more")
+    until(etcd_membership.settled, "that it needs no key any more")
 
 
-def test_a_locked_manager_leaves_and_joins_again(council: Nodes) -> None:
-    one, _, three = council.daemons
+def test_a_locked_manager_leaves_and_joins_again(etcd_membership: Nodes) -> None:
+    one, _, three = etcd_membership.daemons
     one.docker("swarm", "update", "--autolock")
     until(lambda: _is_sealed(three), "that its key is")
     here = own(three)["NodeID"]
@@ -209,8 +210,8 @@ def test_a_locked_manager_leaves_and_joins_again(council: Nodes) -> None:
     one.docker("node", "demote", here)
     one.docker("node", "rm", "--force", here)
     one.docker("swarm", "update", "--autolock=false")
-    council.join(three)
-    until(council.settled, "that all know of all")
+    etcd_membership.join(three)
+    until(etcd_membership.settled, "that all know of all")
     there = ("--constraint", f"node.id=={own(three)['NodeID']}")
     one.docker("service", "create", *SLEEPER, "--name", "anew", *there, *PROGRAM)
     until(lambda: len(homes(one, "anew")) == 1, "that it has tasks again")
@@ -243,8 +244,8 @@ def file(daemon: HostDaemon, name: str) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def test_a_manager_is_demoted_and_promoted(council: Nodes) -> None:
-    one, two, three = council.daemons
+def test_a_manager_is_demoted_and_promoted(etcd_membership: Nodes) -> None:
+    one, two, three = etcd_membership.daemons
     here = own(three)["NodeID"]
     one.docker("service", "create", *SLEEPER, "--name", "stays", "--constraint", f"node.id=={here}", *PROGRAM)
     until(lambda: homes(one, "stays") == [here], "a task there")
@@ -262,14 +263,14 @@ def test_a_manager_is_demoted_and_promoted(council: Nodes) -> None:
     three.docker("service", "rm", "stays")
 
 
-def test_managers_that_are_all_demoted_by_each_other_at_once_leave_one(council: Nodes) -> None:
-    ids = {own(daemon)["NodeID"]: daemon for daemon in council.daemons}
-    orders = [(by, node) for by in council.daemons for node, daemon in ids.items() if daemon is not by]
+def test_managers_that_are_all_demoted_by_each_other_at_once_leave_one(etcd_membership: Nodes) -> None:
+    ids = {own(daemon)["NodeID"]: daemon for daemon in etcd_membership.daemons}
+    orders = [(by, node) for by in etcd_membership.daemons for node, daemon in ids.items() if daemon is not by]
     with ThreadPoolExecutor(len(orders)) as pool:
         list(pool.map(lambda order: order[0].docker("node", "demote", order[1], check=False), orders))
 
     def managers() -> list[str]:
-        told = [answer.json() for by in council.daemons if (answer := by.http("GET", "/nodes")).status == 200]
+        told = [answer.json() for by in etcd_membership.daemons if (answer := by.http("GET", "/nodes")).status == 200]
         return [node["ID"] for node in told[0] if node["Spec"]["Role"] == "manager"] if told else []
 
     assert len(managers()) == 1, "roles are written"
@@ -281,7 +282,7 @@ def test_managers_that_are_all_demoted_by_each_other_at_once_leave_one(council: 
     for node, daemon in others.items():
         ids[last].docker("node", "promote", node)
         until(lambda: _controls(daemon, node) and member(daemon), "that it is a manager", 40.0)  # noqa: B023
-    until(lambda: all(map(_sees, council.daemons)), "that all see all", 30.0)
+    until(lambda: all(map(_sees, etcd_membership.daemons)), "that all see all", 30.0)
 
 
 def _controls(daemon: HostDaemon, node: str) -> bool:
@@ -295,10 +296,10 @@ def _sees(daemon: HostDaemon) -> bool:
     return states(daemon) == ["ready"] * 3
 
 
-def test_a_manager_that_nobody_hears_leaves_all_the_same(council: Nodes) -> None:
-    two = council.daemons[1]
-    council.hosts.isolate(council.hosts[1])
+def test_a_manager_that_nobody_hears_leaves_all_the_same(etcd_membership: Nodes) -> None:
+    two = etcd_membership.daemons[1]
+    etcd_membership.hosts.isolate(etcd_membership.hosts[1])
     until(lambda: two.http("GET", "/services").status == 503, "that it is alone", 30.0)
     two.docker("swarm", "leave", "--force")
     assert not member(two) and not running(two) and own(two)["LocalNodeState"] == "inactive"
-    council.hosts.mend()
+    etcd_membership.hosts.mend()

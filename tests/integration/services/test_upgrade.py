@@ -89,7 +89,7 @@ def well(nodes: Nodes) -> bool:
         offices = [node["ManagerStatus"] for node in found if "ManagerStatus" in node]
         if [node["Status"]["State"] for node in found] != ["ready"] * len(nodes.daemons):
             return False
-        if [office["Reachability"] for office in offices] != ["reachable"] * len(nodes.managers):
+        if [ca_server["Reachability"] for ca_server in offices] != ["reachable"] * len(nodes.managers):
             return False
         if not leader(manager):
             return False

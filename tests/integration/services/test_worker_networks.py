@@ -16,8 +16,8 @@ from husk.kernel import namespaces
 from husk.storage.secrets.sealing import Sealer
 from husk.swarm.ca import authority
 from husk.swarm.ca.identity import Identity, IdentityFiles
-from husk.swarm.network.server import Keys
-from husk.swarm.network.share import Wish
+from husk.swarm.network.server import AddressKeys
+from husk.swarm.network.share import AddressRequest
 from husk.swarm.port.addresses import AddressCalls
 from husk.swarm.port.assignment_messages import encoded
 from husk.swarm.port.dispatch import DispatchCalls
@@ -137,9 +137,9 @@ async def curious(daemons: list[HostDaemon], network: str, container: str) -> tu
                     told += message
         calls = AddressCalls(managers)
         for what, call in (
-            ("host", calls.take(encoded(Wish(network=network, host=True)))),
-            ("task", calls.take(encoded(Wish(network=network, task=task)))),
-            ("give back", calls.give_back(encoded(Keys(keys=[f"{network}/{used}"])))),
+            ("host", calls.take(encoded(AddressRequest(network=network, host=True)))),
+            ("task", calls.take(encoded(AddressRequest(network=network, task=task)))),
+            ("give back", calls.give_back(encoded(AddressKeys(keys=[f"{network}/{used}"])))),
         ):
             try:
                 await call

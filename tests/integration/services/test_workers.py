@@ -19,7 +19,7 @@ from husk.storage.secrets.sealing import Sealer
 from husk.swarm.ca import authority
 from husk.swarm.ca.identity import IdentityFiles
 from husk.swarm.model.services import TaskStatus
-from husk.swarm.port.assignment_messages import Heard, Report, Reports, decoded, encoded
+from husk.swarm.port.assignment_messages import Report, ReportReply, Reports, decoded, encoded
 from husk.swarm.port.dispatch import DispatchCalls
 from husk.swarm.port.managers import Managers
 from husk.swarm.port.messages import RENEW, CertificateReply, RenewRequest
@@ -179,7 +179,7 @@ async def curious(pair: Pair) -> tuple[bytes, list[str]]:
         [foreign] = [task["ID"] for task in tasks if task["NodeID"] == pair.ids[0]]
         failed = TaskStatus(timestamp="", state="failed")
         for what, report in (("report", Report(task_id=foreign, status=failed)), ("remove", Report(task_id=foreign))):
-            if decoded(await calls.report(encoded(Reports(reports=[report]))), Heard).refused == [foreign]:
+            if decoded(await calls.report(encoded(Reports(reports=[report]))), ReportReply).refused == [foreign]:
                 refused.append(what)
         # Of a request only the key counts: nobody gets another's name by it.
         _, request = authority.new_request()

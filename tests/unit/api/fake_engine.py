@@ -370,7 +370,7 @@ class FakeSwarmNetworks:
         return False
 
 
-class FakeServices:
+class FakeSwarm:
     cluster = FakeCluster()
     networks = FakeSwarmNetworks()
 
@@ -392,14 +392,14 @@ class FakeEngine:
         self.images = FakeImages(self.recorder)
         self.networks = FakeNetworks(self.containers)
         self.system = FakeSystem()
-        self.services = FakeServices()
+        self.swarm = FakeSwarm()
         self.volumes = FakeVolumes()
         self.committed: CommitOptions | None = None
         self.builder: Any = None
 
     @property
-    def declared(self) -> Any:
-        return self.services
+    def swarm_if_any(self) -> Any:
+        return self.swarm
 
     async def commit(self, ref: str, options: CommitOptions) -> str:
         await self.recorder.note("commit", ref)

@@ -14,7 +14,7 @@ from tests.unit.swarm.swarm_room import SwarmRoom
 async def swarm_behind(engine: FakeEngine, directory: Path) -> AsyncIterator[SwarmRoom]:
     state = StateStore.open(directory / "state.db")
     room = SwarmRoom(directory, state)
-    engine.services = room.services  # type: ignore[assignment]
+    engine.swarm = room.services  # type: ignore[assignment]
     try:
         yield room
     finally:
@@ -28,5 +28,5 @@ async def locked(room: SwarmRoom, engine: FakeEngine, directory: Path) -> SwarmR
     swarm = room.cluster.swarm
     await room.cluster.update(spec, swarm.version, worker_token=False, manager_token=False, unlock_key=False)
     again = SwarmRoom(directory, room.state)
-    engine.services = again.services  # type: ignore[assignment]
+    engine.swarm = again.services  # type: ignore[assignment]
     return again

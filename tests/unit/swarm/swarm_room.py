@@ -20,17 +20,17 @@ from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
 from husk.swarm.backup.backups import Backups
-from husk.swarm.control import Services
+from husk.swarm.control import SwarmControl
 from husk.swarm.logs.broker import LogBroker
 from husk.swarm.logs.task_logs import TaskLogs
-from husk.swarm.manager.listener import Gateway
+from husk.swarm.manager.listener import ClusterListener
 from husk.swarm.manager.objects import Objects
 from husk.swarm.manager.reconciler import Reconciler
-from husk.swarm.manager.role import Tenure
+from husk.swarm.manager.role import ManagerRole
 from husk.swarm.manager.workers import Workers
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.etcd_membership import Council
+from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.membership.nodes import Nodes
 from husk.swarm.model.machine import Machine
 from husk.swarm.model.services import (
@@ -54,11 +54,11 @@ from husk.swarm.network.sharing import NetworkSharing
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.runner import Runner
-from husk.swarm.node.worker import Worker
+from husk.swarm.node.worker import WorkerRole
 from husk.swarm.port.log_messages import Asked
-from husk.swarm.role import Enrolment
+from husk.swarm.role import NodeRole
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.text.endpoints import Endpoint as Endpoint_
 from tests.support.memory import NoMounts
 from tests.unit.engine.records import container
@@ -239,7 +239,7 @@ class FakeBroker:
 class SwarmRoom:
     def __init__(self, directory: Path, state: StateStore, hostname: str = "alpha") -> None:
         self.state = state
-        self.store = SwarmRecords.load(EmbeddedStore(state))
+        self.store = SwarmRecords.load(SqliteStore(state))
         self.sealer = Sealer(directory / "swarm.key")
         self.cluster = Cluster(state, self.store, self.sealer, {}, Machine(hostname=hostname))
         self.networks, self.containers = FakeNetworks(), FakeContainers()
@@ -260,37 +260,37 @@ class SwarmRoom:
         self.swarm_networks = SwarmNetworks(store=self.store, cluster=self.cluster, networks=networks)
         self.nodes = Nodes(self.store, self.cluster)
         self.certificates = Certificates(self.store, self.cluster, self.sealer, directory / "swarm.node")
-        self.gateway = FakeGateway()
+        self.listener = FakeGateway()
         self.workers = FakeWorkers()
         self.worker_fails: HuskError | None = None
         self.broker = cast(LogBroker, FakeBroker())
         key = MemberKey(directory / "swarm.etcd" / "member.key", directory / "run", self.sealer, NoMounts())
-        self.council = Council(self.store, self.cluster, self.sealer, directory / "swarm.etcd", key=key)
-        tenure = Tenure(
+        self.etcd_membership = EtcdMembership(self.store, self.cluster, self.sealer, directory / "swarm.etcd", key=key)
+        manager_role = ManagerRole(
             store=self.store,
             cluster=self.cluster,
             certificates=self.certificates,
             sealer=self.sealer,
-            council=self.council,
-            gateway=cast(Gateway, self.gateway),
+            etcd_membership=self.etcd_membership,
+            listener=cast(ClusterListener, self.listener),
             workers=cast(Workers, self.workers),
             shared=None,
             sharing=cast(NetworkSharing, SimpleNamespace(switched=lambda told: None, end=lambda: None)),
-            embedded=lambda: EmbeddedStore(state),
+            embedded=lambda: SqliteStore(state),
             woken=self._wake,
-            demoted=lambda: self.enrolment.demoted(),
+            demoted=lambda: self.node_role.demoted(),
         )
-        self.enrolment = Enrolment(
-            tenure=tenure,
+        self.node_role = NodeRole(
+            manager_role=manager_role,
             store=self.store,
             cluster=self.cluster,
             certificates=self.certificates,
-            gateway=cast(Gateway, self.gateway),
+            listener=cast(ClusterListener, self.listener),
             workers=cast(Workers, self.workers),
             worker=self._worker,
             remove_tasks=self._remove_tasks,
         )
-        self.services = Services(
+        self.services = SwarmControl(
             store=self.store,
             cluster=self.cluster,
             reconciler=cast(Reconciler, SimpleNamespace(wake=self._wake)),
@@ -300,7 +300,7 @@ class SwarmRoom:
             networks=self.swarm_networks,
             nodes=self.nodes,
             certificates=self.certificates,
-            gateway=cast(Gateway, self.gateway),
+            listener=cast(ClusterListener, self.listener),
             secrets=self._objects("secret"),
             configs=self._objects("config"),
             credentials=PullCredentials(self.sealer),
@@ -308,7 +308,7 @@ class SwarmRoom:
             logs=TaskLogs(cast(Containers, self.containers), self.cluster, self.store, lambda: self.broker),
             events=self.events,
             workers=cast(Workers, self.workers),
-            enrolment=self.enrolment,
+            node_role=self.node_role,
             backups=lambda: self.backups,
         )
         self.backups = Backups(
@@ -317,14 +317,14 @@ class SwarmRoom:
             sealer=self.sealer,
             certificates=self.certificates,
             networks=networks,
-            gateway=cast(Gateway, self.gateway),
-            enrolment=self.enrolment,
+            listener=cast(ClusterListener, self.listener),
+            node_role=self.node_role,
         )
 
-    async def _worker(self, membership: Membership) -> Worker:
+    async def _worker(self, membership: Membership) -> WorkerRole:
         if self.worker_fails is not None:
             raise self.worker_fails
-        return cast(Worker, FakeWorker(membership))
+        return cast(WorkerRole, FakeWorker(membership))
 
     async def init(self) -> None:
         await self.cluster.init(

@@ -17,9 +17,9 @@ from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
 from husk.swarm.ca.identity import Identity
-from husk.swarm.manager.ca_server import SwarmOffice
+from husk.swarm.manager.ca_server import CAServer
 from husk.swarm.membership import joining
-from husk.swarm.membership.joining import Wish
+from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.model.node import Node, NodeDescription
 from husk.swarm.model.services import (
     ConfigReference,
@@ -53,12 +53,14 @@ async def test_a_host_works_for_others_until_it_leaves(
     room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The manager's office admits, over no wire."""
-    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, room.enrolment.tenure.several)
+    ca_server = CAServer(
+        room.store, room.cluster, room.certificates, lambda node: None, room.node_role.manager_role.several
+    )
     key, asked = authority.new_request()
 
-    async def admitted(wish: Wish, description: NodeDescription) -> Joined:
+    async def admitted(wish: JoinSettings, description: NodeDescription) -> Joined:
         request = JoinRequest(request=asked, hostname=description.hostname)
-        reply = await office.admit("worker", request, "192.0.2.9")
+        reply = await ca_server.admit("worker", request, "192.0.2.9")
         issued = authority.look(reply.certificate)
         assert issued.holder is not None
         return Joined(
@@ -67,11 +69,11 @@ async def test_a_host_works_for_others_until_it_leaves(
 
     monkeypatch.setattr(joining, "join", admitted)
     with closing(StateStore.open(tmp_path / "other.db")) as state:
-        wish = Wish(["192.0.2.1"], "token", "0.0.0.0")
+        wish = JoinSettings(["192.0.2.1"], "token", "0.0.0.0")
         (tmp_path / "other").mkdir()
         other = SwarmRoom(tmp_path / "other", state, "beta")
         with pytest.raises(Unavailable, match="already part of a swarm"):
-            await room.services.enrolment.join(wish)
+            await room.services.node_role.join(wish)
         withdrawn: list[Joined] = []
 
         async def withdraw(joined: Joined) -> None:
@@ -80,25 +82,25 @@ async def test_a_host_works_for_others_until_it_leaves(
         monkeypatch.setattr(joining, "withdraw", withdraw)
         with monkeypatch.context() as patched, pytest.raises(OSError, match="disk is full"):
             patched.setattr(other.cluster, "enrol", Mock(side_effect=OSError("the disk is full")))
-            await other.services.enrolment.join(wish)
+            await other.services.node_role.join(wish)
         assert len(withdrawn) == 1 and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
         with monkeypatch.context() as patched, pytest.raises(asyncio.CancelledError):
             patched.setattr(other.cluster, "enrol", Mock(side_effect=asyncio.CancelledError))
-            await other.services.enrolment.join(wish)
+            await other.services.node_role.join(wish)
         assert len(withdrawn) == 2 and not list((tmp_path / "other").iterdir()), "a client that leaves leaves nothing"
-        await other.services.enrolment.join(wish)
+        await other.services.node_role.join(wish)
         for ask in (other.services.listing, other.nodes.listing):
             with pytest.raises(Unavailable, match="Worker nodes can't be used to view or modify cluster state"):
                 ask(Filters())
-        assert other.services.enrolment.standing() == Standing("192.0.2.9", (("", "192.0.2.1:2377"),))
+        assert other.services.node_role.standing() == Standing("192.0.2.9", (("", "192.0.2.1:2377"),))
         with pytest.raises(Unavailable, match="already part of a swarm"):
-            await other.services.enrolment.join(wish)
+            await other.services.node_role.join(wish)
         await other.services.close()
         # The next daemon.
         again = SwarmRoom(tmp_path / "other", state, "beta")
         again.worker_fails = SystemFault("its certificate is gone")
         await again.services.open()
-        assert again.services.enrolment.standing() == Standing("", (("", "192.0.2.1:2377"),), "its certificate is gone")
+        assert again.services.node_role.standing() == Standing("", (("", "192.0.2.1:2377"),), "its certificate is gone")
         again.worker_fails = None
         await again.services.open()
         assert again.cluster.node_id == other.cluster.node_id and again.cluster.node_id in room.store.nodes
@@ -112,9 +114,9 @@ async def test_a_host_works_for_others_until_it_leaves(
         assert last.cluster.node_id, "it can be tried again"
         last.remove_fails = None
         await last.services.leave(force=False)
-        assert last.removed == 2 and last.services.enrolment.standing() is None and not last.cluster.node_id
+        assert last.removed == 2 and last.services.node_role.standing() is None and not last.cluster.node_id
         assert not list((tmp_path / "other").iterdir())
-    assert room.services.enrolment.standing() is None
+    assert room.services.node_role.standing() is None
 
 
 async def made(room: SwarmRoom, wanted: ServiceSpec) -> Service:

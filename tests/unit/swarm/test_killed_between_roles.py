@@ -12,10 +12,10 @@ from husk.errors import SystemFault, Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
 from husk.swarm.ca.identity import Identity
-from husk.swarm.manager import role as tenure
+from husk.swarm.manager import role as manager_role
 from husk.swarm.membership import joining
 from husk.swarm.model.swarm import Membership
-from husk.swarm.port.enter import Entered
+from husk.swarm.port.enter import ManagerSecrets
 from tests.unit.swarm.manager.test_role import FakeShared, placed, with_member
 from tests.unit.swarm.swarm_room import SwarmRoom
 from tests.unit.swarm.test_role import demote, renews
@@ -82,7 +82,7 @@ async def test_a_daemon_that_dies_while_it_steps_down_leaves_a_manager_or_a_work
                 steps = Steps(moment)
                 steps.watch(patch, room)
                 try:
-                    await room.enrolment._step_down()
+                    await room.node_role._step_down()
                     done = True
                 except Killed:
                     pass
@@ -97,11 +97,11 @@ async def test_a_daemon_that_dies_while_it_steps_down_leaves_a_manager_or_a_work
                 assert not list(home.glob("swarm.worker.*"))
                 with monkeypatch.context() as patch:
                     renews(after, patch)
-                    await after.enrolment._step_down()
+                    await after.node_role._step_down()
                 ends.append("manager")
             else:
                 ends.append("worker")
-            assert after.cluster.worker is not None and after.enrolment.worker is not None
+            assert after.cluster.worker is not None and after.node_role.worker is not None
             assert not joining.is_managers(await after.certificates.kept())
             with pytest.raises(SystemFault, match="is not the key"):
                 after.sealer.unseal(sealed, "of the swarm")
@@ -153,11 +153,11 @@ def promote(
             failed.append(step)
             raise Unavailable(f"it fails to {step}")
 
-    office, council = room.enrolment.tenure, room.council
-    room.enrolment.worker.identity = identity  # type: ignore[union-attr, misc]
+    ca_server, etcd_membership = room.node_role.manager_role, room.etcd_membership
+    room.node_role.worker.identity = identity  # type: ignore[union-attr, misc]
 
-    async def enter(*_: object) -> tuple[Entered, bytes]:
-        return Entered(*keys, "192.0.2.1", b"root", b"certificate", ("192.0.2.7:2379",)), MEMBERS_KEY
+    async def enter(*_: object) -> tuple[ManagerSecrets, bytes]:
+        return ManagerSecrets(*keys, "192.0.2.1", b"root", b"certificate", ("192.0.2.7:2379",)), MEMBERS_KEY
 
     async def members(endpoints: object) -> FakeMembers:
         return FakeMembers()
@@ -174,13 +174,13 @@ def promote(
         assert room.cluster.active and not room.cluster.locked and room.sealer.key() == keys[0]
         may_fail("start")
 
-    patch.setattr(office, "enter", enter)
-    patch.setattr(office, "started", started)
-    patch.setattr(tenure, "follow", follow)
-    patch.setattr(council, "_members", members)
-    patch.setattr(council, "_run", run)
+    patch.setattr(ca_server, "enter", enter)
+    patch.setattr(ca_server, "started", started)
+    patch.setattr(manager_role, "follow", follow)
+    patch.setattr(etcd_membership, "_members", members)
+    patch.setattr(etcd_membership, "_run", run)
     if not own:
-        office.shared = FakeShared()  # type: ignore[assignment]
+        ca_server.shared = FakeShared()  # type: ignore[assignment]
     return failed
 
 
@@ -215,11 +215,11 @@ async def test_a_daemon_that_dies_while_it_is_promoted_leaves_a_worker_or_a_mana
                 failed = promote(room, identity, (key, unlock_key), own, fails, patch)
                 Steps(moment, lambda: bool(failed) == bool(fails)).watch(patch, room)  # noqa: B023
                 try:
-                    await room.enrolment._rise()
+                    await room.node_role._rise()
                     done = True
                 except Unavailable:
                     done = True
-                    assert room.enrolment.worker is not None and room.cluster.worker is not None
+                    assert room.node_role.worker is not None and room.cluster.worker is not None
                     assert await room.certificates.kept() == identity and room.sealer.key() != key
                 except Killed:
                     pass
@@ -227,15 +227,15 @@ async def test_a_daemon_that_dies_while_it_is_promoted_leaves_a_worker_or_a_mana
             ends.append(placed(state).role)
             await after.certificates.go_on()
             if ends[-1] == "worker":
-                await after.council.open()
+                await after.etcd_membership.open()
             await after.services.open()
             if ends[-1] == "worker":
-                assert after.enrolment.worker is not None and after.sealer.key() != key
+                assert after.node_role.worker is not None and after.sealer.key() != key
                 assert await after.certificates.kept() == identity
                 assert {path.name for path in home.iterdir()} == {"swarm.key", "swarm.node"}
                 with monkeypatch.context() as patch:
                     promote(after, identity, (key, unlock_key), own, "", patch)
-                    await after.enrolment._rise()
+                    await after.node_role._rise()
             elif unlock_key:
                 assert after.cluster.locked and after.sealer.unlock(unlock_key)
             assert after.cluster.active and not after.cluster.locked

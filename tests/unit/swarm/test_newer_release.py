@@ -15,19 +15,19 @@ from husk.swarm.model.node import Node, NodeDescription, NodeStatus, manager_at
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import ClusterObject
 from husk.swarm.model.swarm import Membership
-from husk.swarm.network.server import Keys, Places, Sought
-from husk.swarm.network.share import TunnelKey, Wish
-from husk.swarm.port import messages as trust
+from husk.swarm.network.server import AddressKeys, AddressReply, NetworkLookup
+from husk.swarm.network.share import AddressRequest, TunnelKey
+from husk.swarm.port import messages as messages
 from husk.swarm.port.assignment_messages import (
-    Beat,
-    Given,
-    GivenValue,
-    Heard,
-    Known,
+    AssignedTask,
+    AssignedValue,
+    AssignmentUpdate,
+    HeartbeatReply,
+    KnownRecord,
     NetworkNews,
     Report,
+    ReportReply,
     Reports,
-    Told,
     decoded,
     encoded,
 )
@@ -91,15 +91,15 @@ def test_a_record_of_a_kind_that_is_not_known():
     assert not records.unreadable and len(records.tasks) == 1
 
 
-TOLD = Told(
+TOLD = AssignmentUpdate(
     all=True,
     complete=True,
     node=NodeFacts(id="n", hostname="alpha", labels={"a": "b"}, plugins=frozenset({("Log", "x")})),
-    tasks=[Given(task=make_task(1), service=make_service(), credentials=Credentials("user", "word"))],
-    values=[GivenValue(kind="secret", id="s", data=b"\x00\xff")],
+    tasks=[AssignedTask(task=make_task(1), service=make_service(), credentials=Credentials("user", "word"))],
+    values=[AssignedValue(kind="secret", id="s", data=b"\x00\xff")],
     dropped=[("secret", "old")],
     managers=[("n", "192.0.2.1:2377")],
-    networks=NetworkNews(all=True, records=[Known("overlay", "x", msgspec.Raw(b'{"newer": 1}'))]),
+    networks=NetworkNews(all=True, records=[KnownRecord("overlay", "x", msgspec.Raw(b'{"newer": 1}'))]),
 )
 
 
@@ -108,13 +108,13 @@ TOLD = Told(
     [
         TOLD,
         Reports(reports=[Report(task_id="t", status=make_task(1).status)]),
-        Heard(refused=["t"]),
-        Beat(period_ns=5),
+        ReportReply(refused=["t"]),
+        HeartbeatReply(period_ns=5),
         node().description,
-        Wish(network="x", names=("web",)),
-        Places(places=[Place(network="x", address="10.0.0.2", node="n", kind="endpoint")]),
-        Keys(keys=["x/10.0.0.2"]),
-        Sought(network="x"),
+        AddressRequest(network="x", names=("web",)),
+        AddressReply(places=[Place(network="x", address="10.0.0.2", node="n", kind="endpoint")]),
+        AddressKeys(keys=["x/10.0.0.2"]),
+        NetworkLookup(network="x"),
         TunnelKey(key="k", port=1),
         Asked(node="n", tasks=["t"], query=LogQuery()),
         Membership(node_id="n", managers=["192.0.2.1:2377"]),
@@ -131,15 +131,15 @@ def test_messages(message: Struct):
 @pytest.mark.parametrize(
     "message",
     [
-        trust.RootRequest(),
-        trust.RootReply(certificate=b"x"),
-        trust.JoinRequest(token="x", request=b"y", port=5),
-        trust.RenewRequest(request=b"x"),
-        trust.CertificateReply(certificate=b"x", managers=["192.0.2.1:2377"]),
-        trust.FollowRequest(roots=b"x"),
-        trust.FollowReply(roots=b"x", renew=True),
-        trust.EnterRequest(request=b"x"),
-        trust.EnterReply(key=b"x", members=["192.0.2.1:2379"]),
+        messages.RootRequest(),
+        messages.RootReply(certificate=b"x"),
+        messages.JoinRequest(token="x", request=b"y", port=5),
+        messages.RenewRequest(request=b"x"),
+        messages.CertificateReply(certificate=b"x", managers=["192.0.2.1:2377"]),
+        messages.FollowRequest(roots=b"x"),
+        messages.FollowReply(roots=b"x", renew=True),
+        messages.EnterRequest(request=b"x"),
+        messages.EnterReply(key=b"x", members=["192.0.2.1:2379"]),
     ],
     ids=lambda message: type(message).__name__,
 )

@@ -13,7 +13,7 @@ import pytest
 from husk.config import ClusterStoreConfig, Config
 from husk.errors import Conflict
 from husk.storage.state.store import Change, StateStore
-from husk.swarm.opening import open_services
+from husk.swarm.opening import open_swarm
 from husk.swarm.state import open_store
 
 
@@ -31,7 +31,7 @@ class Asked(Exception):
 async def build(tmp_path: Path, state: StateStore, told: ClusterStoreConfig | None) -> None:
     config = Config(data_root=tmp_path, exec_root=tmp_path, cluster_store=told)
     async with AsyncExitStack() as stack:
-        await open_services(stack, core(config, state))
+        await open_swarm(stack, core(config, state))
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +79,8 @@ async def test_a_worker_with_a_damaged_certificate_starts_and_says_so(
     async with AsyncExitStack() as stack:
         containers = Mock(listing=Mock(return_value=[]))
         networks = Mock(subnets=AsyncMock(return_value=()))
-        services = await open_services(stack, core(config, state, containers=containers, networks=networks))
-        standing = services.enrolment.standing()
+        services = await open_swarm(stack, core(config, state, containers=containers, networks=networks))
+        standing = services.node_role.standing()
         assert standing is not None and standing.managers == (("", "192.0.2.1:2377"),)
         assert "this node's certificate" in standing.trouble
 

@@ -10,18 +10,18 @@ import pytest
 
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm import role as enrolment
+from husk.swarm import role as node_role
 from husk.swarm.ca import authority
 from husk.swarm.ca.identity import Identity
-from husk.swarm.manager.ca_server import SwarmOffice
+from husk.swarm.manager.ca_server import CAServer
 from husk.swarm.manager.role import Noted
 from husk.swarm.membership import joining
-from husk.swarm.membership.joining import Wish
+from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.model.node import ManagerStatus, Node, NodeDescription
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.model.swarm import KEY, Membership
 from husk.swarm.port import enter as entering
-from husk.swarm.port.enter import Entered
+from husk.swarm.port.enter import ManagerSecrets
 from husk.swarm.port.join import Joined
 from husk.swarm.port.messages import JoinRequest
 from husk.swarm.state.transactions import Put
@@ -34,7 +34,7 @@ from tests.unit.swarm.membership.test_moving import swarm
 from tests.unit.swarm.membership.test_nodes import worker
 from tests.unit.swarm.swarm_room import SwarmRoom
 
-WISH = Wish(["127.0.0.1:9"], "token", "0.0.0.0:2377")
+WISH = JoinSettings(["127.0.0.1:9"], "token", "0.0.0.0:2377")
 
 
 @pytest.fixture
@@ -51,17 +51,17 @@ async def _can() -> None:
 @pytest.fixture
 def joined(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     """The manager's office admits as a manager, over no wire."""
-    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, _can)
+    ca_server = CAServer(room.store, room.cluster, room.certificates, lambda node: None, _can)
 
-    async def admitted(wish: Wish, description: NodeDescription) -> Joined:
+    async def admitted(wish: JoinSettings, description: NodeDescription) -> Joined:
         key, asked = authority.new_request()
-        reply = await office.admit("manager", JoinRequest(request=asked), "192.0.2.9")
+        reply = await ca_server.admit("manager", JoinRequest(request=asked), "192.0.2.9")
         issued = authority.look(reply.certificate)
         assert issued.holder is not None
         return Joined(Identity(reply.roots, reply.certificate, key), issued.holder, issued, (Endpoint("127.0.0.1", 9),))
 
-    async def given(managers: object, identity: object, request: bytes) -> Entered:
-        return Entered(b"k" * 32, b"", "192.0.2.9", b"", b"", ())
+    async def given(managers: object, identity: object, request: bytes) -> ManagerSecrets:
+        return ManagerSecrets(b"k" * 32, b"", "192.0.2.9", b"", b"", ())
 
     monkeypatch.setattr(joining, "join", admitted)
     monkeypatch.setattr(entering, "enter", given)
@@ -73,7 +73,7 @@ async def test_who_cannot_be_a_manager_is_nothing(tmp_path: Path) -> None:
         (tmp_path / "other").mkdir()
         other = SwarmRoom(tmp_path / "other", state, "beta")
         with pytest.raises(Unavailable, match="share an etcd that exists: start this daemon with the same"):
-            await other.enrolment.join(WISH)
+            await other.node_role.join(WISH)
         assert not other.cluster.node_id and not list((tmp_path / "other").iterdir())
         await other.services.close()
 
@@ -95,9 +95,9 @@ async def test_a_host_that_joins_is_pending_and_in_no_swarm_if_its_client_leaves
             left.set()
             await forgotten.wait()
 
-        monkeypatch.setattr(other.enrolment.tenure, "enter", enter)
+        monkeypatch.setattr(other.node_role.manager_role, "enter", enter)
         monkeypatch.setattr(joining, "withdraw", withdraw)
-        trying = soon(other.enrolment.join(WISH))
+        trying = soon(other.node_role.join(WISH))
         await entered.wait()
         assert other.cluster.pending and not other.cluster.active
         with pytest.raises(Unavailable, match="not a swarm manager"):
@@ -116,23 +116,23 @@ async def test_a_host_that_joins_is_pending_and_in_no_swarm_if_its_client_leaves
 async def test_a_swarm_of_which_no_news_came_yet_can_be_joined(tmp_path: Path) -> None:
     with closing(StateStore.open(tmp_path / "other.db")) as state:
         other = SwarmRoom(tmp_path, state, "beta")
-        other.enrolment.tenure.shared = FakeShared()  # type: ignore[assignment]
+        other.node_role.manager_role.shared = FakeShared()  # type: ignore[assignment]
         with pytest.raises(Unavailable, match="holds no swarm yet"):
-            await other.enrolment.join(WISH)
+            await other.node_role.join(WISH)
         await other.store.store.commit(Put("swarm", KEY, msgspec.json.encode(swarm())))
         with pytest.raises(InvalidParameter, match="valid join token is necessary"):
-            await other.enrolment.join(WISH)
+            await other.node_role.join(WISH)
 
 
 async def test_a_worker_that_cannot_begin_has_not_joined(
     room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    office = SwarmOffice(room.store, room.cluster, room.certificates, lambda node: None, _can)
+    ca_server = CAServer(room.store, room.cluster, room.certificates, lambda node: None, _can)
     withdrawn = list[str]()
 
-    async def admitted(wish: Wish, description: NodeDescription) -> Joined:
+    async def admitted(wish: JoinSettings, description: NodeDescription) -> Joined:
         key, asked = authority.new_request()
-        reply = await office.admit("worker", JoinRequest(request=asked), "192.0.2.9")
+        reply = await ca_server.admit("worker", JoinRequest(request=asked), "192.0.2.9")
         issued = authority.look(reply.certificate)
         assert issued.holder is not None
         return Joined(Identity(reply.roots, reply.certificate, key), issued.holder, issued, ())
@@ -147,8 +147,8 @@ async def test_a_worker_that_cannot_begin_has_not_joined(
         other = SwarmRoom(tmp_path / "other", state, "beta")
         other.worker_fails = Unavailable("no thread is left")
         with pytest.raises(Unavailable, match="no thread"):
-            await other.enrolment.join(WISH)
-        assert len(withdrawn) == 1 and not other.cluster.node_id and other.enrolment.standing() is None
+            await other.node_role.join(WISH)
+        assert len(withdrawn) == 1 and not other.cluster.node_id and other.node_role.standing() is None
         assert not list((tmp_path / "other").iterdir())
         await other.services.close()
 
@@ -160,25 +160,25 @@ async def test_a_worker_that_cannot_be_promoted_works_on(tmp_path: Path) -> None
         other = SwarmRoom(tmp_path / "other", state, "beta")
         place = Membership(node_id="n", role="worker", managers=["127.0.0.1:9"])
         await other.cluster.enrol(place)
-        await other.enrolment.work(place)
-        first = other.enrolment.worker
+        await other.node_role.work(place)
+        first = other.node_role.worker
         first.identity = PortedSwarm().identity("n", "manager")  # type: ignore[union-attr, misc]
         with pytest.raises(Unavailable, match="share an etcd"):
-            await other.enrolment._rise()
-        assert other.cluster.worker == place and other.enrolment.worker is first
+            await other.node_role._rise()
+        assert other.cluster.worker == place and other.node_role.worker is first
         # The swarm has changed its mind meanwhile.
         first.identity = PortedSwarm().identity("n", "worker")  # type: ignore[union-attr, misc]
-        await other.enrolment._rise()
-        assert other.enrolment.worker is first
+        await other.node_role._rise()
+        assert other.node_role.worker is first
         await other.services.close()
 
 
 async def test_a_manager_stays_what_the_swarm_wants(room: SwarmRoom) -> None:
-    await room.enrolment._step_down()
-    await room.enrolment._rise()
-    assert room.cluster.active and room.enrolment.worker is None
-    room.enrolment.tenure.take_part()
-    await room.enrolment.tenure.lay_down()
+    await room.node_role._step_down()
+    await room.node_role._rise()
+    assert room.cluster.active and room.node_role.worker is None
+    room.node_role.manager_role.take_part()
+    await room.node_role.manager_role.lay_down()
     assert room.cluster.active and not room.store.shared
 
 
@@ -188,10 +188,10 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
     """The state that `docker info` goes by, whenever anything waits."""
     await demote(room, monkeypatch)
     own, seen = room.cluster.node_id, list[tuple[bool, object]]()
-    lay_down, enrol = room.enrolment.tenure.lay_down, room.cluster.enrol
+    lay_down, enrol = room.node_role.manager_role.lay_down, room.cluster.enrol
 
     def look() -> None:
-        standing = room.enrolment.standing()
+        standing = room.node_role.standing()
         seen.append((room.cluster.active, standing and standing.managers))
 
     async def laid_down(noted: Noted, *, forced: bool) -> None:
@@ -205,9 +205,9 @@ async def test_a_manager_that_steps_down_is_in_the_swarm_all_along(
         await enrol(membership, happened=happened)
         look()
 
-    monkeypatch.setattr(room.enrolment.tenure, "lay_down", laid_down)
+    monkeypatch.setattr(room.node_role.manager_role, "lay_down", laid_down)
     monkeypatch.setattr(room.cluster, "enrol", enrolled)
-    await room.enrolment._step_down()
+    await room.node_role._step_down()
     managers = (("", "192.0.2.7:2377"),)
     assert seen == [(True, None), (False, managers), (False, managers), (False, managers)]
     assert room.cluster.worker is not None and room.cluster.between is None and room.cluster.node_id == own
@@ -230,15 +230,15 @@ async def test_a_manager_that_cannot_step_down_tries_again_from_there(
             raise Unavailable("no space left on device")
         await enrol(membership, happened=happened)
 
-    monkeypatch.setattr(room.enrolment.tenure, "lay_down", laid_down)
+    monkeypatch.setattr(room.node_role.manager_role, "lay_down", laid_down)
     monkeypatch.setattr(room.cluster, "enrol", enrolled)
     with pytest.raises(Unavailable):
-        await room.enrolment._step_down()
-    assert room.cluster.worker is None and room.enrolment.standing() is not None
-    await room.enrolment._step_down()
+        await room.node_role._step_down()
+    assert room.cluster.worker is None and room.node_role.standing() is not None
+    await room.node_role._step_down()
     assert room.cluster.worker is not None and room.cluster.worker is tries[1] is tries[0]
-    assert room.enrolment.worker is not None and room.cluster.between is None
-    await room.enrolment._step_down()  # nothing is left to do
+    assert room.node_role.worker is not None and room.cluster.between is None
+    await room.node_role._step_down()  # nothing is left to do
     assert len(tries) == 2
     await room.services.close()
 
@@ -255,13 +255,17 @@ async def test_a_failure_in_laying_down_is_gone_on_from(
         if (fault := next(faults)) is not None:
             raise fault
 
-    monkeypatch.setattr(enrolment, "AGAIN", 0.01)
-    monkeypatch.setattr(room.council, "_wipe", wipe)
-    room.enrolment.demoted()
-    await until_async(lambda: room.enrolment.worker is not None, "it works")
+    monkeypatch.setattr(node_role, "AGAIN", 0.01)
+    monkeypatch.setattr(room.etcd_membership, "_wipe", wipe)
+    room.node_role.demoted()
+    await until_async(lambda: room.node_role.worker is not None, "it works")
     # A daemon that dies meanwhile is a worker when it is back, and misses no file.
     assert found == [("worker", "")] * 2
-    assert sharing.told == ["part", "part", "close"] and room.enrolment.tenure.shared is None and not room.store.shared
+    assert (
+        sharing.told == ["part", "part", "close"]
+        and room.node_role.manager_role.shared is None
+        and not room.store.shared
+    )
     assert room.cluster.between is None and room.cluster.worker is not None and not room.store.nodes
     await room.services.close()
 
@@ -276,11 +280,11 @@ async def test_a_manager_that_loses_the_store_as_it_joins_has_nothing_of_it(
         other = SwarmRoom(tmp_path / "other", state, "beta")
         shared, wiped = FakeShared(), list[str]()
 
-        async def enter(managers: object, identity: object) -> tuple[Entered, bytes]:
-            return Entered(b"k" * 32, b"", "192.0.2.9", b"", b"", ("192.0.2.1:2379",)), b""
+        async def enter(managers: object, identity: object) -> tuple[ManagerSecrets, bytes]:
+            return ManagerSecrets(b"k" * 32, b"", "192.0.2.9", b"", b"", ("192.0.2.1:2379",)), b""
 
         async def bring(node: str, *_: object) -> FakeShared:
-            await other.cluster.note_store(other.council.where([Endpoint("192.0.2.9", 2379)]), {})
+            await other.cluster.note_store(other.etcd_membership.where([Endpoint("192.0.2.9", 2379)]), {})
             return shared
 
         async def away(*_: object) -> None:
@@ -289,14 +293,18 @@ async def test_a_manager_that_loses_the_store_as_it_joins_has_nothing_of_it(
         async def departed(*, forced: bool) -> None:
             wiped.append("departed")
 
-        monkeypatch.setattr(other.enrolment.tenure, "enter", enter)
-        monkeypatch.setattr(other.enrolment.tenure, "_bring_member", bring)
-        monkeypatch.setattr(other.council, "depart", departed)
-        monkeypatch.setattr(other.council, "_wipe", lambda: wiped.append(placed(state).store))
+        monkeypatch.setattr(other.node_role.manager_role, "enter", enter)
+        monkeypatch.setattr(other.node_role.manager_role, "_bring_member", bring)
+        monkeypatch.setattr(other.etcd_membership, "depart", departed)
+        monkeypatch.setattr(other.etcd_membership, "_wipe", lambda: wiped.append(placed(state).store))
         monkeypatch.setattr(other.store, "refresh", away)
         with pytest.raises(Unavailable, match="majority"):
-            await other.enrolment.join(WISH)
-        assert wiped == ["departed", ""] and shared.told == ["part", "close"] and other.enrolment.tenure.shared is None
+            await other.node_role.join(WISH)
+        assert (
+            wiped == ["departed", ""]
+            and shared.told == ["part", "close"]
+            and other.node_role.manager_role.shared is None
+        )
         assert not other.cluster.node_id and not list((tmp_path / "other").iterdir())
         await other.services.close()
 
@@ -316,9 +324,9 @@ def renews(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     async def renewed(endpoints: list[Endpoint]) -> Identity:
         return PortedSwarm().identity(room.cluster.node_id, "worker")
 
-    monkeypatch.setattr(room.enrolment, "_renewed", renewed)
+    monkeypatch.setattr(room.node_role, "_renewed", renewed)
     # Nobody asks members of etcd that are not there.
-    monkeypatch.setattr(room.council, "spare", AsyncMock())
+    monkeypatch.setattr(room.etcd_membership, "spare", AsyncMock())
 
 
 def demoted(node: Node) -> Node:
@@ -346,24 +354,24 @@ async def test_a_manager_that_is_wanted_again_does_not_step_down_to_the_end(
         tried.append("depart")
         raise Unavailable("the cluster store has lost the majority")
 
-    monkeypatch.setattr(enrolment, "AGAIN", 0.01)
-    monkeypatch.setattr(room.council, "depart", kept)
-    monkeypatch.setattr(room.council, "_wipe", lambda: wiped.append("all"))
-    monkeypatch.setattr(room.council, "start_alone", AsyncMock())
-    monkeypatch.setattr(type(room.council), "runs", property(lambda council: council.here))
-    room.enrolment.demoted()
+    monkeypatch.setattr(node_role, "AGAIN", 0.01)
+    monkeypatch.setattr(room.etcd_membership, "depart", kept)
+    monkeypatch.setattr(room.etcd_membership, "_wipe", lambda: wiped.append("all"))
+    monkeypatch.setattr(room.etcd_membership, "start_alone", AsyncMock())
+    monkeypatch.setattr(type(room.etcd_membership), "runs", property(lambda etcd_membership: etcd_membership.here))
+    room.node_role.demoted()
     await until_async(lambda: len(tried) > 1, "the others keep its member")
     assert room.cluster.between is not None and list(tmp_path.glob("*.worker.*"))
-    room.gateway.told.clear()
-    await room.enrolment.tenure.start_over()
+    room.listener.told.clear()
+    await room.node_role.manager_role.start_over()
     own = room.cluster.node_id
     await until_async(lambda: room.cluster.between is None, "it stays what it was")
     before = len(tried)
-    room.enrolment.demoted()
+    room.node_role.demoted()
     await asyncio.sleep(0.05)
-    assert wiped == [] and len(tried) == before and room.enrolment.worker is None
+    assert wiped == [] and len(tried) == before and room.node_role.worker is None
     assert placed(state).role == "manager" and placed(state).store and room.cluster.node_id == own
     assert room.store.nodes[own].is_manager and room.store.shared is False
-    assert shared.told[-1] == "take part" and "open" in room.gateway.told and not list(tmp_path.glob("*.worker.*"))
-    assert room.enrolment.standing() is None and room.enrolment.tenure.council.here
+    assert shared.told[-1] == "take part" and "open" in room.listener.told and not list(tmp_path.glob("*.worker.*"))
+    assert room.node_role.standing() is None and room.node_role.manager_role.etcd_membership.here
     await room.services.close()

@@ -34,7 +34,7 @@ from husk.swarm.node.agent import Agent
 from husk.swarm.node.assignments import LocalAssignments
 from husk.swarm.node.runner import Runner
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from tests.unit.engine.records import container as made_of
 
 GIB = 1 << 30
@@ -121,7 +121,7 @@ class World:
 
     def __init__(self, state: StateStore, *nodes: NodeFacts) -> None:
         self.events = Events()
-        self.store = SwarmRecords(EmbeddedStore(state))
+        self.store = SwarmRecords(SqliteStore(state))
         self.nodes = {node.id: node for node in nodes}
         self.cluster = SimpleNamespace(active=True, locked=False, record=SimpleNamespace(spec=SwarmSpec()))
         self.reachable = AsyncMock(return_value=True)

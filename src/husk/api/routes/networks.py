@@ -55,7 +55,7 @@ def _dangling(call: Call, network: Network) -> bool:
 
 def _needed(call: Call, network: Network) -> bool:
     """Tell if a swarm or one of its services needs the network. Where there is no swarm, nothing of it is loaded."""
-    declared = call.engine.declared
+    declared = call.engine.swarm_if_any
     return declared is not None and declared.networks.needed(network)
 
 
@@ -64,7 +64,7 @@ def inspect(call: Call) -> Answer:
     network = networks.find(call.argument)
     scope = call.text("scope") or network.scope
     # Tasks may be on these of each node: a swarm has them too.
-    declared = call.engine.declared
+    declared = call.engine.swarm_if_any
     active = declared is not None and declared.cluster.active
     of_swarm = network.name in ("bridge", "host") and scope == "swarm" and active
     if scope != network.scope and not of_swarm:
@@ -75,17 +75,17 @@ def inspect(call: Call) -> Answer:
     shown = views.network(network, on_it)
     shown.scope = scope
     # What is declared is loaded only for who has it.
-    cluster = call.engine.services.cluster if network.scope == "swarm" else None
+    cluster = call.engine.swarm.cluster if network.scope == "swarm" else None
     if cluster is not None and cluster.active and not cluster.locked:
-        hosts = call.engine.services.networks.hosts(network)
+        hosts = call.engine.swarm.networks.hosts(network)
         if shown.containers and not hosts:
             hosts = [(cluster.node_id, cluster.advertise_address)]
         if hosts:
             shown.peers = [Peer(name=node[:12], ip=address) for node, address in hosts]
         if call.flag("verbose"):
-            shown.services = views.services(call.engine.services.on_network(network), cluster.advertise_address)
+            shown.services = views.services(call.engine.swarm.on_network(network), cluster.advertise_address)
     if call.version >= WITH_STATUS:
-        addresses = call.engine.services.networks.usage(network) if network.vni else networks.addresses(network)
+        addresses = call.engine.swarm.networks.usage(network) if network.vni else networks.addresses(network)
         if addresses:
             shown.status = views.status(addresses)
     return call.json(shown)
@@ -101,7 +101,7 @@ async def create(call: Call) -> Answer:
         request.enable_ipv4 = True
     if request.driver == "overlay":
         await load("husk.swarm.opening")
-    maker = call.engine.services.networks if request.driver == "overlay" else call.engine.networks
+    maker = call.engine.swarm.networks if request.driver == "overlay" else call.engine.networks
     network = await maker.create(request)
     return call.json(NetworkCreated(id=network.id), status=201)
 
@@ -111,7 +111,7 @@ async def remove(call: Call) -> Answer:
     if network.scope != "swarm":
         await call.engine.networks.remove(network.id)
         return call.empty()
-    swarm = call.engine.services.networks
+    swarm = call.engine.swarm.networks
     await swarm.let_go(network)
     # A service may have come to it meanwhile.
     await call.engine.networks.remove(network.id, swarm.declared_on)

@@ -57,6 +57,6 @@ async def _document(objects: Objects, record: ClusterObject) -> ObjectDocument:
 
 
 ROUTES = (
-    *_routes("/secrets", lambda engine: engine.services.secrets),
-    *_routes("/configs", lambda engine: engine.services.configs),
+    *_routes("/secrets", lambda engine: engine.swarm.secrets),
+    *_routes("/configs", lambda engine: engine.swarm.configs),
 )

@@ -30,7 +30,7 @@ BACKLOG = 2
 
 
 async def listing(call: Call) -> Answer:
-    services = call.engine.services
+    services = call.engine.swarm
     found = services.listing(Filters.parse(call.text("filters"), SERVICE_FILTERS))
     status = call.flag("status")
     return call.json([views.service_document(s, services.tasks_of(s) if status else None) for s in found])
@@ -39,12 +39,12 @@ async def listing(call: Call) -> Answer:
 async def create(call: Call) -> Answer:
     spec = await call.body(_spec)
     call.request.meant = spec
-    service = await call.engine.services.create(spec, credentials_of(call))
+    service = await call.engine.swarm.create(spec, credentials_of(call))
     return call.json(ServiceCreated(id=service.id), status=201)
 
 
 async def inspect(call: Call) -> Answer:
-    service = call.engine.services.find(call.argument)
+    service = call.engine.swarm.find(call.argument)
     return call.json(views.service_document(service, defaults=call.flag("insertDefaults")))
 
 
@@ -54,7 +54,7 @@ async def update(call: Call) -> Answer:
         raise InvalidParameter(f'invalid rollback value "{rollback}": only "previous" is known')
     spec = await call.body(_spec)
     call.request.meant = spec
-    await call.engine.services.update(
+    await call.engine.swarm.update(
         call.argument,
         call.object_version(),
         spec,
@@ -65,24 +65,24 @@ async def update(call: Call) -> Answer:
 
 
 async def remove(call: Call) -> Answer:
-    await call.engine.services.remove(call.argument)
+    await call.engine.swarm.remove(call.argument)
     return call.empty(200)
 
 
 async def tasks(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), TASK_FILTERS)
-    services = call.engine.services
+    services = call.engine.swarm
     return call.json([views.task_document(task, services.places_of(task)) for task in services.tasks(filters)])
 
 
 async def task(call: Call) -> Answer:
-    services = call.engine.services
+    services = call.engine.swarm
     found = services.find_task(call.argument)
     return call.json(views.task_document(found, services.places_of(found)))
 
 
 async def service_logs(call: Call) -> Answer:
-    services = call.engine.services
+    services = call.engine.swarm
     service = services.find(call.argument)
     tasks, described = services.tasks_of(service), service.spec.task_template.container_spec
     if not call.flag("follow"):
@@ -92,7 +92,7 @@ async def service_logs(call: Call) -> Answer:
 
 
 async def task_logs(call: Call) -> Answer:
-    task = call.engine.services.find_task(call.argument)
+    task = call.engine.swarm.find_task(call.argument)
     return await _logs(call, [task], task.spec.container_spec)
 
 
@@ -114,7 +114,7 @@ async def _logs(
         attributes = _attributes(task) if details else b""
         return LogEncoder(multiplexed=not tty, timestamps=timestamps, attributes=attributes)
 
-    sources = call.engine.services.logs.of(tasks, query, form)
+    sources = call.engine.swarm.logs.of(tasks, query, form)
     plain = tty or call.version < WITH_MULTIPLEXED_TYPE
     response = call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
     known = {task.id for tasks, _ in sources for task in tasks}
@@ -127,7 +127,7 @@ async def _logs(
                 continue
             known.add(task.id)
             whole = msgspec.structs.replace(query, tail=None)
-            for _, batches in call.engine.services.logs.of([task], whole, form):
+            for _, batches in call.engine.swarm.logs.of([task], whole, form):
                 pieces.wait_for(pieces.carry, batches, f"log of task {task.id}")
 
     try:

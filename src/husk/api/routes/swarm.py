@@ -11,7 +11,7 @@ from husk.api.views import services as views
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.swarm.membership import addresses
-from husk.swarm.membership.joining import Wish
+from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.membership.nodes import NODE_FILTERS
 from husk.swarm.model.node import MANAGER_PORT
 from husk.swarm.model.settings import NodeSpec, SwarmSpec
@@ -33,14 +33,14 @@ _unlock = Reader(UnlockKey)
 
 
 async def inspect(call: Call) -> Answer:
-    return call.json(views.swarm_document(call.engine.services.cluster.shown))
+    return call.json(views.swarm_document(call.engine.swarm.cluster.shown))
 
 
 async def init(call: Call) -> Answer:
     request = await call.body(_init)
     if not request.force_new_cluster:
         # The first thing to know, whatever else is wrong.
-        call.engine.services.cluster.check_alone()
+        call.engine.swarm.cluster.check_alone()
     for pool in request.default_addr_pool:
         _check_pool(pool, request.subnet_size or DEFAULT_SUBNET_SIZE)
     if request.auto_lock_managers:
@@ -48,20 +48,20 @@ async def init(call: Call) -> Answer:
     wanted = request.advertise_addr or call.engine.config.swarm_default_advertise_addr
     address, port = await addresses.advertised(wanted)
     listen = await addresses.listening(request.listen_addr) if request.listen_addr else None
-    services = call.engine.services
+    services = call.engine.swarm
     cluster = services.cluster
-    if request.force_new_cluster and services.enrolment.tenure.council.here:
-        await services.enrolment.tenure.start_over()
+    if request.force_new_cluster and services.node_role.manager_role.etcd_membership.here:
+        await services.node_role.manager_role.start_over()
         return call.json(cluster.node_id)
     if request.force_new_cluster and cluster.active:
         # A swarm of this one node is what it is already.
         return call.json(cluster.node_id)
     data_path = await addresses.data_path(request.data_path_addr)
     # Nobody else makes, joins or restores one meanwhile.
-    async with services.enrolment.changing:
+    async with services.node_role.changing:
         cluster.check_alone()
         if listen is not None:
-            await services.gateway.probe(listen)
+            await services.listener.probe(listen)
         node_id = await cluster.init(
             request.spec,
             advertise=address,
@@ -78,13 +78,13 @@ async def init(call: Call) -> Answer:
 
 
 async def join(call: Call) -> Answer:
-    services = call.engine.services
+    services = call.engine.swarm
     services.cluster.check_alone()
     request = await call.body(_join)
     wanted = request.advertise_addr or call.engine.config.swarm_default_advertise_addr
     advertised = await addresses.advertised(wanted) if wanted else None
     listen = await addresses.listening(request.listen_addr) if request.listen_addr else ""
-    wish = Wish(
+    wish = JoinSettings(
         remotes=request.remote_addrs,
         token=request.join_token,
         listen=request.listen_addr,
@@ -94,30 +94,30 @@ async def join(call: Call) -> Answer:
         port=advertised.port if advertised is not None else 0,
         own_listen="" if str(listen) == USUAL_LISTEN else str(listen),
     )
-    await services.enrolment.join(wish)
+    await services.node_role.join(wish)
     return call.empty(200)
 
 
 async def leave(call: Call) -> Answer:
-    await call.engine.services.leave(call.flag("force"))
+    await call.engine.swarm.leave(call.flag("force"))
     return call.empty(200)
 
 
 async def backup(call: Call) -> Answer:
     """Husk's own: all of the swarm in one file, which the client's passphrase opens."""
-    data = await call.engine.services.backups().make(_passphrase(call))
+    data = await call.engine.swarm.backups().make(_passphrase(call))
     return Response(200, data, fields({"Content-Type": OCTETS}) + call.common.fields)
 
 
 async def restore(call: Call) -> Answer:
     """Husk's own: go on with the swarm of such a file."""
-    from husk.swarm.backup.backups import Where
+    from husk.swarm.backup.backups import RestoreAddresses
     from husk.swarm.backup.file import LARGEST
 
-    services = call.engine.services
+    services = call.engine.swarm
     services.cluster.check_alone()
     secret, advertise, listen = _passphrase(call), call.text("advertiseAddr"), call.text("listenAddr")
-    where = Where(
+    where = RestoreAddresses(
         advertise=await addresses.advertised(advertise) if advertise else None,
         listen=await addresses.listening(listen) if listen else None,
         data_path=await addresses.data_path(call.text("dataPathAddr")),
@@ -141,7 +141,7 @@ def _passphrase(call: Call) -> str:
 
 
 async def update(call: Call) -> Answer:
-    services = call.engine.services
+    services = call.engine.swarm
     await services.cluster.update(
         await call.body(_spec),
         call.object_version(),
@@ -149,17 +149,17 @@ async def update(call: Call) -> Answer:
         manager_token=call.flag("rotateManagerToken"),
         unlock_key=call.flag("rotateManagerUnlockKey"),
     )
-    services.gateway.open()
+    services.listener.open()
     return call.empty(200)
 
 
 async def unlock_key(call: Call) -> Answer:
-    return call.json(UnlockKey(unlock_key=await call.engine.services.cluster.unlock_key()))
+    return call.json(UnlockKey(unlock_key=await call.engine.swarm.cluster.unlock_key()))
 
 
 async def unlock(call: Call) -> Answer:
     request = await call.body(_unlock)
-    services = call.engine.services
+    services = call.engine.swarm
     await services.cluster.unlock(request.unlock_key)
     if services.cluster.active:  # otherwise its store is waited for
         await services.started()
@@ -167,25 +167,25 @@ async def unlock(call: Call) -> Answer:
 
 
 async def nodes(call: Call) -> Answer:
-    nodes = call.engine.services.nodes
+    nodes = call.engine.swarm.nodes
     found = nodes.listing(Filters.parse(call.text("filters"), NODE_FILTERS))
-    trust = call.engine.services.cluster.swarm.trust
+    trust = call.engine.swarm.cluster.swarm.trust
     return call.json([views.node_document(node, nodes.leader, trust) for node in found])
 
 
 async def node(call: Call) -> Answer:
-    nodes = call.engine.services.nodes
+    nodes = call.engine.swarm.nodes
     found = nodes.find(call.argument)
-    return call.json(views.node_document(found, nodes.leader, call.engine.services.cluster.swarm.trust))
+    return call.json(views.node_document(found, nodes.leader, call.engine.swarm.cluster.swarm.trust))
 
 
 async def update_node(call: Call) -> Answer:
-    await call.engine.services.update_node(call.argument, await call.body(_node_spec), call.object_version())
+    await call.engine.swarm.update_node(call.argument, await call.body(_node_spec), call.object_version())
     return call.empty(200)
 
 
 async def remove_node(call: Call) -> Answer:
-    await call.engine.services.remove_node(call.argument, call.flag("force"))
+    await call.engine.swarm.remove_node(call.argument, call.flag("force"))
     return call.empty(200)
 
 

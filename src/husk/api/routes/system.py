@@ -35,8 +35,8 @@ async def info(call: Call) -> Answer:
         images,
         engine.events.listeners,
         len(asyncio.all_tasks()),
-        engine.services.cluster if engine.swarm_state != "inactive" else None,
-        engine.services.enrolment.standing() if engine.swarm_state == "active/worker" else None,
+        engine.swarm.cluster if engine.swarm_state != "inactive" else None,
+        engine.swarm.node_role.standing() if engine.swarm_state == "active/worker" else None,
         await engine.system.features() if call.version >= views.WITH_RUNTIME_STATUS else None,
     )
     return call.json(views.info_for(call.version, document))

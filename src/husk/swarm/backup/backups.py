@@ -18,9 +18,9 @@ from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unav
 from husk.network import own_addresses
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.schema import SCHEMA
-from husk.swarm.backup import file as backup_file
+from husk.swarm.backup import file as file
 from husk.swarm.backup.restored import of_today, own_node, restored
-from husk.swarm.manager.listener import Gateway
+from husk.swarm.manager.listener import ClusterListener
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.moving import KINDS, SWARM, drop, everything, in_batches
@@ -28,10 +28,10 @@ from husk.swarm.membership.unlock_keys import KEY_PREFIX, read_key
 from husk.swarm.model.node import MANAGER_PORT, ManagerStatus
 from husk.swarm.model.refusals import HAS_ONE
 from husk.swarm.model.swarm import KEY, Membership, Swarm, read_swarm
-from husk.swarm.role import Enrolment
+from husk.swarm.role import NodeRole
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale
 from husk.text.documents import Malformed, decode
 from husk.text.endpoints import Endpoint, read_endpoint
@@ -45,7 +45,7 @@ _LATEST = 1 << 62
 _ANY = ("0.0.0.0", "::")
 
 
-class Where(NamedTuple):
+class RestoreAddresses(NamedTuple):
     """The addresses of the restored manager; an empty one stays as it was."""
 
     advertise: Endpoint | None = None
@@ -62,16 +62,16 @@ class Backups:
         sealer: Sealer,
         certificates: Certificates,
         networks: Networks,
-        gateway: Gateway,
-        enrolment: Enrolment,
+        listener: ClusterListener,
+        node_role: NodeRole,
     ) -> None:
         self._store = store
         self._cluster = cluster
         self._sealer = sealer
         self._certificates = certificates
         self._networks = networks
-        self._gateway = gateway
-        self._enrolment = enrolment
+        self._listener = listener
+        self._node_role = node_role
 
     # --- backup
 
@@ -90,9 +90,9 @@ class Backups:
         locks |= {_lock(read_swarm(record.body)) for record in taken.records if record.name == (SWARM, KEY)}
         if len(locks | {_lock(self._cluster.swarm)}) > 1 or bool(unlock_key) != swarm.autolock:
             raise Conflict("autolock of the swarm, or its unlock key, was changed while the backup was made")
-        kept = [backup_file.SavedRecord(record.kind, record.key, msgspec.Raw(record.body)) for record in taken.records]
+        kept = [file.SavedRecord(record.kind, record.key, msgspec.Raw(record.body)) for record in taken.records]
         membership = self._cluster.membership
-        content = backup_file.Content(
+        content = file.BackupContent(
             swarm=swarm.id,
             node=self._cluster.node_id,
             schema=SCHEMA,
@@ -102,9 +102,9 @@ class Backups:
             records=[*kept, *self._own_networks(kept)],
         )
         secret = unlock_key if swarm.autolock else passphrase.encode()
-        return await asyncio.to_thread(backup_file.write, content, secret, rfc3339(now_ns()))
+        return await asyncio.to_thread(file.write, content, secret, rfc3339(now_ns()))
 
-    def _own_networks(self, kept: list[backup_file.SavedRecord]) -> list[backup_file.SavedRecord]:
+    def _own_networks(self, kept: list[file.SavedRecord]) -> list[file.SavedRecord]:
         """The swarm's networks that are this host's alone, as they are where hosts share them."""
         known = {record.key for record in kept if record.kind == OVERLAY}
         numbers = {_vni(record) for record in kept if record.kind == OVERLAY}
@@ -114,7 +114,7 @@ class Backups:
                 network = self._networks.presence.numbered(live, numbers)
                 numbers.add(network.vni)
                 known.add(network.id)
-                found.append(backup_file.SavedRecord(OVERLAY, network.id, msgspec.Raw(msgspec.json.encode(network))))
+                found.append(file.SavedRecord(OVERLAY, network.id, msgspec.Raw(msgspec.json.encode(network))))
         for network in self._networks.listing():
             if network.scope == "swarm" and network.id not in known:
                 raise SystemFault(f"a backup cannot hold network {network.name}: it could not be made on this host")
@@ -122,16 +122,16 @@ class Backups:
 
     # --- restore
 
-    async def restore(self, data: bytes, secret: str, where: Where) -> str:
+    async def restore(self, data: bytes, secret: str, where: RestoreAddresses) -> str:
         """Go on with the swarm of a backup, as its only manager; the node's id. Where it fails nothing is changed."""
-        content = await asyncio.to_thread(backup_file.read, data, _secret(data, secret))
-        async with self._enrolment.changing:
+        content = await asyncio.to_thread(file.read, data, _secret(data, secret))
+        async with self._node_role.changing:
             self._cluster.check_alone()
             if await self._store.has_swarm():
                 raise Unavailable(HAS_ONE)
             membership, records = await self._planned(content, where)
             if membership.listen_address:
-                await self._gateway.probe(read_endpoint(membership.listen_address, MANAGER_PORT))
+                await self._listener.probe(read_endpoint(membership.listen_address, MANAGER_PORT))
             try:
                 await self._bring(membership, content, records)
                 await self._cluster.enrol(msgspec.structs.replace(membership, restoring=""))
@@ -150,7 +150,7 @@ class Backups:
         log.info("this node goes on with swarm %s, from a backup", content.swarm)
         return membership.node_id
 
-    async def _planned(self, content: backup_file.Content, where: Where) -> tuple[Membership, list[Put]]:
+    async def _planned(self, content: file.BackupContent, where: RestoreAddresses) -> tuple[Membership, list[Put]]:
         content = await asyncio.to_thread(of_today, content)
         former = own_node(content)
         advertise = where.advertise or Endpoint(former.status.addr, 0)
@@ -177,7 +177,7 @@ class Backups:
         )
         return membership, records
 
-    async def _bring(self, membership: Membership, content: backup_file.Content, records: list[Put]) -> None:
+    async def _bring(self, membership: Membership, content: file.BackupContent, records: list[Put]) -> None:
         # What a former try has left.
         await drop(self._store.store, swarm=False)
         await self._cluster.enrol(membership)
@@ -185,7 +185,7 @@ class Backups:
         await write(self._store.store, records)
         there = await everything(self._store.store)
         self._store.take_in(there)
-        self._enrolment.tenure.share_networks(there)
+        self._node_role.manager_role.share_networks(there)
 
     async def _undo(self, swarm: str, records: Iterable[Put] = ()) -> bool:
         """Leave nothing of what was restored. Whether others have made a swarm in the store meanwhile."""
@@ -197,7 +197,7 @@ class Backups:
             log.error("what was restored cannot be removed before the next start: %s", error.message)
             return False
         self._store.take_in(there)
-        self._enrolment.tenure.share_networks(None)
+        self._node_role.manager_role.share_networks(None)
         await self._certificates.forget()
         await self._cluster.part()
         return theirs
@@ -238,7 +238,7 @@ class Backups:
 async def write(store: ClusterStore, records: list[Put]) -> None:
     """In one transaction where the store can do that; else the record of the swarm is the last. Stale where others have
     made a swarm in the store."""
-    if isinstance(store, EmbeddedStore):
+    if isinstance(store, SqliteStore):
         await store.commit(*records)
         return
     *others, swarm = records
@@ -248,7 +248,7 @@ async def write(store: ClusterStore, records: list[Put]) -> None:
 
 
 def _secret(data: bytes, secret: str) -> bytes:
-    head, _ = backup_file.read_head(data)
+    head, _ = file.read_head(data)
     if head.opened_by == "passphrase":
         return secret.encode()
     if not secret.strip().startswith(KEY_PREFIX):
@@ -256,7 +256,7 @@ def _secret(data: bytes, secret: str) -> bytes:
     return read_key(secret)
 
 
-def _vni(record: backup_file.SavedRecord) -> int:
+def _vni(record: file.SavedRecord) -> int:
     return decode(record.body, _Numbered).vni
 
 

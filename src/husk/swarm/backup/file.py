@@ -30,7 +30,7 @@ _LONGEST_HEAD = 4096
 OpenedBy = Literal["passphrase", "unlock key"]
 
 
-class Head(Struct, kw_only=True, rename="pascal"):
+class BackupHead(Struct, kw_only=True, rename="pascal"):
     """The first line of a backup, which anybody may read. `checksum` is that of the rest of it and of what follows."""
 
     husk: str
@@ -57,7 +57,7 @@ class SavedRecord(Struct, array_like=True):
     body: msgspec.Raw
 
 
-class Content(Struct, kw_only=True):
+class BackupContent(Struct, kw_only=True):
     """All that is needed to go on as the same swarm. `node` is the manager that made the backup."""
 
     swarm: str
@@ -72,12 +72,14 @@ class Content(Struct, kw_only=True):
     records: list[SavedRecord]
 
 
-def write(content: Content, secret: bytes, made: str) -> bytes:
+def write(content: BackupContent, secret: bytes, made: str) -> bytes:
     """The whole file. Blocks for as long as it takes to seal it. SystemFault where nobody could read it back."""
     if not secret:
         raise InvalidParameter("a backup cannot be sealed with an empty passphrase")
     opened_by: OpenedBy = "unlock key" if content.unlock_key else "passphrase"
-    head = Head(husk=_NAME, version=VERSION, swarm=content.swarm, made=made, opened_by=opened_by, size=0, checksum="")
+    head = BackupHead(
+        husk=_NAME, version=VERSION, swarm=content.swarm, made=made, opened_by=opened_by, size=0, checksum=""
+    )
     encoded = msgspec.json.encode(content)
     _check_size(len(encoded), LARGEST_CONTENT - 1)
     packed = zlib.compress(encoded, level=1)
@@ -94,7 +96,7 @@ def _check_size(size: int, most: int) -> None:
         raise SystemFault(f"this swarm has too many records for a backup: {size} bytes, of {most} that can be restored")
 
 
-def read_head(data: bytes) -> tuple[Head, bytes]:
+def read_head(data: bytes) -> tuple[BackupHead, bytes]:
     """Split a file into its head and its sealed content; InvalidParameter for one that is not as it was made."""
     line, found, sealed = data[:_LONGEST_HEAD].partition(b"\n")
     sealed = data[len(line) + 1 :]
@@ -109,7 +111,7 @@ def read_head(data: bytes) -> tuple[Head, bytes]:
             f"this backup has the form {any_head.version}, of a newer release; this daemon reads {VERSION} and older"
         )
     try:
-        head = decode(line, Head)
+        head = decode(line, BackupHead)
     except Malformed as error:
         raise InvalidParameter(f"this backup of a swarm is damaged: {error}") from None
     if len(sealed) < head.size:
@@ -119,7 +121,7 @@ def read_head(data: bytes) -> tuple[Head, bytes]:
     return head, sealed
 
 
-def read(data: bytes, secret: bytes) -> Content:
+def read(data: bytes, secret: bytes) -> BackupContent:
     """Read the content of a file; Unauthorized for a wrong passphrase. Blocks for as long as it takes to open it."""
     head, sealed = read_head(data)
     bound = msgspec.structs.replace(head, size=0, checksum="")
@@ -128,7 +130,7 @@ def read(data: bytes, secret: bytes) -> Content:
         raise Unauthorized(f"the backup cannot be opened: this is not its {head.opened_by}")
     try:
         unpacking = zlib.decompressobj()
-        content = decode(unpacking.decompress(packed, LARGEST_CONTENT), Content, largest=LARGEST_CONTENT)
+        content = decode(unpacking.decompress(packed, LARGEST_CONTENT), BackupContent, largest=LARGEST_CONTENT)
         if content.swarm != head.swarm or not unpacking.eof:
             raise ValueError("it is of another swarm than it says")
         return content
@@ -136,7 +138,7 @@ def read(data: bytes, secret: bytes) -> Content:
         raise InvalidParameter(f"this backup of a swarm is damaged: {error}") from None
 
 
-def _checksum(head: Head, sealed: bytes) -> str:
+def _checksum(head: BackupHead, sealed: bytes) -> str:
     digest = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(head, checksum="")) + b"\n")
     digest.update(sealed)
     return digest.hexdigest()

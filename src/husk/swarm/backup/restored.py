@@ -17,7 +17,7 @@ from husk.engine.networks.sharing import Place, key_of
 from husk.errors import HuskError, InvalidParameter
 from husk.network.ipam import mac_address
 from husk.storage.state.schema import SCHEMA, Unreadable, migrated
-from husk.swarm.backup.file import Content, SavedRecord
+from husk.swarm.backup.file import BackupContent, SavedRecord
 from husk.swarm.model.node import Node, NodeStatus, manager_at
 from husk.swarm.model.services import Service, Task
 from husk.swarm.model.swarm import Swarm, read_swarm
@@ -30,7 +30,7 @@ LOST = "the manager was lost, and the swarm was restored from a backup: it has t
 WAITED_FOR = "the swarm was restored from a backup: this node was not heard yet"
 
 
-def own_node(content: Content) -> Node:
+def own_node(content: BackupContent) -> Node:
     """The manager that made the backup."""
     for kept in content.records:
         if (kept.kind, kept.key) == ("node", content.node):
@@ -38,7 +38,7 @@ def own_node(content: Content) -> Node:
     raise InvalidParameter("this backup of a swarm is damaged: the node that made it is not in it")
 
 
-def restored(content: Content, address: str, port: int, data_path: str, now: int) -> list[Put]:
+def restored(content: BackupContent, address: str, port: int, data_path: str, now: int) -> list[Put]:
     """Return the records to write for a content in the form of today, that of the swarm last. InvalidParameter for
     records that cannot be read."""
     _ = own_node(content)
@@ -75,7 +75,7 @@ def restored(content: Content, address: str, port: int, data_path: str, now: int
     return [*found, swarm]
 
 
-def of_today(content: Content) -> Content:
+def of_today(content: BackupContent) -> BackupContent:
     """The records of a former release in the form of this one."""
     if content.schema == SCHEMA:
         return content

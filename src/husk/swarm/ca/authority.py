@@ -232,7 +232,7 @@ def issuer_of(certificate: bytes) -> bytes:
         return b""
 
 
-class Face(NamedTuple):
+class CertificateFacts(NamedTuple):
     """A root as clients are shown it, in DER; and how certificates name its key."""
 
     subject: bytes
@@ -240,10 +240,10 @@ class Face(NamedTuple):
     key_id: bytes
 
 
-def face(root: bytes) -> Face:
+def face(root: bytes) -> CertificateFacts:
     found = x509.load_pem_x509_certificate(root)
     key = found.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return Face(found.subject.public_bytes(), key, _subject_id(found).digest)
+    return CertificateFacts(found.subject.public_bytes(), key, _subject_id(found).digest)
 
 
 def signed_by(chain: bytes, roots: Sequence[bytes]) -> bool:

@@ -30,8 +30,8 @@ from husk.swarm.state.transactions import NEW
 _LOOK = 5.0
 
 
-class SwarmOffice:
-    """The engine's side of `husk.swarm.port`: its `Members` and its `Office`."""
+class CAServer:
+    """The engine's side of `husk.swarm.port`: its `Members` and its `CertificateServicer`."""
 
     def __init__(
         self,

@@ -17,12 +17,12 @@ from husk.swarm.ca import renewal
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.node import MANAGER_PORT
-from husk.swarm.transport.listener import Door, Listener
+from husk.swarm.transport.listener import LazyListener, Listener
 from husk.text.endpoints import Endpoint, read_endpoint
 
 if TYPE_CHECKING:
     from husk.swarm.ca.identity import Identity
-    from husk.swarm.manager.ca_server import SwarmOffice
+    from husk.swarm.manager.ca_server import CAServer
     from husk.swarm.port.server import ClusterPort
 
 log = logging.getLogger(__name__)
@@ -37,20 +37,20 @@ _LOOK = 5.0
 _RENEWING = 60.0
 
 
-class Gateway:
+class ClusterListener:
     def __init__(
         self,
         cluster: Cluster,
         certificates: Certificates,
-        office: Callable[[], "SwarmOffice"],
+        ca_server: Callable[[], "CAServer"],
         registering: Callable[["ClusterPort"], None] | None = None,
     ) -> None:
         """`registering` hangs more handlers on a port that opens."""
         self._cluster = cluster
         self._certificates = certificates
-        self._office = office
+        self._ca_server = ca_server
         self._registering = registering
-        self._door: Door | None = None
+        self._door: LazyListener | None = None
         self._port: ClusterPort | None = None
         # What the port shows.
         self._used: Identity | None = None
@@ -71,7 +71,7 @@ class Gateway:
         if endpoint == USUAL:
             return
         try:
-            door = Door(*endpoint, _nothing)
+            door = LazyListener(*endpoint, _nothing)
         except OSError as error:
             raise SystemFault(_told(endpoint, error)) from None
         await door.close()
@@ -84,7 +84,7 @@ class Gateway:
         if self._door is not None:
             return
         try:
-            self._door = Door(*self.endpoint, self._serve)
+            self._door = LazyListener(*self.endpoint, self._serve)
             self._cluster.port_trouble = ""
         except OSError as error:
             told = _told(self.endpoint, error)
@@ -170,9 +170,9 @@ class Gateway:
         from husk.swarm.port.certificates import CertificateHandlers
         from husk.swarm.port.server import ClusterPort
 
-        office = self._office()
-        port = ClusterPort(office, home=office.is_home)
-        CertificateHandlers(office).register(port)
+        ca_server = self._ca_server()
+        port = ClusterPort(ca_server, home=ca_server.is_home)
+        CertificateHandlers(ca_server).register(port)
         if self._registering is not None:
             self._registering(port)
         port.open(listener, identity)

@@ -1,8 +1,8 @@
 """The nodes that live: each manager writes down whom it hears, and the leader marks the nodes by that.
 
-`Hearing` is every manager's: a record `alive` for itself and for each node whose heartbeats come to it, under its one
-lease. When a node is silent its record is removed, when the manager dies all of them go with its lease. `Marking` is
-the leader's: it watches these records and brings the nodes' own up to them.
+`HeartbeatJournal` is every manager's: a record `alive` for itself and for each node whose heartbeats come to it, under
+its one lease. When a node is silent its record is removed, when the manager dies all of them go with its lease.
+`NodeMarker` is the leader's: it watches these records and brings the nodes' own up to them.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def usual() -> int:
     return PERIOD
 
 
-class Hearing:
+class HeartbeatJournal:
     def __init__(
         self,
         store: ClusterStore,
@@ -221,18 +221,18 @@ class Hearing:
                 task.cancel()
 
 
-class Marker(Protocol):
+class NodeStates(Protocol):
     """The writer of the state of nodes (`Nodes`)."""
 
     async def mark(self, id: str, state: NodeState, message: str = "") -> None: ...
 
 
-class Marking:
+class NodeMarker:
     def __init__(
         self,
         store: ClusterStore,
         nodes: Callable[[], Iterable[Node]],
-        marker: Marker,
+        marker: NodeStates,
         leading: Callable[[], bool],
         marked: Callable[[], None],
         clock: Callable[[], int] = time.monotonic_ns,
@@ -325,7 +325,7 @@ class Liveness:
     def __init__(
         self,
         store: ClusterStore,
-        marking: Marking,
+        marking: NodeMarker,
         period: Period = usual,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -333,12 +333,12 @@ class Liveness:
         self._clock = clock
         self._period = period
         self._marking = marking
-        self._hearing: Hearing | None = None
+        self._hearing: HeartbeatJournal | None = None
 
     def start(self, node_id: str) -> None:
         """Nothing is done where it is started."""
         if self._hearing is None:
-            self._hearing = Hearing(
+            self._hearing = HeartbeatJournal(
                 self._store, node_id, clock=self._clock, period=self._period, told=self._marking.heard_by
             )
             self._hearing.start()

@@ -1,8 +1,8 @@
 """This host as a manager: how it takes its place among the others, and how it lays that down.
 
 A manager has the swarm's records: those in its own SQLite file, in an etcd that exists (`--cluster-store`), or in the
-swarm's own etcd (`council`), where they come when there is to be a second manager. What is begun here is ended, whoever
-leaves meanwhile: half a manager is none.
+swarm's own etcd (`etcd_membership`), where they come when there is to be a second manager. What is begun here is ended,
+whoever leaves meanwhile: half a manager is none.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from husk.aio.tasks import Tasks
 from husk.config import ClusterStoreConfig
 from husk.errors import Unavailable
 from husk.storage.secrets.sealing import Sealer
-from husk.swarm.manager.listener import Gateway
-from husk.swarm.manager.upkeep import Attending
+from husk.swarm.manager.listener import ClusterListener
+from husk.swarm.manager.upkeep import ManagerUpkeep
 from husk.swarm.manager.workers import Workers
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.etcd_membership import GIVEN_STORE, Council
+from husk.swarm.membership.etcd_membership import GIVEN_STORE, EtcdMembership
 from husk.swarm.membership.moving import everything, follow, move
 from husk.swarm.model.node import Node, manager_at
 from husk.swarm.model.swarm import Membership
@@ -33,7 +33,7 @@ from husk.swarm.state.transactions import News
 
 if TYPE_CHECKING:
     from husk.swarm.ca.identity import Identity
-    from husk.swarm.port.enter import Entered
+    from husk.swarm.port.enter import ManagerSecrets
     from husk.swarm.port.managers import Managers
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ Noted = Callable[[], Awaitable[None]]
 ANSWER, LOOK = 20.0, 0.1
 
 
-class Tenure:
+class ManagerRole:
     def __init__(
         self,
         *,
@@ -52,8 +52,8 @@ class Tenure:
         cluster: Cluster,
         certificates: Certificates,
         sealer: Sealer,
-        council: Council,
-        gateway: Gateway,
+        etcd_membership: EtcdMembership,
+        listener: ClusterListener,
         workers: Workers,
         shared: Shared | None,
         sharing: NetworkSharing,
@@ -67,8 +67,8 @@ class Tenure:
         self._cluster = cluster
         self._certificates = certificates
         self._sealer = sealer
-        self.council = council
-        self._gateway = gateway
+        self.etcd_membership = etcd_membership
+        self._listener = listener
         self._workers = workers
         self._sharing = sharing
         self._embedded = embedded
@@ -78,7 +78,7 @@ class Tenure:
         self.started: Callable[[], Awaitable[None]] = _nothing
         # Held while anything declared changes.
         self.changing = asyncio.Lock()
-        self._attending = Attending(store, cluster, council, demoted, gateway.open)
+        self._upkeep = ManagerUpkeep(store, cluster, etcd_membership, demoted, listener.open)
         self._beginning = asyncio.Lock()
         # What is cut off by nobody.
         self._finishing = Tasks()
@@ -89,24 +89,24 @@ class Tenure:
         """Something is new in the records, or somebody else leads."""
         self._woken(*service_ids)
         if not service_ids:
-            self._attending.wake()
+            self._upkeep.wake()
 
     def take_part(self) -> None:
         """As a manager that shares a store; nothing is done where it does not."""
         if self.shared is not None and self._cluster.active:
             self.shared.take_part(self._cluster.node_id)
-            self._attending.start()
+            self._upkeep.start()
 
     async def close(self) -> None:
         await self._finishing.join()
-        await self._attending.close()
+        await self._upkeep.close()
         if self.shared is not None:
             await self.shared.close()
-        await self.council.close()
+        await self.etcd_membership.close()
 
     # --- its place among others
 
-    async def enter(self, managers: "Managers", identity: "Identity") -> tuple["Entered", bytes]:
+    async def enter(self, managers: "Managers", identity: "Identity") -> tuple["ManagerSecrets", bytes]:
         """Get from the managers what they share, and the key of the certificate for etcd that is among it."""
         from husk.swarm.ca import authority
         from husk.swarm.port.enter import enter
@@ -116,11 +116,11 @@ class Tenure:
         if self.shared is None:
             if not entered.members:
                 raise Unavailable(GIVEN_STORE)
-            await self.council.check(entered.address)
+            await self.etcd_membership.check(entered.address)
         return entered, key
 
     async def take_office(
-        self, membership: Membership, identity: "Identity", entered: "Entered", key: bytes, noted: Noted
+        self, membership: Membership, identity: "Identity", entered: "ManagerSecrets", key: bytes, noted: Noted
     ) -> None:
         """Become a manager with a manager's certificate. Where it fails nothing is left of it but what `noted` writes
         down in place of the membership, the certificate and the keys.
@@ -140,7 +140,7 @@ class Tenure:
                 await self._cluster.enrol(place)
             self.shared = await self._bring_member(membership.node_id, entered, key, noted)
         try:
-            if not self.council.here:
+            if not self.etcd_membership.here:
                 self._sharing.switched(await everything(self._store.store))
             await self._store.refresh("node", membership.node_id)
             await self._store.amend(self._cluster.node, self._ready)
@@ -152,26 +152,26 @@ class Tenure:
 
     async def _resign(self, noted: Noted) -> None:
         await self._workers.close()
-        await self._gateway.close()
+        await self._listener.close()
         await self.lay_down(noted)
 
     def _ready(self, node: Node) -> Node:
         """It can be given tasks, before the manager that plans has noticed that it lives."""
         ready = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, state="ready"))
-        return self.council.note_port(ready) if self.council.here else ready
+        return self.etcd_membership.note_port(ready) if self.etcd_membership.here else ready
 
-    async def _bring_member(self, node: str, entered: "Entered", key: bytes, noted: Noted) -> Shared:
+    async def _bring_member(self, node: str, entered: "ManagerSecrets", key: bytes, noted: Noted) -> Shared:
         try:
-            where = await self.council.join(node, entered, key)
+            where = await self.etcd_membership.join(node, entered, key)
             # Before there are records that they open.
             await self._take_keys(entered)
             return await follow(self._store, where, self.woken, self._sharing.switched)
         except BaseException:
-            undone = self.council.withdraw(entered.members, noted)
+            undone = self.etcd_membership.withdraw(entered.members, noted)
             await self._finishing.to_its_end(undone, "swarm: undo a member of etcd")
             raise
 
-    async def _take_keys(self, entered: "Entered") -> None:
+    async def _take_keys(self, entered: "ManagerSecrets") -> None:
         """Those that were prepared, when the next daemon would take them, too."""
         await self._certificates.succeed("manager")
         if self._sealer.locked:
@@ -185,11 +185,11 @@ class Tenure:
             if self.shared is not None:
                 return
             try:
-                where = await self.council.begin()
+                where = await self.etcd_membership.begin()
                 await self.move_to(where, {})
             except BaseException:
-                if not self.council.here:  # otherwise the records are there
-                    await self._finishing.to_its_end(self.council.drop(), "swarm: undo an etcd of its own")
+                if not self.etcd_membership.here:  # otherwise the records are there
+                    await self._finishing.to_its_end(self.etcd_membership.drop(), "swarm: undo an etcd of its own")
                 raise
             log.info("the swarm's records are in an etcd of its own now")
 
@@ -206,26 +206,26 @@ class Tenure:
         # Who lives is written there from now on.
         await self._workers.close()
         self._workers.expect()
-        self._attending.start()
+        self._upkeep.start()
 
     async def lay_down(self, noted: Noted | None = None, *, heard: bool = True, forced: bool = True) -> None:
         """This host is no manager any more: its member of the swarm's own etcd goes, and it is on its own store. Others
         are told of it, if they can be `heard`; where they keep the member it stays, unless it is
         `forced`. `noted` writes down what this host is now, before anything is deleted. Where this fails, call it
         again."""
-        await self._attending.close()
+        await self._upkeep.close()
         if (shared := self.shared) is None:
             return
         await shared.part()
-        self._dropping |= self.council.here
+        self._dropping |= self.etcd_membership.here
         if not self._dropping:
             self._sharing.end()
             return
         if heard:
-            await self.council.depart(forced=forced)
-        await self.council.halt()
+            await self.etcd_membership.depart(forced=forced)
+        await self.etcd_membership.halt()
         await (noted or self._cluster.note_alone)()
-        await self.council.drop()
+        await self.etcd_membership.drop()
         await shared.close()
         self.shared, self._dropping = None, False
         self._sharing.end()
@@ -233,11 +233,11 @@ class Tenure:
 
     @property
     def may_stay(self) -> bool:
-        """True if a manager that lays down its office still has all that it needs to keep it."""
-        return self.shared is not None and self._cluster.worker is None and self.council.runs
+        """True if a manager that steps down still has all that it needs to stay one."""
+        return self.shared is not None and self._cluster.worker is None and self.etcd_membership.runs
 
     async def stay(self) -> None:
-        """Go on with an office that was about to be laid down."""
+        """Stay a manager, though it was about to step down."""
         self._dropping = False
         await self.started()
 
@@ -253,9 +253,9 @@ class Tenure:
     async def start_over(self) -> None:
         """Go on as the only manager, with the records that this host's member of etcd has."""
         async with self.changing:
-            await self.council.start_alone()
-            own = self.council.own
-            self.council.know([own])
+            await self.etcd_membership.start_alone()
+            own = self.etcd_membership.own
+            self.etcd_membership.know([own])
             for _ in range(int(ANSWER / LOOK)):
                 if self._cluster.active and not self._cluster.away:
                     break
@@ -265,7 +265,7 @@ class Tenure:
             for node in [node for node in self._store.nodes.values() if node.id != self._cluster.node_id]:
                 if node.is_manager:
                     await self._store.amend(node, _lost)
-            await self._cluster.note_store(self.council.where([own]), {})
+            await self._cluster.note_store(self.etcd_membership.where([own]), {})
 
 
 def _only(node: Node) -> Node:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.etcd_membership import Council
+from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.state.records import SwarmRecords
 
 log = logging.getLogger(__name__)
@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 PAUSE = 2.0
 
 
-class Attending:
+class ManagerUpkeep:
     def __init__(
         self,
         store: SwarmRecords,
         cluster: Cluster,
-        council: Council,
+        etcd_membership: EtcdMembership,
         demoted: Callable[[], None],
         trust: Callable[[], None],
     ) -> None:
@@ -35,7 +35,7 @@ class Attending:
         self._signed: object = None
         self._store = store
         self._cluster = cluster
-        self._council = council
+        self._etcd_membership = etcd_membership
         self._demoted = demoted
         self._woken = asyncio.Event()
         self._tasks = Tasks()
@@ -43,7 +43,7 @@ class Attending:
         self._form: object = None
         self._seen: object = None
         self._running = False
-        council.ended = self.wake
+        etcd_membership.ended = self.wake
 
     def start(self) -> None:
         """Nothing is done where it runs."""
@@ -89,7 +89,7 @@ class Attending:
         if (form := (self._cluster.record.version, self._cluster.locked)) != self._form:
             try:
                 # While the key that it is sealed with is on the disk: a crash between leaves no open one behind a lock.
-                await self._council.follow_lock()
+                await self._etcd_membership.follow_lock()
             finally:
                 await self._cluster.follow_lock()
             self._form = form
@@ -98,12 +98,12 @@ class Attending:
         if (signed := self._who_signed()) != self._signed:
             self._signed = signed
             self._trust()
-        if self._council.removed:
+        if self._etcd_membership.removed:
             # As a demoted manager's is, and that may not be known here yet.
             await self._store.refresh("node", self._cluster.node_id)
         if not self._cluster.node.is_manager:
             self._demoted()
-        elif self._council.here:
+        elif self._etcd_membership.here:
             await self._members()
 
     def _who_signed(self) -> object:
@@ -114,16 +114,16 @@ class Attending:
         return trust.root.key_id, trust.next.key_id, issuers
 
     async def _members(self) -> None:
-        endpoints = self._council.endpoints()
+        endpoints = self._etcd_membership.endpoints()
         leading = self._store.leadership.leading
-        if self._council.removed:
+        if self._etcd_membership.removed:
             self._seen = None
-            await self._council.bring_back()
+            await self._etcd_membership.bring_back()
         if self._seen == (endpoints, leading):
             return
-        self._council.know(endpoints)
+        self._etcd_membership.know(endpoints)
         if self._seen is None:
-            await self._council.settle()
+            await self._etcd_membership.settle()
         if leading:
-            await self._council.tidy()
+            await self._etcd_membership.tidy()
         self._seen = (endpoints, leading)

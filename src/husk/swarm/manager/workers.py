@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from husk.swarm.logs.broker import LogBroker
     from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
     from husk.swarm.manager.liveness import Liveness
-    from husk.swarm.port.addresses import AddressDesk
+    from husk.swarm.port.addresses import AddressServicer
     from husk.swarm.port.server import ClusterPort
 
 # Of what a node says of itself: labels and plugins together, and the length of each word.
@@ -32,7 +32,7 @@ class Workers:
         dispatcher: Callable[[], "Dispatcher"],
         logs: Callable[[], "LogBroker"],
         changed: Callable[[], None],
-        addresses: Callable[[], "AddressDesk"],
+        addresses: Callable[[], "AddressServicer"],
         expected: Callable[[], None],
         away: Callable[[], str] = lambda: "",
     ) -> None:
@@ -53,14 +53,14 @@ class Workers:
 
     def register(self, port: "ClusterPort") -> None:
         """Serve workers on a port that opens."""
-        from husk.swarm.manager.dispatcher.server import DispatcherDesk
+        from husk.swarm.manager.dispatcher.server import DispatcherServer
         from husk.swarm.port.addresses import AddressHandlers
         from husk.swarm.port.dispatch import DispatchHandlers
         from husk.swarm.port.logs import LogHandlers
 
         if self._dispatcher is None:
             self._dispatcher = self._make_dispatcher()
-        DispatchHandlers(DispatcherDesk(self._dispatcher, self, self._away)).register(port)
+        DispatchHandlers(DispatcherServer(self._dispatcher, self, self._away)).register(port)
         LogHandlers(self.logs).register(port)
         AddressHandlers(self._addresses()).register(port)
         self.expect()
@@ -112,7 +112,7 @@ class Workers:
         check(description)
         await self._nodes.describe(node, description)
         self._changed()
-        told = protocol.Spoken(description.protocol, description.engine_version)
+        told = protocol.ProtocolVersion(description.protocol, description.engine_version)
         protocol.check(node=told, manager=protocol.OWN)
 
     async def leave(self, node: str) -> None:

@@ -23,7 +23,7 @@ from husk.storage.secrets.sealing import Sealer
 from husk.swarm.ca import roots
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.member_certificate import MemberCertificate, Owner
-from husk.swarm.membership.store_certificates import Given, StoreCertificates
+from husk.swarm.membership.store_certificates import IssuedCertificate, StoreCertificates
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.node import Node
 from husk.swarm.model.refusals import LOCKED
@@ -34,7 +34,7 @@ from husk.swarm.state.records import SwarmRecords
 from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
 
 if TYPE_CHECKING:
-    from husk.swarm.port.enter import Entered
+    from husk.swarm.port.enter import ManagerSecrets
     from husk.swarm.state.etcd.member import Member
     from husk.swarm.state.etcd.members import Members
 
@@ -56,7 +56,7 @@ GIVEN_STORE = (
 )
 
 
-class Council:
+class EtcdMembership:
     def __init__(
         self,
         store: SwarmRecords,
@@ -255,16 +255,16 @@ class Council:
         if (node := self._cluster.node).store_port != self._port_told:
             await self._store.amend(node, self.note_port)
 
-    async def enter(self, node: str, request: bytes) -> "Entered":
-        """Give another manager the keys, certificate and members it needs (`husk.swarm.port.enter.EnterDesk`)."""
+    async def enter(self, node: str, request: bytes) -> "ManagerSecrets":
+        """Give another manager the keys, certificate and members it needs (`husk.swarm.port.enter.EnterServicer`)."""
         from husk.swarm.ca import authority
-        from husk.swarm.port.enter import Entered
+        from husk.swarm.port.enter import ManagerSecrets
 
         swarm, record = self._cluster.swarm, self._store.nodes[node]
         key, unlock_key = await asyncio.to_thread(self._cluster.shared_keys)
         address = record.status.addr
         if swarm.store_root is None or not self.here:
-            return Entered(key, unlock_key, address, b"", b"", ())
+            return ManagerSecrets(key, unlock_key, address, b"", b"", ())
         if any(other.status.addr == address for other in self._managers() if other.id != node):
             raise InvalidParameter(f"another manager of the swarm has the address {address}, too: each needs its own")
         serial, now = authority.new_serial(), self._clock.seconds()
@@ -272,11 +272,11 @@ class Council:
             roots.member_certificate, swarm.store_root, self._sealer, request, node, address, now, serial
         )
         # Before anybody has it: it is revoked when the node is no manager any more.
-        await self._given.note(serial, Given(node, address, now + roots.MEMBER_LIFE))
+        await self._given.note(serial, IssuedCertificate(node, address, now + roots.MEMBER_LIFE))
         members = [str(endpoint) for endpoint in self.endpoints(but=node)]
-        return Entered(key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members))
+        return ManagerSecrets(key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members))
 
-    async def join(self, node: str, entered: "Entered", key: bytes) -> ClusterStoreConfig:
+    async def join(self, node: str, entered: "ManagerSecrets", key: bytes) -> ClusterStoreConfig:
         """Bring a member of this host to those that there are; the store that it is then. `key` is that of the
         certificate. The caller calls `drop` where this fails."""
         if not entered.members:

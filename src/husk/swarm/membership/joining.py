@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FAREWELL = 2.0
 
 
-class Wish(NamedTuple):
+class JoinSettings(NamedTuple):
     """A client's request to join, in its words."""
 
     remotes: Sequence[str]
@@ -37,7 +37,7 @@ class Wish(NamedTuple):
     own_listen: str = ""
 
 
-def check(wish: Wish) -> tuple[Endpoint, ...]:
+def check(wish: JoinSettings) -> tuple[Endpoint, ...]:
     """The managers to ask. InvalidParameter in Docker's words for what cannot be. Pure."""
     if not wish.listen:
         raise InvalidParameter('invalid ListenAddr "": invalid empty address')
@@ -57,7 +57,7 @@ def check(wish: Wish) -> tuple[Endpoint, ...]:
     return tuple(remotes)
 
 
-async def join(wish: Wish, description: NodeDescription) -> "Joined":
+async def join(wish: JoinSettings, description: NodeDescription) -> "Joined":
     """Ask a manager to be let in, as a node that is described so."""
     remotes = check(wish)
     await addresses.listening(wish.listen)

@@ -99,7 +99,7 @@ class Nodes:
             )
         if node.status.state != "down" and not force:
             raise InvalidParameter(f"{_REFUSED}node {node.id} is not down and can't be removed")
-        # Another manager may have made it one, and laid down its own office.
+        # Another manager may have promoted it, and stepped down itself.
         await self._store.delete(node, alone=MANAGERS)
         return node
 

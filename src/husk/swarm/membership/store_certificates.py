@@ -35,7 +35,7 @@ LOOK = 15.0
 GRACE = 60 * SECOND
 
 
-class Given(msgspec.Struct, frozen=True):
+class IssuedCertificate(msgspec.Struct, frozen=True):
     """To whom a certificate was given, for a member at which address, and when it ends, in seconds since 1970."""
 
     node: str
@@ -80,7 +80,7 @@ class StoreCertificates:
         self._running = False
         await self._tasks.cancel_all()
 
-    async def note(self, serial: int, given: Given) -> None:
+    async def note(self, serial: int, given: IssuedCertificate) -> None:
         """One is about to be given out: the one before it, of the same node, ends with that."""
         await self._store.commit(Put(KIND, f"{serial:x}", msgspec.json.encode(given)))
 
@@ -103,12 +103,12 @@ class StoreCertificates:
         """Bring the list up to who is a manager now."""
         if (own := self._own()) is None or not own.is_manager:
             return
-        given = {int(r.key, 16): (r, documents.decode(r.body, Given)) for r in await self._listing()}
+        given = {int(r.key, 16): (r, documents.decode(r.body, IssuedCertificate)) for r in await self._listing()}
         given = await self._without_ended(given)
         latest = _latest(given)
         serial, ends = await asyncio.to_thread(self._of_ours)
         if latest.get(own.id) != serial:
-            await self.note(serial, Given(own.id, own.status.addr, ends))
+            await self.note(serial, IssuedCertificate(own.id, own.status.addr, ends))
             latest[own.id] = serial
         useless = [
             number for number, (_, one) in given.items() if number != serial and self._is_useless(number, one, latest)
@@ -125,7 +125,7 @@ class StoreCertificates:
             log.info("certificates of the swarm's etcd are revoked: %s", ", ".join(sorted(f"{n:x}" for n in revoked)))
             await self._cut_off()
 
-    def _is_useless(self, serial: int, given: Given, latest: dict[str, int]) -> bool:
+    def _is_useless(self, serial: int, given: IssuedCertificate, latest: dict[str, int]) -> bool:
         """Tell if a certificate's node is gone, is no manager any more and knows that, or has another one since."""
         node = self._store.nodes.get(given.node)
         if latest.get(given.node) != serial:
@@ -135,7 +135,9 @@ class StoreCertificates:
     async def _listing(self) -> Iterable[Record]:
         return (await self._store.store.listing(KIND)).records
 
-    async def _without_ended(self, given: dict[int, tuple[Record, Given]]) -> dict[int, tuple[Record, Given]]:
+    async def _without_ended(
+        self, given: dict[int, tuple[Record, IssuedCertificate]]
+    ) -> dict[int, tuple[Record, IssuedCertificate]]:
         """Those that have ended by themselves are forgotten."""
         now = self._clock.seconds()
         for number in [number for number, (_, one) in given.items() if one.ends < now]:
@@ -169,7 +171,7 @@ class StoreCertificates:
         self._listed = serials
 
 
-def _latest(given: dict[int, tuple[Record, Given]]) -> dict[str, int]:
+def _latest(given: dict[int, tuple[Record, IssuedCertificate]]) -> dict[str, int]:
     """Of each node the one that it was given last."""
     found: dict[str, tuple[int, int]] = {}
     for number, (record, one) in given.items():

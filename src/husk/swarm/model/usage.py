@@ -15,7 +15,7 @@ MANY_FAILURES = 5
 FAILURE_WINDOW = 300 * SECOND
 
 
-class NodeRoom:
+class NodeUsage:
     """The room that is taken of one node. `tasks` counts those that are to run, `services` them by service."""
 
     __slots__ = ("failures", "generic", "memory", "nano_cpus", "ports", "services", "tasks")
@@ -30,7 +30,7 @@ class NodeRoom:
         # (service, version of its template) → when its tasks failed here
         self.failures: dict[tuple[str, int], deque[int]] = {}
 
-    def add(self, use: "Use", sign: int = 1) -> None:
+    def add(self, use: "TaskUsage", sign: int = 1) -> None:
         """Take a task in, or with -1 out again."""
         if use.counts:
             self.tasks += sign
@@ -52,7 +52,7 @@ class NodeRoom:
         return recent if recent >= MANY_FAILURES else 0
 
 
-class Use:
+class TaskUsage:
     """The room that one task takes of its node."""
 
     __slots__ = ("counts", "generic", "memory", "nano_cpus", "ports", "service_id")

@@ -21,11 +21,11 @@ from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, Unavail
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.ipam import mac_address, special
 from husk.swarm.model.node import Node
-from husk.swarm.network.local_node import Here
-from husk.swarm.network.share import TunnelKey, World
+from husk.swarm.network.local_node import LocalNode
+from husk.swarm.network.share import KnownNetworks, TunnelKey
 from husk.swarm.spec.containers import is_on
 from husk.swarm.state.records import ATTEMPTS, SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale, version_in
 from husk.text.documents import Malformed, decode
 from husk.text.subnets import edges
@@ -42,8 +42,8 @@ CLOSES_FOR, PAUSE = 10, 0.2
 MOST_STEPS = 100
 
 
-class SharedNetworks:
-    def __init__(self, records: SwarmRecords, cluster: Here, woken: Callable[[], None]) -> None:
+class OverlayAllocator:
+    def __init__(self, records: SwarmRecords, cluster: LocalNode, woken: Callable[[], None]) -> None:
         """`woken`: somebody has come to a network, here or elsewhere, or has gone."""
         self._records = records
         self._cluster = cluster
@@ -71,7 +71,7 @@ class SharedNetworks:
         self.underway: set[str] = set()
         records.followers.append(self._hear)
 
-    def load(self, store: EmbeddedStore) -> None:
+    def load(self, store: SqliteStore) -> None:
         """Load the records that the last daemon left where this host alone has them. Blocks."""
         for kind in (NETWORK, ADDRESS):
             for key, body in store.load(kind, bytes).items():
@@ -488,9 +488,9 @@ class SharedNetworks:
             observer(place)
 
 
-def world_of(records: SwarmRecords, shared: SharedNetworks) -> World:
+def world_of(records: SwarmRecords, shared: OverlayAllocator) -> KnownNetworks:
     """All that there is to know of networks, and of what is on them."""
-    return World(
+    return KnownNetworks(
         networks=shared.networks,
         services=records.services,
         nodes=records.nodes,

@@ -16,14 +16,14 @@ from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
 from husk.swarm.model.services import Service, VirtualIP, any_ingress, is_reached
 from husk.swarm.network.networks import ingress_of
-from husk.swarm.network.reached import Reached
+from husk.swarm.network.reached import ReachableTasks
 from husk.swarm.network.services import OnNetworks, ServiceOnNetwork, services_on
 from husk.swarm.spec.containers import attachments
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.transactions import StoreUnavailable
 
 if TYPE_CHECKING:
-    from husk.swarm.network.allocator import SharedNetworks
+    from husk.swarm.network.allocator import OverlayAllocator
     from husk.swarm.network.overlay_feed import OverlayFeed
 
 log = logging.getLogger(__name__)
@@ -49,10 +49,10 @@ class Endpoints:
         """`node_id` is that of this node: only its own tasks have containers that can be found."""
         # Where hosts share networks: what this one is told of the others.
         self.feed: OverlayFeed | None = None
-        self.shared: SharedNetworks | None = None
+        self.shared: OverlayAllocator | None = None
         self._store = store
         self._networks = networks
-        self._reached = Reached(store, node_id, find_container)
+        self._reached = ReachableTasks(store, node_id, find_container)
         # Where each service was led to last, and what that was made of.
         self._led: dict[str, _Led] = {}
         # Services of which something may be another since.

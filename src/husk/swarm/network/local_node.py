@@ -6,7 +6,7 @@ from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.settings import DATA_PATH_PORT
 
 
-class Here(Protocol):
+class LocalNode(Protocol):
     @property
     def node_id(self) -> str: ...
 
@@ -31,7 +31,7 @@ class Here(Protocol):
         ...
 
 
-class ManagerHere:
+class LocalManager:
     """Of a manager: as the swarm's records tell."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -21,7 +21,7 @@ from husk.swarm.spec.containers import is_on
 from husk.swarm.state.records import SwarmRecords
 
 if TYPE_CHECKING:
-    from husk.swarm.network.allocator import SharedNetworks
+    from husk.swarm.network.allocator import OverlayAllocator
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class SwarmNetworks:
         store: SwarmRecords,
         cluster: Cluster,
         networks: Networks,
-        shared: Callable[[], "SharedNetworks | None"] = lambda: None,
+        shared: Callable[[], "OverlayAllocator | None"] = lambda: None,
         left: Callable[[], None] = lambda: None,
     ) -> None:
         """`shared` are the networks of a swarm of several hosts; `left` hears that there are none any more."""

@@ -17,9 +17,9 @@ from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.errors import HuskError
 from husk.network.wireguard.parties import Mesh, Party, inner_address, key_of_text, normal
 from husk.swarm.model.services import any_ingress, is_assigned, is_reached
-from husk.swarm.network import share as network_share
-from husk.swarm.network.allocator import SharedNetworks, world_of
-from husk.swarm.network.local_node import Here
+from husk.swarm.network import share as share
+from husk.swarm.network.allocator import OverlayAllocator, world_of
+from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.overlay_view import OverlayView
 from husk.swarm.state.records import SwarmRecords
 
@@ -32,9 +32,9 @@ class OverlayFeed:
         self,
         *,
         store: SwarmRecords,
-        cluster: Here,
+        cluster: LocalNode,
         networks: Networks,
-        shared: SharedNetworks,
+        shared: OverlayAllocator,
         unsaved: Callable[[], bool],
         managers: Callable[[], Iterable[str]] | None = None,
     ) -> None:
@@ -259,7 +259,7 @@ class OverlayFeed:
             if task is not None and task.node_id == node and is_assigned(task):
                 return True
         world = world_of(self._store, self._shared)
-        return network in network_share.networks_of(node, world) | network_share.ingress_of(world)
+        return network in share.networks_of(node, world) | share.ingress_of(world)
 
     def _own(self, live: LiveNetwork) -> list[Place]:
         mine = self._shared.on(self._cluster.node_id)
@@ -325,7 +325,7 @@ class OverlayFeed:
         public = self._networks.overlays.public
         if own is not None and public is not None and public != (own.tunnel_key, own.tunnel_port):
             key, port = public
-            await self._shared.announce(network_share.TunnelKey(key=key, port=port))
+            await self._shared.announce(share.TunnelKey(key=key, port=port))
 
     def _tell(self, troubles: Iterable[str]) -> None:
         """Once, however often they are met."""

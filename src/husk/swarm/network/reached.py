@@ -16,10 +16,10 @@ from husk.swarm.state.records import SwarmRecords
 
 if TYPE_CHECKING:
     from husk.engine.networks.sharing import Place
-    from husk.swarm.network.allocator import SharedNetworks
+    from husk.swarm.network.allocator import OverlayAllocator
 
 
-class Reached:
+class ReachableTasks:
     def __init__(
         self, store: SwarmRecords, node_id: Callable[[], str], find_container: Callable[[str], Container]
     ) -> None:
@@ -35,7 +35,7 @@ class Reached:
         self._own: set[str] = set()
         # What the last look was made of besides.
         self._node = ""
-        self._shared: SharedNetworks | None = None
+        self._shared: OverlayAllocator | None = None
         self._names: Mapping[str, str] = {}
         self._addresses: Mapping[str, str] = {}
         store.index.observe(self._changed.add)
@@ -47,7 +47,7 @@ class Reached:
     def by_service(self) -> Mapping[str, Collection[OnNetworks]]:
         return {id: found.values() for id, found in self._found.items()}
 
-    def look(self, shared: "SharedNetworks | None", names: Mapping[str, str]) -> set[str]:
+    def look(self, shared: "OverlayAllocator | None", names: Mapping[str, str]) -> set[str]:
         """Bring it up to the records; the services of which something may be another now. `names` are those of all
         networks by their ids, `shared` knows the addresses on those that hosts share."""
         if (shared, names, self._node_id()) != (self._shared, self._names, self._node):
@@ -64,7 +64,7 @@ class Reached:
         self._changed.clear()
         return touched
 
-    def _begin(self, shared: "SharedNetworks | None", names: Mapping[str, str]) -> None:
+    def _begin(self, shared: "OverlayAllocator | None", names: Mapping[str, str]) -> None:
         if self._shared is not shared:
             if self._shared is not None:
                 self._shared.observers.remove(self._place_changed)

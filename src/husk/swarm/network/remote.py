@@ -17,10 +17,10 @@ from husk.engine.networks.sharing import Occupant, Place
 from husk.errors import NotFound, Unavailable
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.swarm.model.refusals import A_WORKER
-from husk.swarm.network.allocator import ADDRESS, SharedNetworks
-from husk.swarm.network.local_node import Here
-from husk.swarm.network.server import Keys, Places, Sought
-from husk.swarm.network.share import TunnelKey, Wish
+from husk.swarm.network.allocator import ADDRESS, OverlayAllocator
+from husk.swarm.network.local_node import LocalNode
+from husk.swarm.network.server import AddressKeys, AddressReply, NetworkLookup
+from husk.swarm.network.share import AddressRequest, TunnelKey
 from husk.swarm.port.assignment_messages import NetworkNews, decoded, encoded
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.transactions import News, Record
@@ -41,8 +41,8 @@ class AddressCalls(Protocol):
     async def announce(self, body: bytes) -> None: ...
 
 
-class RemoteNetworks(SharedNetworks):
-    def __init__(self, records: SwarmRecords, here: Here, woken: Callable[[], None], calls: AddressCalls) -> None:
+class RemoteNetworks(OverlayAllocator):
+    def __init__(self, records: SwarmRecords, here: LocalNode, woken: Callable[[], None], calls: AddressCalls) -> None:
         super().__init__(records, here, woken)
         self._calls = calls
         self._number = 0
@@ -71,7 +71,7 @@ class RemoteNetworks(SharedNetworks):
     async def take(
         self, network: Network, who: Occupant, options: EndpointOptions = DEFAULTS, node: str = ""
     ) -> list[Place]:
-        wish = Wish(
+        wish = AddressRequest(
             network=network.id,
             host=who.kind == "host",
             names=who.names,
@@ -84,7 +84,7 @@ class RemoteNetworks(SharedNetworks):
         )
         self._taking[network.id] += 1
         try:
-            places = decoded(await self._calls.take(encoded(wish)), Places).places
+            places = decoded(await self._calls.take(encoded(wish)), AddressReply).places
             self._number += 1
             for place in places:
                 self.underway.add(place.key)
@@ -99,7 +99,7 @@ class RemoteNetworks(SharedNetworks):
         keys = [place.key for place in places]
         if not keys:
             return
-        await self._calls.give_back(encoded(Keys(keys=keys)))
+        await self._calls.give_back(encoded(AddressKeys(keys=keys)))
         self._number += 1
         for key in keys:
             self._given.pop(key, None)
@@ -108,7 +108,7 @@ class RemoteNetworks(SharedNetworks):
     async def seek(self, reference: str) -> None:
         """Ask for a network that plain containers may be on, and return when it is known. None is found: nothing."""
         try:
-            wanted = decoded(await self._calls.seek(encoded(Sought(network=reference))), Sought).network
+            wanted = decoded(await self._calls.seek(encoded(NetworkLookup(network=reference))), NetworkLookup).network
         except NotFound:
             return
         with suppress(TimeoutError):

@@ -13,9 +13,9 @@ from husk.errors import Forbidden, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from husk.swarm.model.services import is_reached
 from husk.swarm.network import share as network_share
-from husk.swarm.network.allocator import SharedNetworks, world_of
-from husk.swarm.network.local_node import Here
-from husk.swarm.network.share import TunnelKey, Wish
+from husk.swarm.network.allocator import OverlayAllocator, world_of
+from husk.swarm.network.local_node import LocalNode
+from husk.swarm.network.share import AddressRequest, TunnelKey
 from husk.swarm.network.views import NOTHING, NetworkShare, Views
 from husk.swarm.port.assignment_messages import decoded, encoded
 from husk.swarm.state.records import SwarmRecords
@@ -31,32 +31,32 @@ MOST_OF_TASK, MOST_PLAIN = 16, 4096
 OF_EACH_TASK, SPARE = 2, 8
 
 
-class Places(Struct, kw_only=True):
+class AddressReply(Struct, kw_only=True):
     """The answer to a wish."""
 
     places: list[Place]
 
 
-class Sought(Struct, kw_only=True):
+class NetworkLookup(Struct, kw_only=True):
     """A network by any of its names; in the answer its id."""
 
     network: str
 
 
-class Keys(Struct, kw_only=True):
+class AddressKeys(Struct, kw_only=True):
     """Addresses that a node gives back."""
 
     keys: list[str]
 
 
-class NetworkDesk:
-    """`husk.swarm.port.addresses.AddressDesk`, and what the dispatcher asks."""
+class NetworkServer:
+    """`husk.swarm.port.addresses.AddressServicer`, and what the dispatcher asks."""
 
     def __init__(
         self,
         store: SwarmRecords,
-        here: Here,
-        shared: Callable[[], SharedNetworks | None],
+        here: LocalNode,
+        shared: Callable[[], OverlayAllocator | None],
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -104,7 +104,7 @@ class NetworkDesk:
 
     async def seek(self, node: str, body: bytes) -> bytes:
         """A network for plain containers: the node is told of it for a while, and while one of them is there."""
-        reference = decoded(body, Sought).network
+        reference = decoded(body, NetworkLookup).network
         if (shared := self._shared()) is None:
             raise NotFound(f"network {reference} not found")
         network = network_share.attachable(reference, world_of(self._store, shared))
@@ -114,7 +114,7 @@ class NetworkDesk:
             # Otherwise the node knows it, and all that was made for others is still true.
             self._seeking += 1
             self._changed()
-        return encoded(Sought(network=network.id))
+        return encoded(NetworkLookup(network=network.id))
 
     def _sought_by(self, node: str) -> set[str]:
         now = self._clock()
@@ -126,12 +126,12 @@ class NetworkDesk:
         return set(left)
 
     async def take(self, node: str, body: bytes) -> bytes:
-        wish = decoded(body, Wish)
+        wish = decoded(body, AddressRequest)
         # What was counted is still so when it is taken, however many of the node ask at once.
         async with self._taking.hold(f"{node}/{wish.network}"):
-            return encoded(Places(places=await self._take(node, wish)))
+            return encoded(AddressReply(places=await self._take(node, wish)))
 
-    async def _take(self, node: str, wish: Wish) -> list[Place]:
+    async def _take(self, node: str, wish: AddressRequest) -> list[Place]:
         if (shared := self._shared()) is None:
             raise Unavailable("the swarm has no networks that hosts share")
         world = world_of(self._store, shared)
@@ -152,7 +152,7 @@ class NetworkDesk:
         self._changed()
         return taken
 
-    def _leave_some(self, node: str, network: Network, shared: SharedNetworks) -> None:
+    def _leave_some(self, node: str, network: Network, shared: OverlayAllocator) -> None:
         """Raise for a node that takes more than its part of a network's addresses where few are left for others."""
         size = shared.size(network)
         # An endpoint on a network with IPv6 has two.
@@ -175,7 +175,7 @@ class NetworkDesk:
     async def give_back(self, node: str, body: bytes) -> None:
         if (shared := self._shared()) is None:
             return
-        keys = decoded(body, Keys).keys[:_MOST]
+        keys = decoded(body, AddressKeys).keys[:_MOST]
         found = [place for key in keys if (place := _at(shared, key)) is not None]
         if any(place.node != node or place.kind == "service" for place in found):
             raise Forbidden("this address is not the node's")
@@ -183,6 +183,6 @@ class NetworkDesk:
         self._changed()
 
 
-def _at(shared: SharedNetworks, key: str) -> Place | None:
+def _at(shared: OverlayAllocator, key: str) -> Place | None:
     network, _, address = key.partition("/")
     return shared.places.get(network, {}).get(address)

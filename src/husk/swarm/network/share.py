@@ -44,7 +44,7 @@ _CONTAINER = re.compile(r"[0-9a-f]{64}")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
-class World(NamedTuple):
+class KnownNetworks(NamedTuple):
     """All there is, as a manager knows it."""
 
     networks: Mapping[str, Network]
@@ -56,7 +56,7 @@ class World(NamedTuple):
     places_on: Callable[[str], Iterable[Place]]
 
 
-def networks_of(node_id: str, world: World) -> set[str]:
+def networks_of(node_id: str, world: KnownNetworks) -> set[str]:
     """The networks that a node's tasks are on, or its plain containers where those may be, by id."""
     own = {task.id: task for task in world.tasks_on(node_id) if is_assigned(task)}
     found = set()
@@ -71,25 +71,25 @@ def networks_of(node_id: str, world: World) -> set[str]:
     return {id for id in found if id in world.networks}
 
 
-def ingress_of(world: World) -> set[str]:
+def ingress_of(world: KnownNetworks) -> set[str]:
     """The ingress network, where ports are published: every node answers there."""
     published = any(any_ingress(service.ports) for service in world.services.values())
     return {id for id, network in world.networks.items() if network.ingress and published}
 
 
-def share(node_id: str, world: World, sought: Collection[str] = ()) -> dict[Name, Struct]:
+def share(node_id: str, world: KnownNetworks, sought: Collection[str] = ()) -> dict[Name, Struct]:
     """All that a node is told, by (kind, key). `sought` are networks that a plain container of it is about to be on."""
     named, ingress = named_by(node_id, world, sought), frozenset(ingress_of(world))
     common = view(named, ingress, world)
     return {**common, **own(node_id, common, world)}
 
 
-def named_by(node_id: str, world: World, sought: Collection[str] = ()) -> frozenset[str]:
+def named_by(node_id: str, world: KnownNetworks, sought: Collection[str] = ()) -> frozenset[str]:
     """The networks that a node is told all of."""
     return frozenset(networks_of(node_id, world)) | {id for id in sought if id in world.networks}
 
 
-def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[Name, Struct]:
+def view(named: frozenset[str], ingress: frozenset[str], world: KnownNetworks) -> dict[Name, Struct]:
     """Return what all nodes are told alike that are told all of the `named` networks; of `ingress` without names."""
     # Every node shows the ingress network, as with Docker; what is on it is told where ports are published.
     known: dict[Name, Struct] = {(NETWORK, id): one for id, one in world.networks.items() if one.ingress}
@@ -114,7 +114,7 @@ def view(named: frozenset[str], ingress: frozenset[str], world: World) -> dict[N
     return known
 
 
-def own(node_id: str, common: Mapping[Name, Struct], world: World) -> dict[Name, Struct]:
+def own(node_id: str, common: Mapping[Name, Struct], world: KnownNetworks) -> dict[Name, Struct]:
     """Return what a node alone is told, besides a view or in place of a part of it: of itself, and of its own tasks."""
     known: dict[Name, Struct] = {}
     for task in world.tasks_on(node_id):
@@ -200,7 +200,7 @@ def checked_key(node_id: str, told: TunnelKey, nodes: Mapping[str, Node]) -> Tun
     return TunnelKey(key=key, port=told.port)
 
 
-class Wish(Struct, kw_only=True, omit_defaults=True):
+class AddressRequest(Struct, kw_only=True, omit_defaults=True):
     """An address that a node asks for: for a container, or for itself (`host`)."""
 
     network: str
@@ -214,7 +214,7 @@ class Wish(Struct, kw_only=True, omit_defaults=True):
     ipv6: bool = True
 
 
-def attachable(reference: str, world: World) -> Network:
+def attachable(reference: str, world: KnownNetworks) -> Network:
     """The network that a node asks for by id, name, or unique leading part of an id; plain containers may be there."""
     exact = [network for network in world.networks.values() if reference in (network.id, network.name)]
     near = [network for network in world.networks.values() if reference and network.id.startswith(reference)]
@@ -230,7 +230,7 @@ def attachable(reference: str, world: World) -> Network:
     return found[0]
 
 
-def checked(node_id: str, wish: Wish, world: World, sought: Collection[str] = ()) -> Wish:
+def checked(node_id: str, wish: AddressRequest, world: KnownNetworks, sought: Collection[str] = ()) -> AddressRequest:
     """The wish, with the names that may be had; raises where it is not the node's to have."""
     network = world.networks.get(wish.network)
     known = wish.network in sought or wish.network in networks_of(node_id, world)
@@ -295,7 +295,7 @@ def _names(names: Sequence[str], network: Network, own: Service | None, services
 
 
 def _of_task(
-    names: Sequence[str], wish: Wish, task: Task, service: Service, others: Collection[str]
+    names: Sequence[str], wish: AddressRequest, task: Task, service: Service, others: Collection[str]
 ) -> tuple[str, ...]:
     """Of the names those that follow from the records: a worker invents none for a task that it was given."""
     own = {task.name, wish.container[:12]}
@@ -313,7 +313,7 @@ def _of_task(
     return tuple(name for name in names if name in own or (more and name == more))
 
 
-def _others_names(node_id: str, network: Network, world: World, own: Service | None = None) -> set[str]:
+def _others_names(node_id: str, network: Network, world: KnownNetworks, own: Service | None = None) -> set[str]:
     """Those of tasks of other services, and the own names of containers, on other nodes, in small letters. Aliases may
     be shared, as by Docker."""
     same = {task.id for task in world.tasks_of(own.id)} if own is not None else set()

@@ -7,7 +7,7 @@ from husk.engine.networks.service import Networks
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.network.endpoints import Endpoints
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import News
 
 
@@ -40,15 +40,15 @@ class NetworkSharing:
 
     def begin(self, told: News | None = None) -> None:
         """Before there is any news of the store: the first of it tells all. Nothing is done where it has begun."""
-        from husk.swarm.network.allocator import SharedNetworks
-        from husk.swarm.network.local_node import ManagerHere
+        from husk.swarm.network.allocator import OverlayAllocator
+        from husk.swarm.network.local_node import LocalManager
         from husk.swarm.network.overlay_feed import OverlayFeed
 
         if self._endpoints.shared is not None:
             return
-        here = ManagerHere(self._cluster)
-        shared = SharedNetworks(self._store, here, self._wake)
-        if isinstance(self._store.store, EmbeddedStore):
+        here = LocalManager(self._cluster)
+        shared = OverlayAllocator(self._store, here, self._wake)
+        if isinstance(self._store.store, SqliteStore):
             shared.load(self._store.store)
         if told is not None:
             shared.take_in(told)

@@ -18,7 +18,7 @@ from husk.swarm.network.endpoints import Endpoints
 from husk.swarm.network.overlay_feed import OverlayFeed
 from husk.swarm.network.remote import AddressCalls, RemoteNetworks
 from husk.swarm.port.assignment_messages import NetworkNews
-from husk.swarm.state.leader import Outside
+from husk.swarm.state.leader import NoLeadership
 from husk.swarm.state.no_store import NoStore
 from husk.swarm.state.records import SwarmRecords
 
@@ -42,8 +42,8 @@ class WorkerNetworks:
         self._own_tasks = own_tasks
         self._woken = woken
         self._records = SwarmRecords(NoStore())
-        self._records.leadership = Outside()
-        self._here = WorkerHere(node_id, self._records)
+        self._records.leadership = NoLeadership()
+        self._here = LocalWorker(node_id, self._records)
         self._shared = RemoteNetworks(self._records, self._here, woken, calls)
         self._endpoints = Endpoints(
             store=self._records, networks=networks, node_id=lambda: node_id, find_container=containers.find
@@ -107,7 +107,7 @@ class WorkerNetworks:
             self._woken()
 
 
-class WorkerHere:
+class LocalWorker:
     """`Here` of a worker: as a manager has told."""
 
     def __init__(self, node_id: str, records: SwarmRecords) -> None:

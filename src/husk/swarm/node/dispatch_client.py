@@ -15,7 +15,15 @@ from husk.errors import Conflict, Forbidden, HuskError, Unavailable
 from husk.swarm.model.heartbeats import PERIOD, period_of
 from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.services import SECOND
-from husk.swarm.port.assignment_messages import Beat, Heard, Report, Reports, Told, decoded, encoded
+from husk.swarm.port.assignment_messages import (
+    AssignmentUpdate,
+    HeartbeatReply,
+    Report,
+    ReportReply,
+    Reports,
+    decoded,
+    encoded,
+)
 from husk.swarm.port.faults import TooMany
 from husk.swarm.port.mixed_releases import MixedReader
 
@@ -35,22 +43,22 @@ class DispatchCalls(Protocol):
 
 
 class ManagerChannel:
-    """A worker's way to whichever manager answers (`remote_assignments.Channel`)."""
+    """A worker's way to whichever manager answers (`remote_assignments.AssignmentChannel`)."""
 
     def __init__(self, calls: DispatchCalls) -> None:
         self._calls = calls
         self._reader = MixedReader()
 
-    async def assignments(self) -> AsyncGenerator[Told]:
+    async def assignments(self) -> AsyncGenerator[AssignmentUpdate]:
         async with aclosing(self._calls.assignments()) as news:
             async for body in news:
                 yield self._reader.told(body)
 
-    async def report(self, reports: Sequence[Report]) -> Heard:
-        return decoded(await self._calls.report(encoded(Reports(reports=list(reports)))), Heard)
+    async def report(self, reports: Sequence[Report]) -> ReportReply:
+        return decoded(await self._calls.report(encoded(Reports(reports=list(reports)))), ReportReply)
 
 
-class Pulse:
+class HeartbeatSender:
     """Says to a manager, every few seconds, that this node lives; first of all, what it is."""
 
     def __init__(
@@ -95,7 +103,7 @@ class Pulse:
         try:
             await self._describe()
             # Shorter than what makes a node lost: the next manager may still hear in time.
-            beat = decoded(await self._calls.heartbeat(self._period / SECOND), Beat)
+            beat = decoded(await self._calls.heartbeat(self._period / SECOND), HeartbeatReply)
         except HuskError as error:
             if error.message != self.trouble:
                 log.info("no manager hears that this node lives: %s", error.message)

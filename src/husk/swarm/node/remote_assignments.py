@@ -20,7 +20,14 @@ from husk.swarm.loops.persisting import again_and_again
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Service, Task, TaskStatus
 from husk.swarm.node.delivery import Value
-from husk.swarm.port.assignment_messages import Given, GivenValue, Heard, NetworkNews, Report, Told
+from husk.swarm.port.assignment_messages import (
+    AssignedTask,
+    AssignedValue,
+    AssignmentUpdate,
+    NetworkNews,
+    Report,
+    ReportReply,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +37,14 @@ AT_ONCE = 100
 LONGEST = 4096
 
 
-class Channel(Protocol):
+class AssignmentChannel(Protocol):
     """The way to a manager. Both raise HuskError where none can be reached, or it does not hear."""
 
-    def assignments(self) -> AsyncGenerator[Told]:
+    def assignments(self) -> AsyncGenerator[AssignmentUpdate]:
         """Yield what the node is told, for as long as that manager is there."""
         ...
 
-    async def report(self, reports: Sequence[Report]) -> Heard: ...
+    async def report(self, reports: Sequence[Report]) -> ReportReply: ...
 
 
 class RemoteAssignments:
@@ -45,7 +52,7 @@ class RemoteAssignments:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: AssignmentChannel,
         wake: Callable[..., None],
         told_all: Callable[[], None],
         networks: Callable[[NetworkNews | None], None] = lambda news: None,
@@ -60,7 +67,7 @@ class RemoteAssignments:
         self._wake = wake
         self._told_all = told_all
         self._node: NodeFacts | None = None
-        self._given: dict[str, Given] = {}
+        self._given: dict[str, AssignedTask] = {}
         self._values: dict[tuple[str, str], Value] = {}
         # What is told anew, until it is complete: tasks, and values of secrets and configs.
         self._coming: set[str] | None = None
@@ -122,7 +129,7 @@ class RemoteAssignments:
 
     # --- what a manager says
 
-    def hear(self, told: Told) -> None:
+    def hear(self, told: AssignmentUpdate) -> None:
         """Take in what a manager tells."""
         if told.all:
             self._coming, self._coming_values = set(), set()
@@ -151,7 +158,7 @@ class RemoteAssignments:
             self._coming, self._coming_values = None, set()
             self._told_all()
 
-    def _take(self, given: Given) -> None:
+    def _take(self, given: AssignedTask) -> None:
         task = given.task
         self.unread.discard(task.id)
         if self._coming is not None:
@@ -207,5 +214,5 @@ class RemoteAssignments:
                         del self._unreported[report.task_id]
 
 
-def _value(given: GivenValue) -> Value:
+def _value(given: AssignedValue) -> Value:
     return Value(given.data, given.templated)

@@ -27,11 +27,11 @@ from husk.swarm.model.swarm import Membership
 from husk.swarm.network.worker import WorkerNetworks
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.delivery import Deliveries
-from husk.swarm.node.dispatch_client import ManagerChannel, Pulse
+from husk.swarm.node.dispatch_client import HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
 from husk.swarm.node.runner import Runner
 from husk.swarm.port.addresses import AddressCalls
-from husk.swarm.port.assignment_messages import Told
+from husk.swarm.port.assignment_messages import AssignmentUpdate
 from husk.swarm.port.dispatch import DispatchCalls
 from husk.swarm.port.keeper import CertificateKeeper
 from husk.swarm.port.logs import LogCalls
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 REMOVED = "this node has been removed from the swarm: leave it (docker swarm leave), and join again"
 
 
-class Worker:
+class WorkerRole:
     def __init__(
         self,
         membership: Membership,
@@ -68,7 +68,7 @@ class Worker:
         self._managers = Managers([read_endpoint(text, MANAGER_PORT) for text in membership.managers], identity)
         self._calls = DispatchCalls(self._managers)
         self._keeper = CertificateKeeper(self._managers, save, identity, used=self._look_at)
-        self._pulse = Pulse(self._calls, description, self._forget_tasks)
+        self._pulse = HeartbeatSender(self._calls, description, self._forget_tasks)
         self._assignments = RemoteAssignments(
             ManagerChannel(self._calls),
             lambda *ids: self._agent.wake(*ids),
@@ -189,4 +189,4 @@ class Worker:
     def _forget_tasks(self) -> None:
         """The swarm has removed this node: others run what it ran."""
         log.warning(REMOVED)
-        self._assignments.hear(Told(all=True, complete=True))
+        self._assignments.hear(AssignmentUpdate(all=True, complete=True))

@@ -7,7 +7,7 @@
 - `crowding` how many connections and how many wrong tokens are too many. Pure
 - `faults` errors of the engine on the wire and back. Pure
 - `server` the port itself: connections, and a place for handlers (`ClusterPort.register`)
-- `certificates` the handlers that give out roots and certificates; what they ask of a swarm is `Office`
+- `certificates` the handlers that give out roots and certificates; what they ask of a swarm is `CertificateServicer`
 - `managers` calls of a node to the managers that it knows
 - `join` how a new node gets its first certificate, `keeper` how it keeps one
 - `logs` how managers read logs of other nodes, `addresses` which of them nodes are given

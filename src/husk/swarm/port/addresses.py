@@ -1,6 +1,6 @@
 """Addresses on the swarm's networks, which managers give to nodes; and nodes' keys for encrypted ones.
 
-    AddressHandlers(desk).register(port)         # on each manager
+    AddressHandlers(servicer).register(port)     # on each manager
     calls = AddressCalls(managers)               # on a worker
 
 What is said is the engine's business: here it is bytes. Which node calls is what its certificate says.
@@ -25,7 +25,7 @@ GIVE_BACK = "/husk.cluster.v1.Addresses/GiveBack"
 PAUSE = 1.0
 
 
-class AddressDesk(Protocol):
+class AddressServicer(Protocol):
     """The engine's part that gives addresses to nodes."""
 
     async def take(self, node: str, body: bytes) -> bytes: ...
@@ -42,8 +42,8 @@ class AddressDesk(Protocol):
 
 
 class AddressHandlers:
-    def __init__(self, desk: AddressDesk, clock: Callable[[], float] = time.monotonic) -> None:
-        self._desk = desk
+    def __init__(self, servicer: AddressServicer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._servicer = servicer
         self._clock = clock
         self._announcing = Pauses(PAUSE)
 
@@ -54,10 +54,10 @@ class AddressHandlers:
         port.register_unary(ANNOUNCE, Body, self._announce, access="node")
 
     async def _take(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._desk.take(peer.node, body.content))
+        return Body(content=await self._servicer.take(peer.node, body.content))
 
     async def _seek(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._desk.seek(peer.node, body.content))
+        return Body(content=await self._servicer.seek(peer.node, body.content))
 
     async def _announce(self, peer: Peer, body: Body) -> Body:
         """Each is a record, and told to others: no node says so without end."""
@@ -65,7 +65,7 @@ class AddressHandlers:
         if not self._announcing.allowed(peer.node, now):
             raise TooMany("this node has just said its key")
         try:
-            await self._desk.announce(peer.node, body.content)
+            await self._servicer.announce(peer.node, body.content)
         except BaseException:
             # It was not heard, and may say so again at once.
             self._announcing.take_back(peer.node, now)
@@ -73,7 +73,7 @@ class AddressHandlers:
         return Body()
 
     async def _give_back(self, peer: Peer, body: Body) -> Body:
-        await self._desk.give_back(peer.node, body.content)
+        await self._servicer.give_back(peer.node, body.content)
         return Body()
 
 

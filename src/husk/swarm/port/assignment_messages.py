@@ -1,7 +1,8 @@
 """Messages by which a manager tells a node its tasks, and the node reports on them. Pure: messages in JSON.
 
-A node is told first of all its tasks (`Told.all` begins that, `Told.complete` ends it), then of each change. Values of
-secrets and configs come in messages of their own, for they may be large, and before the tasks that need them.
+A node is told first of all its tasks (`AssignmentUpdate.all` begins that, `AssignmentUpdate.complete` ends it), then of
+each change. Values of secrets and configs come in messages of their own, for they may be large, and before the tasks
+that need them.
 """
 
 from typing import TypeVar
@@ -18,7 +19,7 @@ from husk.text.documents import Malformed, decode
 M = TypeVar("M", bound=Struct)
 
 
-class Given(Struct, kw_only=True, omit_defaults=True):
+class AssignedTask(Struct, kw_only=True, omit_defaults=True):
     """A task, with what is needed of its service. Credentials only where an image may have to be pulled."""
 
     task: Task
@@ -28,7 +29,7 @@ class Given(Struct, kw_only=True, omit_defaults=True):
     obstacle: str = ""
 
 
-class GivenValue(Struct, kw_only=True, omit_defaults=True):
+class AssignedValue(Struct, kw_only=True, omit_defaults=True):
     """A secret or a config."""
 
     kind: str
@@ -37,7 +38,7 @@ class GivenValue(Struct, kw_only=True, omit_defaults=True):
     templated: bool = False
 
 
-class Known(Struct, frozen=True):
+class KnownRecord(Struct, frozen=True):
     """A record of the swarm's networks, or of what is on them."""
 
     kind: str
@@ -50,19 +51,19 @@ class NetworkNews(Struct, kw_only=True, omit_defaults=True):
 
     all: bool = False
     more: bool = False
-    records: list[Known] = []
+    records: list[KnownRecord] = []
     gone: list[tuple[str, str]] = []
     data_path_port: int = 0
 
 
-class Told(Struct, kw_only=True, omit_defaults=True):
+class AssignmentUpdate(Struct, kw_only=True, omit_defaults=True):
     """`all`: nothing that was told before counts any more. `gone` are tasks, `dropped` values as (kind, id)."""
 
     all: bool = False
     complete: bool = False
     node: NodeFacts | None = None
-    tasks: list[Given] = []
-    values: list[GivenValue] = []
+    tasks: list[AssignedTask] = []
+    values: list[AssignedValue] = []
     gone: list[str] = []
     dropped: list[tuple[str, str]] = []
     # (node, HOST:PORT) of all managers, where that is news.
@@ -82,17 +83,17 @@ class Report(Struct, kw_only=True, omit_defaults=True):
 
 class Reports(Struct, kw_only=True, omit_defaults=True):
     reports: list[Report]
-    # Never sent, as `Told.unread`.
+    # Never sent, as `AssignmentUpdate.unread`.
     unread: list[str] = []
 
 
-class Heard(Struct, kw_only=True, omit_defaults=True):
+class ReportReply(Struct, kw_only=True, omit_defaults=True):
     """The answer to reports: the tasks that the manager takes none of, for they are not the node's or have ended."""
 
     refused: list[str] = []
 
 
-class Beat(Struct, kw_only=True, omit_defaults=True):
+class HeartbeatReply(Struct, kw_only=True, omit_defaults=True):
     """A node lives; the answer says in which time to say so again."""
 
     period_ns: int = 0

@@ -1,8 +1,8 @@
 """Handlers that give out roots and certificates on the cluster port: to everybody, to those with a token, to nodes.
 
-    CertificateHandlers(office).register(port)
+    CertificateHandlers(ca_server).register(port)
 
-What is decided about a swarm, its tokens and its nodes is decided by the `Office`, which the engine is.
+What is decided about a swarm, its tokens and its nodes is decided by the `CertificateServicer`, which the engine is.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from husk.swarm.port.messages import (
     RootRequest,
 )
 from husk.swarm.port.peers import Peer
-from husk.swarm.port.protocol import Spoken
+from husk.swarm.port.protocol import ProtocolVersion
 from husk.swarm.port.server import ClusterPort
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class WantedCertificate(NamedTuple):
     managers: tuple[str, ...]
 
 
-class Office(Protocol):
+class CertificateServicer(Protocol):
     """The swarm, as far as certificates are concerned."""
 
     def root(self) -> bytes:
@@ -78,8 +78,8 @@ class Office(Protocol):
 
 
 class CertificateHandlers:
-    def __init__(self, office: Office, clock: Callable[[], float] = time.monotonic) -> None:
-        self._office = office
+    def __init__(self, ca_server: CertificateServicer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ca_server = ca_server
         self._clock = clock
         self._attempts = Attempts()
 
@@ -91,7 +91,7 @@ class CertificateHandlers:
 
     async def _root(self, peer: Peer, request: RootRequest) -> RootReply:
         own = protocol.OWN
-        return RootReply(certificate=self._office.root(), protocol=own.version, release=own.release)
+        return RootReply(certificate=self._ca_server.root(), protocol=own.version, release=own.release)
 
     async def _join(self, peer: Peer, request: JoinRequest) -> CertificateReply:
         if not self._attempts.allowed(peer.address, self._clock()):
@@ -101,26 +101,26 @@ class CertificateHandlers:
             self._attempts.failed(peer.address, self._clock())
             log.warning("somebody at %s tried to join the swarm with a wrong token", peer.address)
             raise InvalidParameter(WRONG_TOKEN)
-        protocol.check(node=Spoken(request.protocol, request.release), manager=protocol.OWN)
-        reply = await self._office.admit(role, request, peer.address)
+        protocol.check(node=ProtocolVersion(request.protocol, request.release), manager=protocol.OWN)
+        reply = await self._ca_server.admit(role, request, peer.address)
         log.info("a %s has joined the swarm from %s", role, peer.address)
         return reply
 
     def _role_by(self, token: str) -> Role | None:
-        tokens = self._office.tokens()
+        tokens = self._ca_server.tokens()
         manager, worker = same(token, tokens.manager), same(token, tokens.worker)
         return "manager" if manager else "worker" if worker else None
 
     async def _renew(self, peer: Peer, request: RenewRequest) -> CertificateReply:
-        return await self._office.renew(peer.node, request.request)
+        return await self._ca_server.renew(peer.node, request.request)
 
     async def _follow(self, peer: Peer, request: FollowRequest) -> FollowReply:
-        wanted = self._office.wanted(peer)
+        wanted = self._ca_server.wanted(peer)
         try:
             async with asyncio.timeout(PATIENCE):
                 while not wanted.renew and root_digest(wanted.roots) == request.roots:
-                    await self._office.changed()
-                    wanted = self._office.wanted(peer)
+                    await self._ca_server.changed()
+                    wanted = self._ca_server.wanted(peer)
         except TimeoutError:
             pass
         return FollowReply(roots=wanted.roots, renew=wanted.renew, managers=list(wanted.managers))

@@ -80,7 +80,7 @@ class _Room:
         return next(visit for visit in self.visits if visit.place == place)
 
 
-class Crowd:
+class ConnectionCrowd:
     """Connections that are open."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """Calls of nodes about their tasks: what they are to run, what became of it, that they live.
 
-    DispatchHandlers(desk).register(port)        # on each manager
+    DispatchHandlers(servicer).register(port)    # on each manager
     calls = DispatchCalls(managers)              # on a worker
 
 What is said is the engine's business: here it is bytes. Which node calls is what its certificate says. Any manager
@@ -40,7 +40,7 @@ class Body(Message):
     content: Annotated[bytes, 1] = b""
 
 
-class Desk(Protocol):
+class DispatchServicer(Protocol):
     """The engine's part that the nodes talk to."""
 
     def assignments(self, node: str) -> AsyncGenerator[bytes]:
@@ -61,8 +61,8 @@ class Desk(Protocol):
 
 
 class DispatchHandlers:
-    def __init__(self, desk: Desk, clock: Callable[[], float] = time.monotonic) -> None:
-        self._desk = desk
+    def __init__(self, servicer: DispatchServicer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._servicer = servicer
         self._clock = clock
         self._tasks = Tasks()
         # Who is telling a node.
@@ -98,27 +98,27 @@ class DispatchHandlers:
             await asyncio.wait([telling, leaving])
 
     async def _tell(self, node: str, stream: ServerStream) -> None:
-        async with aclosing(self._desk.assignments(node)) as news:
+        async with aclosing(self._servicer.assignments(node)) as news:
             async for told in news:
                 await stream.send(told)
 
     async def _report(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._desk.report(peer.node, body.content))
+        return Body(content=await self._servicer.report(peer.node, body.content))
 
     async def _heartbeat(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._desk.heartbeat(peer.node))
+        return Body(content=await self._servicer.heartbeat(peer.node))
 
     async def _describe(self, peer: Peer, body: Body) -> Body:
         if not self._describing.allowed(peer.node, self._clock()):
             raise TooMany("this node has just said what it is")
-        return Body(content=await self._desk.describe(peer.node, body.content))
+        return Body(content=await self._servicer.describe(peer.node, body.content))
 
     async def _leave(self, peer: Peer, body: Body) -> Body:
         now = self._clock()
         if not self._leaving.allowed(peer.node, now):
             raise TooMany("this node has just left")
         try:
-            await self._desk.leave(peer.node)
+            await self._servicer.leave(peer.node)
         except BaseException:
             # It is not written down, and may be said again at once.
             self._leaving.take_back(peer.node, now)

@@ -18,7 +18,7 @@ from husk.swarm.ca.tokens import JoinToken, read_token
 from husk.swarm.port import protocol
 from husk.swarm.port.faults import from_wire
 from husk.swarm.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, RootReply, RootRequest
-from husk.swarm.port.protocol import Spoken
+from husk.swarm.port.protocol import ProtocolVersion
 from husk.swarm.transport.wire import connect, plainly
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
@@ -56,7 +56,7 @@ async def _root(remotes: Sequence[Endpoint], token: JoinToken) -> bytes:
     reply = await _call(remotes, joining_context(None), ROOT, RootRequest(), RootReply)
     if not token.fits(reply.certificate):
         raise SystemFault(f"remote CA does not match fingerprint. Expected: {token.digest.hex()}")
-    protocol.check(node=protocol.OWN, manager=Spoken(reply.protocol, reply.release))
+    protocol.check(node=protocol.OWN, manager=ProtocolVersion(reply.protocol, reply.release))
     return reply.certificate
 
 

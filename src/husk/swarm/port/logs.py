@@ -1,6 +1,6 @@
 """Logs of tasks that lie on other nodes: how managers read them.
 
-    LogHandlers(desk).register(port)             # on each manager
+    LogHandlers(servicer).register(port)         # on each manager
     calls = LogCalls(managers)                   # on a worker
     pieces = read(endpoint, identity, body)      # on a manager, of what another one can reach
 
@@ -33,7 +33,7 @@ SEND = "/husk.cluster.v1.Logs/Send"
 READ = "/husk.cluster.v1.Logs/Read"
 
 
-class LogDesk(Protocol):
+class LogServicer(Protocol):
     """The engine's part that reads logs on a manager."""
 
     def wanted(self, node: str) -> AsyncGenerator[bytes]:
@@ -50,8 +50,8 @@ class LogDesk(Protocol):
 
 
 class LogHandlers:
-    def __init__(self, desk: LogDesk) -> None:
-        self._desk = desk
+    def __init__(self, servicer: LogServicer) -> None:
+        self._servicer = servicer
 
     def register(self, port: ClusterPort) -> None:
         port.register(WANTED, self._wanted, access="node")
@@ -59,19 +59,19 @@ class LogHandlers:
         port.register(READ, self._read, access="manager")
 
     async def _wanted(self, peer: Peer, stream: ServerStream) -> None:
-        async with aclosing(self._desk.wanted(peer.node)) as asked:
+        async with aclosing(self._servicer.wanted(peer.node)) as asked:
             async for body in asked:
                 await stream.send(body)
 
     async def _send(self, peer: Peer, stream: ServerStream) -> None:
         if (name := await stream.recv()) is None:
             raise InvalidParameter(f"{SEND} begins with a name")
-        await self._desk.take(peer.node, name, _messages(stream))
+        await self._servicer.take(peer.node, name, _messages(stream))
 
     async def _read(self, peer: Peer, stream: ServerStream) -> None:
         if (body := await stream.recv()) is None:
             raise InvalidParameter(f"{READ} takes one message")
-        async with aclosing(self._desk.read(body)) as pieces:
+        async with aclosing(self._servicer.read(body)) as pieces:
             async for piece in pieces:
                 await stream.send(piece)
 

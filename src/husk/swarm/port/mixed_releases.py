@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from husk.errors import InvalidParameter
-from husk.swarm.port.assignment_messages import Given, Report, Reports, Told, decoded
+from husk.swarm.port.assignment_messages import AssignedTask, AssignmentUpdate, Report, Reports, decoded
 from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
 
-M = TypeVar("M", Told, Reports)
+M = TypeVar("M", AssignmentUpdate, Reports)
 # Different reasons that are logged; and how much of one, since the other side's words are in it.
 _MOST, _LONGEST = 20, 200
 
@@ -26,7 +26,7 @@ class _Id(Struct):
 
 
 class _OfTask(Struct):
-    """The ids that are read of a `Given`, or of a `Report`, that is not understood."""
+    """The ids that are read of an `AssignedTask`, or of a `Report`, that is not understood."""
 
     task: _Id | None = None
     task_id: str = ""
@@ -38,8 +38,8 @@ class MixedReader:
     def __init__(self) -> None:
         self._logged: set[str] = set()
 
-    def told(self, body: bytes) -> Told:
-        return self._read(body, Told, "tasks", Given)
+    def told(self, body: bytes) -> AssignmentUpdate:
+        return self._read(body, AssignmentUpdate, "tasks", AssignedTask)
 
     def reports(self, body: bytes) -> Reports:
         return self._read(body, Reports, "reports", Report)

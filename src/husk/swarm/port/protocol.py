@@ -14,17 +14,17 @@ NEIGHBOURS = 1
 FIRST = 1
 
 
-class Spoken(NamedTuple):
+class ProtocolVersion(NamedTuple):
     """The version of the protocol that one side speaks, and its release."""
 
     version: int
     release: str
 
 
-OWN = Spoken(CLUSTER_PROTOCOL, __version__)
+OWN = ProtocolVersion(CLUSTER_PROTOCOL, __version__)
 
 
-def check(node: Spoken, manager: Spoken) -> None:
+def check(node: ProtocolVersion, manager: ProtocolVersion) -> None:
     """Conflict where a node and a manager are too far apart to understand each other."""
     theirs, ours = node.version or FIRST, manager.version or FIRST
     if abs(theirs - ours) > NEIGHBOURS:
@@ -35,5 +35,5 @@ def check(node: Spoken, manager: Spoken) -> None:
         )
 
 
-def _release(side: Spoken) -> str:
+def _release(side: ProtocolVersion) -> str:
     return side.release[:64] or "0.1"

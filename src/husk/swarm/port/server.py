@@ -27,7 +27,7 @@ from husk.rpc.protobuf import Message
 from husk.swarm.ca import authority
 from husk.swarm.ca.holders import Role
 from husk.swarm.ca.identity import Identity
-from husk.swarm.port.crowding import Crowd, Visit
+from husk.swarm.port.crowding import ConnectionCrowd, Visit
 from husk.swarm.port.faults import to_wire
 from husk.swarm.port.peers import Access, Members, Peer, peer_of, refusal
 from husk.swarm.transport.wire import StreamBytes, keep_alive, plainly
@@ -71,7 +71,7 @@ class ClusterPort:
         self._members = members
         self._clock = clock
         self._methods: dict[str, _Method] = {}
-        self._crowd = Crowd()
+        self._crowd = ConnectionCrowd()
         self._visits: dict[Visit, asyncio.Task[None]] = {}
         # Of those that wait for their turn.
         self._turns: dict[Visit, asyncio.Event] = {}

@@ -51,7 +51,7 @@ class Leadership(Protocol):
         ...
 
 
-class Alone:
+class SoleLeadership:
     """One host: there is nobody else. Who leads is whoever asks."""
 
     leading = True
@@ -59,7 +59,7 @@ class Alone:
     checks: tuple[Check, ...] = ()
 
 
-class Outside:
+class NoLeadership:
     """A host that is no manager, or not yet."""
 
     leading = False

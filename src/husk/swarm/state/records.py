@@ -19,8 +19,8 @@ from husk.swarm.model.swarm import KEY, Swarm
 from husk.swarm.model.usage import Port, host_ports
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.kinds import READERS, SwarmRecord, key_of, kind_of, only_tasks
-from husk.swarm.state.leader import Alone, Leadership
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.leader import Leadership, SoleLeadership
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.task_index import TaskIndex
 from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale, Step
 from husk.swarm.state.unreadable import Unreadable
@@ -65,7 +65,7 @@ class SwarmRecords:
         # Have other hosts this store, too? Why it cannot be asked now, and whether this host plans.
         self.shared = False
         self.away: Callable[[], str] = lambda: ""
-        self.leadership: Leadership = Alone()
+        self.leadership: Leadership = SoleLeadership()
         # Others who hear the news of a store that hosts share.
         self.followers: list[Callable[[News], None]] = []
         # The versions of the records that guard what must differ from others, as far as memory has come.
@@ -84,7 +84,7 @@ class SwarmRecords:
         self.unreadable = Unreadable()
 
     @classmethod
-    def load(cls, store: EmbeddedStore, clock: Clock = CLOCK) -> Self:
+    def load(cls, store: SqliteStore, clock: Clock = CLOCK) -> Self:
         """Load the records of a swarm of one host, as the last daemon left them. Blocks."""
         made = cls(store, clock)
         unreadable = []
@@ -292,7 +292,7 @@ class SwarmRecords:
     def alone(self, store: ClusterStore) -> None:
         """From now on nobody shares the records, and there are none: this host is no manager any more."""
         self.store, self.shared = store, False
-        self.away, self.leadership = lambda: "", Alone()
+        self.away, self.leadership = lambda: "", SoleLeadership()
         self.take_in(News(_LATEST, True, ()))
 
     def learn(self, record: SwarmRecord) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
 from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.leader import Election, Outside
+from husk.swarm.state.leader import Election, NoLeadership
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.transactions import News
 
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 # How long a start waits for the store, in seconds; then it goes on without. How soon a broken watch is begun again.
 PATIENCE, PAUSE = 3.0, 1.0
-# Kinds of records that a manager goes by for itself: its lock, its certificates, its place (`attending`).
+# Kinds of records that a manager goes by for itself: its lock, its certificates, its place (`manager.upkeep`).
 FOLLOWED = ("swarm", "node")
 
 
 class Shared:
     def __init__(self, records: SwarmRecords, store: ClusterStore, woken: Callable[..., None]) -> None:
         """`woken`: something is new in memory, or somebody else plans; with ids, only tasks of these services are."""
-        records.shared, records.leadership = True, Outside()
+        records.shared, records.leadership = True, NoLeadership()
         records.away = lambda: self.away
         self._records = records
         self._store = store
@@ -80,7 +80,7 @@ class Shared:
         if self._election is not None:
             await self._election.close()
             self._election = None
-            self._records.leadership = Outside()
+            self._records.leadership = NoLeadership()
 
     async def close(self) -> None:
         await self.part()

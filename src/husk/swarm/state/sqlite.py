@@ -40,13 +40,13 @@ FIRST = 10
 MOST_UNREAD = 1000
 
 
-class EmbeddedStore:
+class SqliteStore:
     def __init__(self, state: StateStore) -> None:
         self._state = state
         self._revision = FIRST
         self._versions: dict[str, dict[str, int]] = {}
         self._leased: dict[Name, Record] = {}
-        self._leases: dict[int, EmbeddedLease] = {}
+        self._leases: dict[int, SqliteLease] = {}
         self._last_lease = 0
         self._watches: set[_Watch] = set()
         self._untold: deque[_Telling] = deque()
@@ -130,9 +130,9 @@ class EmbeddedStore:
         finally:
             self._watches.discard(watch)
 
-    async def lease(self, seconds: int) -> "EmbeddedLease":
+    async def lease(self, seconds: int) -> "SqliteLease":
         self._last_lease += 1
-        lease = EmbeddedLease(self._last_lease, seconds, self._end_lease)
+        lease = SqliteLease(self._last_lease, seconds, self._end_lease)
         self._leases[lease.id] = lease
         return lease
 
@@ -214,7 +214,7 @@ class EmbeddedStore:
                     pass
 
 
-class EmbeddedLease:
+class SqliteLease:
     """A lease of this process: kept alive by being held."""
 
     def __init__(self, id: int, seconds: int, end: Callable[[int], None]) -> None:

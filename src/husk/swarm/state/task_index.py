@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from husk.swarm.model.services import Task
-from husk.swarm.model.usage import NodeRoom, Port, Use, takes_room
+from husk.swarm.model.usage import NodeUsage, Port, TaskUsage, takes_room
 
 _FAILED = ("failed", "rejected")
 
 
 class _Noted(Struct):
     node_id: str
-    use: Use | None
+    use: TaskUsage | None
     failed: bool
 
 
@@ -27,7 +27,7 @@ class TaskIndex:
         self._noted: dict[str, _Noted] = {}
         self._by_service: dict[str, dict[str, Task]] = {}
         self._by_node: dict[str, dict[str, Task]] = {}
-        self._rooms: defaultdict[str, NodeRoom] = defaultdict(NodeRoom)
+        self._rooms: defaultdict[str, NodeUsage] = defaultdict(NodeUsage)
         self._observers: list[Callable[[str], None]] = []
 
     def observe(self, observer: Callable[[str], None]) -> None:
@@ -39,7 +39,7 @@ class TaskIndex:
         self._observers.remove(observer)
 
     @property
-    def rooms(self) -> Mapping[str, NodeRoom]:
+    def rooms(self) -> Mapping[str, NodeUsage]:
         """By the nodes' ids; one that has no task yet has an empty one."""
         return self._rooms
 
@@ -64,7 +64,7 @@ class TaskIndex:
         before = self._noted.get(task.id)
         if before is not None:
             self._give_back(task.id, before)
-        use = Use(task, self._ports_of(task.service_id)) if takes_room(task) else None
+        use = TaskUsage(task, self._ports_of(task.service_id)) if takes_room(task) else None
         failed = task.status.state in _FAILED
         self._noted[task.id] = _Noted(task.node_id, use, failed)
         self._by_service.setdefault(task.service_id, {})[task.id] = task

@@ -21,7 +21,7 @@ PAUSE = 5.0
 Opening = Callable[[Listener], Awaitable[None]]
 
 
-class Door:
+class LazyListener:
     def __init__(self, host: str, port: int, opening: Opening) -> None:
         """OSError where another program has the port, or this host not the address."""
         self._opening = opening

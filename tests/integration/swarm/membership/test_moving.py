@@ -18,7 +18,7 @@ async def test_records_move_and_another_manager_has_them(tmp_path: Path) -> None
         await room.init()
         web = await room.services.create(spec(), None)
         await room.store.save(*(task(web, slot=slot) for slot in range(300)))
-        await room.services.enrolment.tenure.move_to(ClusterStoreConfig(etcd.address))
+        await room.services.node_role.manager_role.move_to(ClusterStoreConfig(etcd.address))
         assert room.store.shared and not state.load("task") and not state.load("swarm")
 
         store = EtcdStore.open(etcd.address)

@@ -28,34 +28,34 @@ class FakeDesk:
 
 
 async def test_a_node_is_who_its_certificate_says() -> None:
-    swarm, desk = PortedSwarm(), FakeDesk()
+    swarm, servicer = PortedSwarm(), FakeDesk()
     swarm.roles["w"] = "worker"
     async with swarm.opened() as port:
-        AddressHandlers(desk).register(port)
+        AddressHandlers(servicer).register(port)
         managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
         calls = AddressCalls(managers)
         assert await calls.take(b"one") == b"w has one"
         assert await calls.seek(b"lan") == b"w seeks lan"
         await calls.give_back(b"one")
-        assert desk.back == [("w", b"one")]
+        assert servicer.back == [("w", b"one")]
         await managers.close()
 
 
 async def test_a_node_does_not_say_its_key_without_end() -> None:
-    swarm, desk, now = PortedSwarm(), FakeDesk(), [0.0]
+    swarm, servicer, now = PortedSwarm(), FakeDesk(), [0.0]
     swarm.roles["w"] = "worker"
     async with swarm.opened() as port:
-        AddressHandlers(desk, lambda: now[0]).register(port)
+        AddressHandlers(servicer, lambda: now[0]).register(port)
         managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
         calls = AddressCalls(managers)
-        desk.away = True
+        servicer.away = True
         with pytest.raises(Unavailable, match="the store is away"):
             await calls.announce(b"zero")
-        desk.away = False
+        servicer.away = False
         await calls.announce(b"one")
         with pytest.raises(TooMany):
             await calls.announce(b"two")
         now[0] += PAUSE
         await calls.announce(b"three")
-        assert desk.back == [("w", b"key one"), ("w", b"key three")]
+        assert servicer.back == [("w", b"key one"), ("w", b"key three")]
         await managers.close()

@@ -44,10 +44,10 @@ class FakeDesk:
 
 
 class Ported:
-    def __init__(self, swarm: PortedSwarm, desk: FakeDesk) -> None:
-        self.swarm, self.desk = swarm, desk
+    def __init__(self, swarm: PortedSwarm, servicer: FakeDesk) -> None:
+        self.swarm, self.servicer = swarm, servicer
         self.now = 0.0
-        self.handlers = DispatchHandlers(desk, lambda: self.now)
+        self.handlers = DispatchHandlers(servicer, lambda: self.now)
 
     def calls(self, node: str) -> tuple[Managers, DispatchCalls]:
         self.swarm.roles.setdefault(node, "worker")
@@ -57,9 +57,9 @@ class Ported:
 
 @pytest.fixture
 async def ported() -> AsyncIterator[Ported]:
-    swarm, desk = PortedSwarm(), FakeDesk()
+    swarm, servicer = PortedSwarm(), FakeDesk()
     async with swarm.opened() as port:
-        made = Ported(swarm, desk)
+        made = Ported(swarm, servicer)
         made.handlers.register(port)
         yield made
 
@@ -70,7 +70,7 @@ async def test_a_node_is_who_its_certificate_says(ported: Ported) -> None:
     assert await calls.heartbeat() == b"alive: w"
     assert await calls.describe(b"large") == b"w is large"
     await calls.leave(5.0)
-    assert ported.desk.left == ["w"]
+    assert ported.servicer.left == ["w"]
     with pytest.raises(Forbidden, match="no such task"):
         await calls.report(b"wrong")
     await managers.close()
@@ -80,16 +80,16 @@ async def test_a_node_that_goes_is_noticed(ported: Ported) -> None:
     managers, calls = ported.calls("w")
     news = calls.assignments()
     assert await anext(news) == b"first for w" and len(await anext(news)) == 3_000_000
-    assert ported.desk.listening == ["w"]
+    assert ported.servicer.listening == ["w"]
     await news.aclose()
     async with asyncio.timeout(10):
-        while ported.desk.listening:
+        while ported.servicer.listening:
             await asyncio.sleep(0)
     again = calls.assignments()
     assert await anext(again) == b"first for w"
     await managers.close()
     async with asyncio.timeout(10):
-        while ported.desk.listening:
+        while ported.servicer.listening:
             await asyncio.sleep(0)
     await again.aclose()
 
@@ -111,9 +111,9 @@ async def test_a_node_listens_once(ported: Ported) -> None:
     assert await anext(again) == b"first for w" and len(await anext(again))
     with pytest.raises(Conflict, match="once more"):
         await anext(first)
-    await until_async(lambda: ported.desk.listening == ["w"], "the new one stays")
+    await until_async(lambda: ported.servicer.listening == ["w"], "the new one stays")
     await again.aclose()
-    await until_async(lambda: not ported.desk.listening and not ported.handlers._telling, "nobody listens")
+    await until_async(lambda: not ported.servicer.listening and not ported.handlers._telling, "nobody listens")
     await managers.close()
 
 
@@ -124,7 +124,7 @@ async def test_a_node_that_listens_says_nothing(ported: Ported) -> None:
     with pytest.raises(GrpcError, match="takes no message"):
         while True:
             await stream.recv()
-    await until_async(lambda: not ported.desk.listening, "it is told no more")
+    await until_async(lambda: not ported.servicer.listening, "it is told no more")
     await managers.close()
 
 

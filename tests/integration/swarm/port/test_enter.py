@@ -3,27 +3,27 @@
 import pytest
 
 from husk.errors import Forbidden, SystemFault
-from husk.swarm.port.enter import Entered, EnterHandlers, enter
+from husk.swarm.port.enter import EnterHandlers, ManagerSecrets, enter
 from husk.swarm.port.managers import Managers
 from husk.swarm.port.messages import ENTER, EnterReply, EnterRequest
 from husk.swarm.port.server import ClusterPort
 from tests.support.cluster_port import PortedSwarm
 
-GIVEN = Entered(b"k" * 32, b"u" * 32, "192.0.2.2", b"root", b"certificate", ("192.0.2.1:2379",))
+GIVEN = ManagerSecrets(b"k" * 32, b"u" * 32, "192.0.2.2", b"root", b"certificate", ("192.0.2.1:2379",))
 
 
 class FakeDesk:
     def __init__(self) -> None:
         self.asked: list[tuple[str, bytes]] = []
 
-    async def enter(self, node: str, request: bytes) -> Entered:
+    async def enter(self, node: str, request: bytes) -> ManagerSecrets:
         self.asked.append((node, request))
         return GIVEN._replace(unlock_key=b"" if node == "open" else GIVEN.unlock_key)
 
 
 async def test_only_managers_are_given_what_managers_share(swarm: PortedSwarm, port: ClusterPort) -> None:
-    desk = FakeDesk()
-    EnterHandlers(desk).register(port)
+    servicer = FakeDesk()
+    EnterHandlers(servicer).register(port)
     swarm.roles |= {"second": "manager", "open": "manager", "w": "worker"}
     for node in ("second", "open"):
         identity = swarm.identity(node, "manager")
@@ -35,7 +35,7 @@ async def test_only_managers_are_given_what_managers_share(swarm: PortedSwarm, p
         with pytest.raises(SystemFault, match="not sealed for this node"):
             await enter(managers, swarm.identity(node, "manager"), b"csr")
         await managers.close()
-    asked = len(desk.asked)
+    asked = len(servicer.asked)
     # A worker, one that only says that it is a manager, and a manager that was demoted.
     for node, role in (("w", "worker"), ("w", "manager"), ("gone", "manager")):
         identity = swarm.identity(node, role)  # type: ignore[arg-type]
@@ -43,4 +43,4 @@ async def test_only_managers_are_given_what_managers_share(swarm: PortedSwarm, p
         with pytest.raises(Forbidden):
             await enter(managers, identity, b"csr")
         await managers.close()
-    assert len(desk.asked) == asked
+    assert len(servicer.asked) == asked

@@ -13,7 +13,7 @@ from husk.swarm.port.join import join
 from husk.swarm.port.managers import Managers
 from husk.swarm.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, RootReply, RootRequest
 from husk.swarm.port.peers import Peer
-from husk.swarm.port.protocol import OWN, Spoken
+from husk.swarm.port.protocol import OWN, ProtocolVersion
 from husk.swarm.port.server import ClusterPort
 from husk.text.endpoints import Endpoint
 from tests.support.cluster_port import PortedSwarm
@@ -149,8 +149,8 @@ async def test_a_manager_refuses_a_node_that_is_too_far_away(swarm: PortedSwarm,
     assert list(swarm.roles) == ["first"]
 
 
-@pytest.mark.parametrize("spoken", [Spoken(0, ""), Spoken(OWN.version + 1, "9.8")])
-async def test_neighbours_are_let_in(swarm: PortedSwarm, port: ClusterPort, spoken: Spoken) -> None:
+@pytest.mark.parametrize("spoken", [ProtocolVersion(0, ""), ProtocolVersion(OWN.version + 1, "9.8")])
+async def test_neighbours_are_let_in(swarm: PortedSwarm, port: ClusterPort, spoken: ProtocolVersion) -> None:
     asked = asking(swarm.tokens().worker)
     _, asked.request = authority.new_request()
     asked.protocol, asked.release = spoken

@@ -53,7 +53,7 @@ class FakeDesk:
 
 class Ported:
     def __init__(self, swarm: PortedSwarm) -> None:
-        self.swarm, self.desk = swarm, FakeDesk()
+        self.swarm, self.servicer = swarm, FakeDesk()
         swarm.roles["w"] = "worker"
         self.managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
         self.calls = LogCalls(self.managers)
@@ -64,7 +64,7 @@ async def ported() -> AsyncIterator[Ported]:
     swarm = PortedSwarm()
     async with swarm.opened() as port:
         made = Ported(swarm)
-        LogHandlers(made.desk).register(port)
+        LogHandlers(made.servicer).register(port)
         yield made
         await made.managers.close()
 
@@ -81,28 +81,28 @@ class Source:
 
 async def test_a_node_hears_what_is_wanted_and_brings_it(ported: Ported) -> None:
     async with aclosing(ported.calls.wanted()) as wanted:
-        assert await anext(wanted) == b"for w" and ported.desk.listening == ["w"]
-    await until_async(lambda: not ported.desk.listening, "it listens no more")
+        assert await anext(wanted) == b"for w" and ported.servicer.listening == ["w"]
+    await until_async(lambda: not ported.servicer.listening, "it listens no more")
     await ported.calls.send(b"name", Source(b"1", b"2").read())
-    assert ported.desk.taken == [b"1", b"2"]
+    assert ported.servicer.taken == [b"1", b"2"]
     source = Source(b"1", b"2", b"3")
     await ported.calls.send(b"unknown", source.read())
-    assert ported.desk.taken == [b"1", b"2"]
+    assert ported.servicer.taken == [b"1", b"2"]
 
 
 async def test_a_slow_reader_holds_the_sender_and_one_that_leaves_ends_it(ported: Ported) -> None:
     slow = Source(*[b"x" * 60_000] * 200)
     sending = soon(ported.calls.send(b"slow", slow.read()))
-    await until_async(lambda: ported.desk.taken == [b"x"], "the first came")
+    await until_async(lambda: ported.servicer.taken == [b"x"], "the first came")
     before = -1
     while slow.given != before:
         before = slow.given
         await asyncio.sleep(0.1)
     assert slow.given < 30, "at most the windows of both sides"
-    ported.desk.more.set()
+    ported.servicer.more.set()
     async with asyncio.timeout(10):
         await sending
-    assert slow.given == len(ported.desk.taken) == 200
+    assert slow.given == len(ported.servicer.taken) == 200
     endless = Source(b"1", b"enough", *[b"x" * 60_000] * 1000)
     async with asyncio.timeout(10):
         await ported.calls.send(b"name", endless.read())
@@ -126,7 +126,7 @@ async def test_a_sender_that_is_cancelled_twice_ends_its_call(ported: Ported) ->
 
     ported.managers.stream = noted  # type: ignore[method-assign]
     sending = soon(ported.calls.send(b"name", stubborn()))
-    await until_async(lambda: ported.desk.taken == [b"1"], "the first came")
+    await until_async(lambda: ported.servicer.taken == [b"1"], "the first came")
     for _ in range(2):
         sending.cancel()
         await asyncio.sleep(0)
@@ -149,7 +149,7 @@ async def test_only_managers_read(ported: Ported) -> None:
     identity = swarm.identity("second", "manager")
     assert [piece async for piece in logs.read(swarm.endpoint, identity, b"all")] == [b"all"]
     async with aclosing(logs.read(swarm.endpoint, identity, b"follow")) as pieces:
-        assert await anext(pieces) == b"follow" and ported.desk.reading == 1
-    await until_async(lambda: ported.desk.reading == 0, "its reading ends")
+        assert await anext(pieces) == b"follow" and ported.servicer.reading == 1
+    await until_async(lambda: ported.servicer.reading == 0, "its reading ends")
     with pytest.raises(Unavailable):
         await anext(logs.read(swarm.endpoint._replace(port=1), identity, b"all"))

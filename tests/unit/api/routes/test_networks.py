@@ -78,7 +78,7 @@ async def test_nothing_of_a_swarm_is_loaded_where_there_is_none(
     client: ClientSession, makers: Makers, engine: FakeEngine
 ) -> None:
     makers.add("lan")
-    engine.services = cast(Any, None)
+    engine.swarm = cast(Any, None)
     assert await names(client, '{"dangling": ["true"]}') == ["lan"]
     assert await (await client.post("/networks/prune")).json() == {"NetworksDeleted": ["lan"]}
     assert (await client.get("/networks/bridge?scope=swarm")).status == 404
@@ -97,7 +97,7 @@ async def test_one_network_with_who_is_on_it(client: ClientSession, makers: Make
     networks: Any = engine.networks
     networks.addresses = lambda network: {"10.0.0.0/24": (4, 252)}
     # Nobody has asked for a swarm: its modules are not to be loaded for this.
-    engine.services = cast(Any, None)
+    engine.swarm = cast(Any, None)
     shown = await (await client.get("/v1.52/networks/lan")).json()
     assert shown["Containers"][box.id]["IPv4Address"] == "10.0.0.2/24" and shown["Status"]
     assert "Status" not in await (await client.get("/v1.51/networks/lan")).json()

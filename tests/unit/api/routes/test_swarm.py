@@ -96,7 +96,7 @@ async def test_where_the_cluster_port_is(client: ClientSession, room: SwarmRoom)
     assert (await client.post("/swarm/init", json={"ListenAddr": "eth0:x"})).status == 400
     assert not room.cluster.active
     await init(client, ListenAddr="127.0.0.1:3000", AdvertiseAddr="192.0.2.7")
-    assert room.gateway.told == ["probe 127.0.0.1:3000", "open"]
+    assert room.listener.told == ["probe 127.0.0.1:3000", "open"]
     assert room.cluster.listen_address == "127.0.0.1:3000"
     listed = (await (await client.get("/nodes")).json())[0]
     assert listed["ManagerStatus"]["Addr"] == "192.0.2.7:3000"
@@ -238,7 +238,7 @@ async def test_no_swarm_is_made_during_a_restore(
         restoring = group.create_task(_status(client, "/swarm/restore", headers=word, data=data))
         await begun.wait()
         making = group.create_task(_status(client, "/swarm/init", json={}))
-        await until_async(lambda: making.done() or bool(room.enrolment.changing._waiters), "it waits")
+        await until_async(lambda: making.done() or bool(room.node_role.changing._waiters), "it waits")
         go_on.set()
     assert (restoring.result(), making.result()) == (200, 503)
     assert room.cluster.active and room.cluster.node_id == node

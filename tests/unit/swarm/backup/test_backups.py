@@ -11,23 +11,23 @@ import pytest
 
 from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.backup.backups import Backups, Where
+from husk.swarm.backup.backups import Backups, RestoreAddresses
 from husk.swarm.membership.moving import KINDS
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import KEY, MEMBERSHIP, Membership
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Put
 from husk.text.endpoints import Endpoint
 from tests.unit.swarm.swarm_room import SwarmRoom, spec
 
 WORD = "correct horse"
-HERE = Where(Endpoint("127.0.0.1", 0))
+HERE = RestoreAddresses(Endpoint("127.0.0.1", 0))
 
 
 class Several:
     """A store that takes no more than some records at once, and may end with a transaction of a number."""
 
-    def __init__(self, store: EmbeddedStore, left: int = -1) -> None:
+    def __init__(self, store: SqliteStore, left: int = -1) -> None:
         self._store = store
         self.left = left
 
@@ -171,7 +171,7 @@ async def test_bad_files_and_a_wrong_word_change_nothing(room: SwarmRoom, fresh:
 async def test_a_host_with_another_address_has_to_say_it(room: SwarmRoom, fresh: SwarmRoom) -> None:
     data = await room.backups.make(WORD)
     with pytest.raises(InvalidParameter, match="use --advertise-addr"):
-        await fresh.backups.restore(data, WORD, Where())
+        await fresh.backups.restore(data, WORD, RestoreAddresses())
     assert not contents(fresh)
 
 
@@ -200,7 +200,7 @@ async def test_a_swarm_that_others_make_during_a_restore_is_theirs(
     data = await room.backups.make(WORD)
     monkeypatch.setattr("husk.swarm.state.batches.MOST_STEPS", 1)
     theirs = msgspec.structs.replace(room.cluster.swarm, id="theirs")
-    fresh.store.store = Raced(EmbeddedStore(fresh.state), Put("swarm", KEY, msgspec.json.encode(theirs), NEW), before)
+    fresh.store.store = Raced(SqliteStore(fresh.state), Put("swarm", KEY, msgspec.json.encode(theirs), NEW), before)
     with pytest.raises(Unavailable, match="holds a swarm already"):
         await fresh.backups.restore(data, WORD, HERE)
     assert contents(fresh) == {"swarm": [KEY]} and fresh.cluster.membership is None
@@ -210,7 +210,7 @@ async def test_a_swarm_that_others_make_during_a_restore_is_theirs(
 class Raced:
     """A store into which somebody else writes, before our transaction of a number."""
 
-    def __init__(self, store: EmbeddedStore, put: Put, before: int) -> None:
+    def __init__(self, store: SqliteStore, put: Put, before: int) -> None:
         self._store = store
         self._put = put
         self._left = before
@@ -309,7 +309,7 @@ async def test_wherever_the_daemon_dies_the_next_has_all_or_nothing(
     for number in range(1, 20):
         directory = tmp_path / f"died-{number}"
         with host(directory) as made, monkeypatch.context() as patch:
-            made.store.store = Several(EmbeddedStore(made.state), left=number)
+            made.store.store = Several(SqliteStore(made.state), left=number)
             patch.setattr(Backups, "_undo", dead)
             try:
                 await made.backups.restore(data, WORD, HERE)
@@ -317,7 +317,7 @@ async def test_wherever_the_daemon_dies_the_next_has_all_or_nothing(
             except HuskError:
                 survived = False
         with host(directory) as made:
-            made.store.store = Several(EmbeddedStore(made.state))
+            made.store.store = Several(SqliteStore(made.state))
             await made.services.open()
             if made.cluster.active:
                 assert len(made.store.services) == len(made.store.secrets) == 1

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
-from husk.swarm.backup.file import Content, SavedRecord, read, read_head, write
+from husk.swarm.backup.file import BackupContent, SavedRecord, read, read_head, write
 
 
-def content(unlock_key: bytes = b"") -> Content:
+def content(unlock_key: bytes = b"") -> BackupContent:
     records = [SavedRecord("service", "a", msgspec.Raw(b'{"name":"web"}'))]
-    return Content(
+    return BackupContent(
         swarm="s", node="n", schema=2, listen_address="", key=b"k" * 32, unlock_key=unlock_key, records=records
     )
 

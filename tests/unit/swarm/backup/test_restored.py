@@ -8,7 +8,7 @@ import pytest
 from husk.engine.networks.sharing import Place
 from husk.errors import InvalidParameter
 from husk.storage.state.schema import SCHEMA
-from husk.swarm.backup.file import Content, SavedRecord
+from husk.swarm.backup.file import BackupContent, SavedRecord
 from husk.swarm.backup.restored import of_today, own_node, restored
 from husk.swarm.model.node import Node, NodeStatus, manager_at
 from husk.swarm.model.services import Service, ServiceSpec, Task, VirtualIP
@@ -40,9 +40,9 @@ def swarm() -> Swarm:
     return but(made, store_root=ROOT)
 
 
-def content(*records: tuple[str, str, Any]) -> Content:
+def content(*records: tuple[str, str, Any]) -> BackupContent:
     kept = [SavedRecord(kind, key, msgspec.Raw(msgspec.json.encode(body))) for kind, key, body in records]
-    return Content(swarm="s", node="me", schema=SCHEMA, listen_address="", key=b"", unlock_key=b"", records=kept)
+    return BackupContent(swarm="s", node="me", schema=SCHEMA, listen_address="", key=b"", unlock_key=b"", records=kept)
 
 
 def found(*records: tuple[str, str, Any]) -> dict[tuple[str, str], Put]:

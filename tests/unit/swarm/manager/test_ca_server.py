@@ -10,7 +10,7 @@ from husk.errors import InvalidParameter
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
 from husk.swarm.ca.holders import Holder, Role
-from husk.swarm.manager.ca_server import SwarmOffice
+from husk.swarm.manager.ca_server import CAServer
 from husk.swarm.model.node import NodeDescription
 from husk.swarm.port.assignment_messages import encoded
 from husk.swarm.port.messages import JoinRequest
@@ -26,9 +26,9 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
     return made
 
 
-def office(room: SwarmRoom, admitted: list[str] | None = None) -> SwarmOffice:
+def ca_server(room: SwarmRoom, admitted: list[str] | None = None) -> CAServer:
     heard = [] if admitted is None else admitted
-    return SwarmOffice(room.store, room.cluster, room.certificates, heard.append, several)
+    return CAServer(room.store, room.cluster, room.certificates, heard.append, several)
 
 
 asked: list[str] = []
@@ -51,7 +51,7 @@ def shown(chain: bytes) -> bytes:
 
 async def test_a_manager_joins_when_there_can_be_several(room: SwarmRoom) -> None:
     asked.clear()
-    there = office(room)
+    there = ca_server(room)
     request = asking()
     request.port = 2378
     reply = await there.admit("manager", request, "192.0.2.9")
@@ -64,7 +64,7 @@ async def test_a_manager_joins_when_there_can_be_several(room: SwarmRoom) -> Non
 
 async def test_who_joins_is_in_the_records_with_a_certificate(room: SwarmRoom) -> None:
     admitted: list[str] = []
-    there = office(room, admitted)
+    there = ca_server(room, admitted)
     about = encoded(NodeDescription(nano_cpus=4, architecture="x86_64"))
     reply = await there.admit("worker", asking("drain", about), "192.0.2.9")
     (node,) = [node for node in room.store.nodes.values() if node.id != room.cluster.node_id]
@@ -79,7 +79,7 @@ async def test_who_joins_is_in_the_records_with_a_certificate(room: SwarmRoom) -
 async def test_packets_of_networks_may_go_to_another_address(room: SwarmRoom) -> None:
     request = asking()
     request.data_path_address = "198.51.100.9"
-    await office(room).admit("worker", request, "192.0.2.9")
+    await ca_server(room).admit("worker", request, "192.0.2.9")
     (node,) = [node for node in room.store.nodes.values() if node.id != room.cluster.node_id]
     assert (node.status.addr, node.data_address) == ("192.0.2.9", "198.51.100.9")
     assert room.cluster.node.data_address == room.cluster.advertise_address
@@ -91,7 +91,7 @@ async def test_an_address_where_no_packets_can_go_makes_no_node(room: SwarmRoom,
         request = asking()
         setattr(request, wrong, text)
         with pytest.raises(InvalidParameter, match=re.escape(f"a node has an IP address, not {text!r}")):
-            await office(room).admit("worker", request, "192.0.2.9")
+            await ca_server(room).admit("worker", request, "192.0.2.9")
     assert len(room.store.nodes) == 1
 
 
@@ -99,35 +99,35 @@ async def test_an_address_where_no_packets_can_go_makes_no_node(room: SwarmRoom,
 async def test_an_address_of_one_link_makes_no_node_and_changes_nothing(room: SwarmRoom, seen: str) -> None:
     asked.clear()
     with pytest.raises(InvalidParameter, match=r"this node comes from fe80::1, .*--advertise-addr"):
-        await office(room).admit("manager", asking(), seen)
+        await ca_server(room).admit("manager", asking(), seen)
     assert len(room.store.nodes) == 1 and not asked
     request = asking()
     request.address = "2001:db8::9"
-    await office(room).admit("worker", request, seen)
+    await ca_server(room).admit("worker", request, seen)
     assert [node.status.addr for node in room.store.nodes.values()][1:] == ["2001:db8::9"]
 
 
 @pytest.mark.parametrize(("seen", "known"), [("::ffff:192.0.2.9", "192.0.2.9"), ("2001:DB8::9", "2001:db8::9")])
 async def test_a_node_is_known_by_the_address_it_comes_from(room: SwarmRoom, seen: str, known: str) -> None:
-    await office(room).admit("worker", asking(), seen)
+    await ca_server(room).admit("worker", asking(), seen)
     assert [node.status.addr for node in room.store.nodes.values()][1:] == [known]
 
 
 async def test_what_is_no_request_makes_no_node(room: SwarmRoom) -> None:
     with pytest.raises(InvalidParameter, match="P-256"):
-        await office(room).admit("worker", JoinRequest(request=b"x"), "192.0.2.9")
+        await ca_server(room).admit("worker", JoinRequest(request=b"x"), "192.0.2.9")
     with pytest.raises(InvalidParameter, match="invalid Availability"):
-        await office(room).admit("worker", asking("x"), "192.0.2.9")
+        await ca_server(room).admit("worker", asking("x"), "192.0.2.9")
     with pytest.raises(InvalidParameter, match="no message of a node"):
-        await office(room).admit("worker", asking(description=b"[]"), "192.0.2.9")
+        await ca_server(room).admit("worker", asking(description=b"[]"), "192.0.2.9")
     with pytest.raises(InvalidParameter, match="says too much"):
         long = encoded(NodeDescription(engine_labels={"x": "y" * 2000}))
-        await office(room).admit("worker", asking(description=long), "192.0.2.9")
+        await ca_server(room).admit("worker", asking(description=long), "192.0.2.9")
     assert len(room.store.nodes) == 1
 
 
 async def test_nodes_are_told_when_they_need_another_certificate(room: SwarmRoom) -> None:
-    there = office(room)
+    there = ca_server(room)
     first = await there.admit("worker", asking(), "192.0.2.9")
     (node,) = [node.id for node in room.store.nodes.values() if node.id != room.cluster.node_id]
     peer = Peer("192.0.2.9", Holder(node, "worker", there.swarm), 1e12, shown(first.certificate))
@@ -156,7 +156,7 @@ async def test_no_root_is_replaced_between_a_certificate_and_its_record(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node that joins then would have a certificate that nobody believes."""
-    there = office(room)
+    there = ca_server(room)
     issue = room.certificates.issue
     tasks = Tasks()
 

@@ -12,7 +12,7 @@ from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import ContainerSpec, DriverSpec, Mode, ReplicatedJob, Service, TaskState
 from husk.swarm.state.batches import MOST_BYTES, MOST_STEPS
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Put, Stale, Step
 from tests.support.but import but
 from tests.unit.swarm.manager.test_planner import make_service, make_task
@@ -22,7 +22,7 @@ NODES = {"n": NodeFacts(id="n", hostname="alpha")}
 
 @pytest.fixture
 def store(state: StateStore) -> SwarmRecords:
-    return SwarmRecords.load(EmbeddedStore(state))
+    return SwarmRecords.load(SqliteStore(state))
 
 
 async def carry_out(store: SwarmRecords, *actions: Action, service: Service | None = None) -> bool:

@@ -16,9 +16,9 @@ from husk.rpc.protobuf import Message
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority, renewal
 from husk.swarm.ca.identity import Identity
-from husk.swarm.manager import listener as gateway
-from husk.swarm.manager.ca_server import SwarmOffice
-from husk.swarm.manager.listener import Gateway
+from husk.swarm.manager import listener as listener
+from husk.swarm.manager.ca_server import CAServer
+from husk.swarm.manager.listener import ClusterListener
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.port import certificates
 from husk.swarm.port.join import join
@@ -44,11 +44,11 @@ class PortedRoom(SwarmRoom):
         self.admitted: list[str] = []
         self.tasks = Tasks()
         self.endpoint = Endpoint("127.0.0.1", free_port())
-        self.port = Gateway(self.cluster, self.certificates, self._office)
+        self.port = ClusterListener(self.cluster, self.certificates, self._ca_server)
 
-    def _office(self) -> SwarmOffice:
-        return SwarmOffice(
-            self.store, self.cluster, self.certificates, self.admitted.append, self.enrolment.tenure.several
+    def _ca_server(self) -> CAServer:
+        return CAServer(
+            self.store, self.cluster, self.certificates, self.admitted.append, self.node_role.manager_role.several
         )
 
     async def init(self) -> None:
@@ -119,7 +119,7 @@ async def test_managers_are_not_let_in_without_etcd(room: PortedRoom, monkeypatc
 async def test_a_port_that_is_taken_and_becomes_free(
     tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "_AGAIN", 0.05)
+    monkeypatch.setattr(listener, "_AGAIN", 0.05)
     room = PortedRoom(tmp_path, state)
     taken = listen(*room.endpoint)
     with pytest.raises(
@@ -137,8 +137,8 @@ async def test_a_port_that_is_taken_and_becomes_free(
 
 async def test_the_usual_port_may_be_another_daemons(tmp_path: Path, state: StateStore) -> None:
     room = PortedRoom(tmp_path, state)
-    await room.port.probe(gateway.USUAL)
-    assert room.port.endpoint == gateway.USUAL
+    await room.port.probe(listener.USUAL)
+    assert room.port.endpoint == listener.USUAL
     room.port.open()
     assert room.port._door is None, "there is no swarm"
 
@@ -292,7 +292,7 @@ async def test_what_cannot_be_done_is_said_once(
 async def test_a_replacement_goes_on_after_a_fault_where_nobody_knocks(
     room: PortedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "_LOOK", 0.01)
+    monkeypatch.setattr(listener, "_LOOK", 0.01)
     settle, failures = room.certificates.settle, [1, 2]
 
     async def fail_first() -> bool:

@@ -9,10 +9,10 @@ import pytest
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.manager import liveness
-from husk.swarm.manager.liveness import AGAIN, ALIVE, Hearing, Liveness, Marking
+from husk.swarm.manager.liveness import AGAIN, ALIVE, HeartbeatJournal, Liveness, NodeMarker
 from husk.swarm.model.heartbeats import GRACE, PERIOD, spared_for
 from husk.swarm.model.node import Node, NodeState, NodeStatus
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Put, Step, StoreUnavailable
 from tests.support.but import but
 from tests.support.waiting import until_async
@@ -30,12 +30,12 @@ class Time:
 
 class Swarm:
     def __init__(self, state: StateStore) -> None:
-        self.store, self.clock = EmbeddedStore(state), Time()
+        self.store, self.clock = SqliteStore(state), Time()
         self.period = PERIOD
         self.nodes: dict[str, Node] = {}
         self.marked = 0
         self.leading = True
-        self.marking = Marking(
+        self.marking = NodeMarker(
             self.store,
             self.nodes.values,
             self,
@@ -44,7 +44,7 @@ class Swarm:
             self.clock,
             lambda: self.period,
         )
-        self.hearing = Hearing(self.store, "m", self.clock, lambda: self.period, self.marking.heard_by)
+        self.hearing = HeartbeatJournal(self.store, "m", self.clock, lambda: self.period, self.marking.heard_by)
 
     def _noticed(self) -> None:
         self.marked += 1
@@ -322,7 +322,7 @@ async def test_who_returns_from_another_manager_is_written_down_anew(swarm: Swar
     swarm.hearing.start()
     swarm.hearing.arrive("w")
     await swarm.until_alive("m", "w")
-    other = Hearing(swarm.store, "n", swarm.clock)
+    other = HeartbeatJournal(swarm.store, "n", swarm.clock)
     other.start()
     other.arrive("w")
     await swarm.until_alive("m", "n", "w")
@@ -345,7 +345,7 @@ async def test_a_node_has_time_to_find_another_manager_when_its_own_has_gone(swa
     for id in ("m", "n", "w"):
         swarm.add(id, "ready")
     swarm.hearing.start()
-    other = Hearing(swarm.store, "n", swarm.clock)
+    other = HeartbeatJournal(swarm.store, "n", swarm.clock)
     other.start()
     other.beat("w")
     await swarm.until_alive("m", "n", "w")

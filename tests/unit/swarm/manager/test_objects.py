@@ -26,14 +26,14 @@ from husk.swarm.model.services import (
     TaskSpec,
 )
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Stale
 from tests.unit.swarm.state.test_records import news
 
 
 class Safe:
     def __init__(self, state: StateStore, directory: Path) -> None:
-        self.store = SwarmRecords.load(EmbeddedStore(state))
+        self.store = SwarmRecords.load(SqliteStore(state))
         self.happened: list[Event] = []
         events = Events()
         events.observe(self.happened.append)

@@ -8,7 +8,7 @@ import pytest
 from husk.config import ClusterStoreConfig
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.manager import role as tenure
+from husk.swarm.manager import role as manager_role
 from husk.swarm.membership.cluster import store_of
 from husk.swarm.model.node import ManagerStatus, Node
 from husk.swarm.model.settings import NodeSpec
@@ -41,10 +41,10 @@ async def with_member(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> FakeS
     async def nobody_left(*, forced: bool) -> None:
         """The other managers forget it."""
 
-    monkeypatch.setattr(room.council, "depart", nobody_left)
-    monkeypatch.setattr(room.council, "spare", AsyncMock())
-    await room.cluster.note_store(room.council.where([Endpoint("192.0.2.1", 2379)]), {})
-    room.enrolment.tenure.shared = shared  # type: ignore[assignment]
+    monkeypatch.setattr(room.etcd_membership, "depart", nobody_left)
+    monkeypatch.setattr(room.etcd_membership, "spare", AsyncMock())
+    await room.cluster.note_store(room.etcd_membership.where([Endpoint("192.0.2.1", 2379)]), {})
+    room.node_role.manager_role.shared = shared  # type: ignore[assignment]
     return shared
 
 
@@ -58,8 +58,10 @@ async def test_who_leaves_asks_for_no_store_after_a_crash(
 ) -> None:
     await with_member(room, monkeypatch)
     found = list[tuple[str, object]]()
-    monkeypatch.setattr(room.council, "_wipe", lambda: found.append((placed(state).store, placed(state).others)))
-    await room.enrolment.tenure.lay_down(heard=False)
+    monkeypatch.setattr(
+        room.etcd_membership, "_wipe", lambda: found.append((placed(state).store, placed(state).others))
+    )
+    await room.node_role.manager_role.lay_down(heard=False)
     assert found == [("", None)] and store_of(state) is None
 
 
@@ -68,7 +70,7 @@ async def test_records_that_are_moved_stay_where_they_are_if_whoever_asked_leave
 ) -> None:
     """The new manager's connection breaks when the records are in etcd, and in SQLite no more."""
     shared, moved, go_on, dropped = FakeShared(), asyncio.Event(), asyncio.Event(), list[str]()
-    where = room.council.where([Endpoint("192.0.2.1", 2379)])
+    where = room.etcd_membership.where([Endpoint("192.0.2.1", 2379)])
 
     async def begun() -> ClusterStoreConfig:
         return where
@@ -82,18 +84,18 @@ async def test_records_that_are_moved_stay_where_they_are_if_whoever_asked_leave
     async def drop() -> None:
         dropped.append("all")
 
-    monkeypatch.setattr(room.council, "begin", begun)
-    monkeypatch.setattr(room.council, "drop", drop)
-    monkeypatch.setattr(tenure, "move", move)
-    asking = soon(room.enrolment.tenure.several())
+    monkeypatch.setattr(room.etcd_membership, "begin", begun)
+    monkeypatch.setattr(room.etcd_membership, "drop", drop)
+    monkeypatch.setattr(manager_role, "move", move)
+    asking = soon(room.node_role.manager_role.several())
     await moved.wait()
     asking.cancel()
     await asyncio.sleep(0)
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert dropped == [] and room.enrolment.tenure.shared is shared  # type: ignore[comparison-overlap]
-    await room.enrolment.tenure.several()
+    assert dropped == [] and room.node_role.manager_role.shared is shared  # type: ignore[comparison-overlap]
+    await room.node_role.manager_role.several()
     assert dropped == []
 
 
@@ -107,17 +109,17 @@ async def test_an_etcd_that_cannot_be_begun_leaves_nothing(
         raise Unavailable("etcd is not ready")
 
     async def fine() -> ClusterStoreConfig:
-        return room.council.where([Endpoint("192.0.2.1", 2379)])
+        return room.etcd_membership.where([Endpoint("192.0.2.1", 2379)])
 
     async def drop() -> None:
         dropped.append("all")
 
-    monkeypatch.setattr(room.council, "begin", failing if fails == "begin" else fine)
-    monkeypatch.setattr(tenure, "move", failing)
-    monkeypatch.setattr(room.council, "drop", drop)
+    monkeypatch.setattr(room.etcd_membership, "begin", failing if fails == "begin" else fine)
+    monkeypatch.setattr(manager_role, "move", failing)
+    monkeypatch.setattr(room.etcd_membership, "drop", drop)
     with pytest.raises(Unavailable, match="not ready"):
-        await room.enrolment.tenure.several()
-    assert dropped == ["all"] and room.enrolment.tenure.shared is None
+        await room.node_role.manager_role.several()
+    assert dropped == ["all"] and room.node_role.manager_role.shared is None
 
 
 async def test_the_only_manager_that_is_left_is_one_whatever_it_was_to_be(
@@ -133,8 +135,8 @@ async def test_the_only_manager_that_is_left_is_one_whatever_it_was_to_be(
         return but(node, spec__role="worker", manager=None)
 
     await room.store.amend(room.store.nodes[own], demoted)
-    monkeypatch.setattr(room.council, "start_alone", AsyncMock())
-    await room.enrolment.tenure.start_over()
+    monkeypatch.setattr(room.etcd_membership, "start_alone", AsyncMock())
+    await room.node_role.manager_role.start_over()
     assert {id: node.spec.role for id, node in room.store.nodes.items()} == {own: "manager", "m": "worker"}
     there = room.store.nodes[own].manager
     assert there is not None and there.addr == "192.0.2.1:2377"

@@ -7,9 +7,9 @@ import pytest
 
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.manager import upkeep as attending
-from husk.swarm.manager.upkeep import Attending
-from husk.swarm.membership.etcd_membership import Council
+from husk.swarm.manager import upkeep as upkeep
+from husk.swarm.manager.upkeep import ManagerUpkeep
+from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.state.transactions import Put
 from tests.support.but import but
 from tests.support.waiting import until_async
@@ -66,51 +66,55 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
 
 
 async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attending, "PAUSE", 0.0)
-    council, demoted = FakeCouncil(), list[str]()
-    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
-    council.fails = 2
+    monkeypatch.setattr(upkeep, "PAUSE", 0.0)
+    etcd_membership, demoted = FakeCouncil(), list[str]()
+    there = ManagerUpkeep(
+        room.store, room.cluster, cast(EtcdMembership, etcd_membership), lambda: demoted.append("demoted"), nothing
+    )
+    etcd_membership.fails = 2
     there.start()
-    await until_async(lambda: "tidy" in council.told, "that it tries until it can")
-    council.told.clear()
+    await until_async(lambda: "tidy" in etcd_membership.told, "that it tries until it can")
+    etcd_membership.told.clear()
     await there.look()
-    assert council.told == [] and demoted == []
-    council.places = ["a", "b"]
+    assert etcd_membership.told == [] and demoted == []
+    etcd_membership.places = ["a", "b"]
     there.wake()
-    await until_async(lambda: council.told == ["know ['a', 'b']", "tidy"], "the new one")
+    await until_async(lambda: etcd_membership.told == ["know ['a', 'b']", "tidy"], "the new one")
     there.start()
     await there.close()
 
 
 async def test_a_member_that_others_removed_is_brought_back(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attending, "PAUSE", 0.0)
-    council = FakeCouncil()
-    there = Attending(room.store, room.cluster, cast(Council, council), nothing, nothing)
+    monkeypatch.setattr(upkeep, "PAUSE", 0.0)
+    etcd_membership = FakeCouncil()
+    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing)
     there.start()
-    await until_async(lambda: "tidy" in council.told, "the first look")
-    council.told.clear()
-    council.removed, council.fails = True, 1
-    council.ended()
-    await until_async(lambda: "tidy" in council.told, "that it is back")
-    assert council.told == ["bring back", "know ['a']", "settle", "tidy"]
+    await until_async(lambda: "tidy" in etcd_membership.told, "the first look")
+    etcd_membership.told.clear()
+    etcd_membership.removed, etcd_membership.fails = True, 1
+    etcd_membership.ended()
+    await until_async(lambda: "tidy" in etcd_membership.told, "that it is back")
+    assert etcd_membership.told == ["bring back", "know ['a']", "settle", "tidy"]
     await there.close()
 
 
 async def test_a_member_that_was_removed_with_its_manager_stays_away(room: SwarmRoom) -> None:
     """Though this host has not heard of its demotion yet."""
-    council, demoted = FakeCouncil(), list[str]()
-    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
+    etcd_membership, demoted = FakeCouncil(), list[str]()
+    there = ManagerUpkeep(
+        room.store, room.cluster, cast(EtcdMembership, etcd_membership), lambda: demoted.append("demoted"), nothing
+    )
     own, elsewhere = room.cluster.node, worker("w", "beta")
     elsewhere = but(elsewhere, id=own.id)
     await room.store.store.commit(Put("node", own.id, msgspec.json.encode(elsewhere), own.version))
     assert room.cluster.node.is_manager
-    council.removed = True
+    etcd_membership.removed = True
     await there.look()
-    assert demoted == ["demoted"] and council.told == []
+    assert demoted == ["demoted"] and etcd_membership.told == []
 
 
 async def test_a_full_disk_does_not_end_it(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attending, "PAUSE", 0.0)
+    monkeypatch.setattr(upkeep, "PAUSE", 0.0)
     faults = iter([OSError(28, "No space left on device"), KeyError("ours")])
 
     async def follow_lock() -> None:
@@ -118,10 +122,10 @@ async def test_a_full_disk_does_not_end_it(room: SwarmRoom, monkeypatch: pytest.
             raise fault
 
     monkeypatch.setattr(room.cluster, "follow_lock", follow_lock)
-    council = FakeCouncil()
-    there = Attending(room.store, room.cluster, cast(Council, council), nothing, nothing)
+    etcd_membership = FakeCouncil()
+    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing)
     there.start()
-    await until_async(lambda: "tidy" in council.told, "that it goes on")
+    await until_async(lambda: "tidy" in etcd_membership.told, "that it goes on")
     await there.close()
 
 
@@ -129,7 +133,7 @@ async def test_a_key_that_cannot_be_sealed_keeps_nobody_from_another_place(
     room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The key of the swarm's secrets goes last: the other is sealed with it."""
-    council, order = FakeCouncil(), list[str]()
+    etcd_membership, order = FakeCouncil(), list[str]()
 
     async def sealing() -> None:
         order.append("the member's key")
@@ -138,14 +142,14 @@ async def test_a_key_that_cannot_be_sealed_keeps_nobody_from_another_place(
     async def locking() -> None:
         order.append("the swarm's key")
 
-    monkeypatch.setattr(council, "follow_lock", sealing)
+    monkeypatch.setattr(etcd_membership, "follow_lock", sealing)
     monkeypatch.setattr(room.cluster, "follow_lock", locking)
-    there = Attending(room.store, room.cluster, cast(Council, council), nothing, nothing)
+    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing)
     for _ in range(2):
         with pytest.raises(OSError, match="not permitted"):
             await there.look()
     assert order == ["the member's key", "the swarm's key"] * 2, "and it is tried again"
-    assert council.told == ["know ['a']", "settle", "tidy"]
+    assert etcd_membership.told == ["know ['a']", "settle", "tidy"]
 
 
 async def test_a_lock_is_followed_when_it_can_be(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +159,7 @@ async def test_a_lock_is_followed_when_it_can_be(room: SwarmRoom, monkeypatch: p
         followed.append(room.cluster.locked)
 
     monkeypatch.setattr(room.cluster, "follow_lock", follow_lock)
-    there = Attending(room.store, room.cluster, cast(Council, FakeCouncil()), nothing, nothing)
+    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, FakeCouncil()), nothing, nothing)
     room.sealer.locked = True
     for _ in range(2):
         await there.look()
@@ -165,27 +169,31 @@ async def test_a_lock_is_followed_when_it_can_be(room: SwarmRoom, monkeypatch: p
 
 
 async def test_who_is_to_be_a_worker_hears_of_it(room: SwarmRoom) -> None:
-    council, demoted = FakeCouncil(), list[str]()
-    there = Attending(room.store, room.cluster, cast(Council, council), lambda: demoted.append("demoted"), nothing)
+    etcd_membership, demoted = FakeCouncil(), list[str]()
+    there = ManagerUpkeep(
+        room.store, room.cluster, cast(EtcdMembership, etcd_membership), lambda: demoted.append("demoted"), nothing
+    )
     node = worker("w", "beta")
     node.spec.role = "manager"
     await room.store.save(node)
     own = room.cluster.node
     own.spec.role = "worker"
     await there.look()
-    assert demoted == ["demoted"] and council.told == []
+    assert demoted == ["demoted"] and etcd_membership.told == []
 
 
 async def test_where_there_is_no_swarm_nothing_is_done(tmp_path: Path, state: StateStore) -> None:
-    room, council = SwarmRoom(tmp_path, state), FakeCouncil()
-    await Attending(room.store, room.cluster, cast(Council, council), nothing, nothing).look()
-    assert council.told == []
+    room, etcd_membership = SwarmRoom(tmp_path, state), FakeCouncil()
+    await ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing).look()
+    assert etcd_membership.told == []
 
 
 async def test_a_root_that_another_manager_replaces_is_heard_of(room: SwarmRoom) -> None:
     """Also by one whose port nobody has knocked at: the others wait for its certificate."""
     told = list[str]()
-    there = Attending(room.store, room.cluster, cast(Council, FakeCouncil()), nothing, lambda: told.append("trust"))
+    there = ManagerUpkeep(
+        room.store, room.cluster, cast(EtcdMembership, FakeCouncil()), nothing, lambda: told.append("trust")
+    )
     node = worker("w", "beta")
     node = but(node, issuer=trust_of(room).root.key_id)
     await room.store.save(node)

@@ -16,8 +16,8 @@ from husk.swarm.membership.etcd_membership import GIVEN_STORE, RELIEF
 from husk.swarm.membership.unlock_keys import write_key
 from husk.swarm.model.services import SECOND
 from husk.swarm.model.settings import EncryptionConfig, NodeSpec, SwarmSpec
-from husk.swarm.port.enter import Entered
-from husk.swarm.state.etcd.members import Known
+from husk.swarm.port.enter import ManagerSecrets
+from husk.swarm.state.etcd.members import KnownMember
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import StoreUnavailable
 from husk.text.endpoints import Endpoint
@@ -39,13 +39,13 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
 async def test_a_new_manager_is_given_the_keys(room: SwarmRoom, tmp_path: Path) -> None:
     sealed = room.sealer.seal(b"value", "secret")
     await room.store.save(worker("w", "beta"))
-    entered = await room.council.enter("w", authority.new_request()[1])
+    entered = await room.etcd_membership.enter("w", authority.new_request()[1])
     assert (entered.address, entered.members, entered.unlock_key) == ("192.0.2.9", (), b"")
     other = Sealer(tmp_path / "other.key")
     other.adopt(entered.key, entered.unlock_key)
     assert Sealer(tmp_path / "other.key").unseal(sealed, "secret") == b"value"
     with pytest.raises(Unavailable, match="share an etcd that exists"):
-        await room.council.join("w", entered, b"")
+        await room.etcd_membership.join("w", entered, b"")
     assert "start this daemon" in GIVEN_STORE
 
 
@@ -54,7 +54,7 @@ async def test_a_new_manager_of_a_locked_swarm_locks_its_own(room: SwarmRoom, tm
     version = room.cluster.swarm.version
     await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
     await room.store.save(worker("w", "beta"))
-    entered = await room.council.enter("w", b"")
+    entered = await room.etcd_membership.enter("w", b"")
     assert write_key(entered.unlock_key) == await room.cluster.unlock_key()
     other = Sealer(tmp_path / "other.key")
     other.adopt(entered.key, entered.unlock_key)
@@ -72,9 +72,9 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
     assert (await room.cluster.with_store_root()).store_root == swarm.store_root
     place = room.cluster.membership
     assert place is not None
-    await room.cluster.note_store(room.council.where([Endpoint("192.0.2.1", 2379)]), {})
+    await room.cluster.note_store(room.etcd_membership.where([Endpoint("192.0.2.1", 2379)]), {})
     key, request = authority.new_request()
-    entered = await room.council.enter("w", request)
+    entered = await room.etcd_membership.enter("w", request)
     assert entered.members == ("192.0.2.1:2379",) and entered.root == swarm.store_root.certificate.encode()
     found = x509.load_pem_x509_certificate(entered.certificate)
     names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -85,36 +85,36 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
     twin = but(twin, status__addr=room.cluster.advertise_address)
     await room.store.save(twin)
     with pytest.raises(InvalidParameter, match=r"another manager of the swarm has the address 192.0.2.1, too"):
-        await room.council.enter("twin", request)
+        await room.etcd_membership.enter("twin", request)
 
 
 async def test_where_the_members_are(room: SwarmRoom) -> None:
-    assert room.council.endpoints() == [Endpoint("192.0.2.1", 2379)] and not room.council.here
-    where = room.council.where([Endpoint("192.0.2.1", 2379), Endpoint("2001:db8::2", 9)])
+    assert room.etcd_membership.endpoints() == [Endpoint("192.0.2.1", 2379)] and not room.etcd_membership.here
+    where = room.etcd_membership.where([Endpoint("192.0.2.1", 2379), Endpoint("2001:db8::2", 9)])
     assert where.address == "etcd://192.0.2.1:2379,[2001:db8::2]:9" and where.certificates is not None
     await room.store.save(worker("w", "beta"))
-    assert len(room.council.endpoints()) == 1, "workers have none"
-    assert room.council.endpoints(but=room.cluster.node_id) == []
+    assert len(room.etcd_membership.endpoints()) == 1, "workers have none"
+    assert room.etcd_membership.endpoints(but=room.cluster.node_id) == []
 
 
 async def test_without_etcd_nothing_is_begun(room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(Unavailable, match="several managers need etcd"):
-        await room.enrolment.tenure.several()
+        await room.node_role.manager_role.several()
     assert not room.store.shared and not (tmp_path / "swarm.etcd").exists()
     with pytest.raises(Unavailable, match="no member"):
-        await room.council.start_alone()
+        await room.etcd_membership.start_alone()
 
 
 async def test_what_a_daemon_left_that_died_is_wiped(room: SwarmRoom, tmp_path: Path) -> None:
     left = tmp_path / "swarm.etcd"
     left.mkdir()
     (left / "member.key").write_text("x")
-    await room.council.open()
+    await room.etcd_membership.open()
     assert not left.exists()
-    await room.council.depart()
-    await room.council.drop()
-    await room.council.close()
+    await room.etcd_membership.depart()
+    await room.etcd_membership.drop()
+    await room.etcd_membership.close()
 
 
 async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_told_them(
@@ -123,29 +123,29 @@ async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_tol
     place = room.cluster.membership
     assert place is not None
     await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
-    learner = Known(7, "m", Endpoint("192.0.2.1", 23800), learns=True)
+    learner = KnownMember(7, "m", Endpoint("192.0.2.1", 23800), learns=True)
     members = AsyncMock(listing=AsyncMock(return_value=[learner]))
-    monkeypatch.setattr(room.council, "_members", AsyncMock(return_value=members))
-    await room.council.settle()
-    assert room.council.endpoints() == [Endpoint("192.0.2.1", 23790)]
+    monkeypatch.setattr(room.etcd_membership, "_members", AsyncMock(return_value=members))
+    await room.etcd_membership.settle()
+    assert room.etcd_membership.endpoints() == [Endpoint("192.0.2.1", 23790)]
     members.promote.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
     members.close.assert_awaited_once()
 
 
 async def test_a_member_that_the_others_removed_begins_anew(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     place = room.cluster.membership
-    assert place is not None and not room.council.removed
+    assert place is not None and not room.etcd_membership.removed
     await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
     other = worker("w", "beta")
     other.spec.role = "manager"
     await room.store.save(other)
-    removed = room.council._member = Mock(removed=True, clear=AsyncMock())
+    removed = room.etcd_membership._member = Mock(removed=True, clear=AsyncMock())
     members = AsyncMock(add=AsyncMock(return_value={"w": Endpoint("192.0.2.9", 2380)}))
     opened, started = AsyncMock(return_value=members), AsyncMock()
-    monkeypatch.setattr(room.council, "_members", opened)
-    monkeypatch.setattr(room.council, "_run", started)
-    assert room.council.removed
-    await room.council.bring_back()
+    monkeypatch.setattr(room.etcd_membership, "_members", opened)
+    monkeypatch.setattr(room.etcd_membership, "_run", started)
+    assert room.etcd_membership.removed
+    await room.etcd_membership.bring_back()
     opened.assert_awaited_once_with([Endpoint("192.0.2.9", 2379)])
     members.add.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
     members.close.assert_awaited_once()
@@ -158,13 +158,13 @@ async def test_a_member_that_the_others_removed_begins_anew(room: SwarmRoom, mon
 
 
 def test_what_was_entered_is_all_there() -> None:
-    assert Entered(b"k", b"", "a", b"", b"", ()).members == ()
+    assert ManagerSecrets(b"k", b"", "a", b"", b"", ()).members == ()
 
 
 async def test_what_is_wrong_with_this_hosts_member(room: SwarmRoom) -> None:
-    assert room.council.trouble == ""
-    room.council._member = Mock(trouble="it has ended: no space left on device")
-    assert room.council.trouble.endswith("is started again: it has ended: no space left on device")
+    assert room.etcd_membership.trouble == ""
+    room.etcd_membership._member = Mock(trouble="it has ended: no space left on device")
+    assert room.etcd_membership.trouble.endswith("is started again: it has ended: no space left on device")
 
 
 async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,15 +176,15 @@ async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypa
 
     monkeypatch.setattr("husk.swarm.state.etcd.relief.relieve", relieve)
     monkeypatch.setattr("husk.swarm.state.etcd.certificates.tls_context", lambda files: None)
-    room.council._clock = clock = FakeClock(RELIEF)
-    room.council._relieve_soon()
-    room.council._relieve_soon()
+    room.etcd_membership._clock = clock = FakeClock(RELIEF)
+    room.etcd_membership._relieve_soon()
+    room.etcd_membership._relieve_soon()
     await until_async(lambda: done, "that it is tried")
     clock.wall -= 3600 * SECOND
     clock.at += RELIEF
-    room.council._relieve_soon()
+    room.etcd_membership._relieve_soon()
     await until_async(lambda: len(done) == 2, "that it is tried again, though people set the clock back")
-    await room.council.close()
+    await room.etcd_membership.close()
     assert done == [1, 1]
 
 
@@ -199,9 +199,9 @@ async def spared(
         node = worker(f"m{number}", f"host{number}")
         address = f"192.0.2.{number}"
         await room.store.save(but(node, spec=NodeSpec(role="manager"), status__addr=address))
-    peers = [Known(n, f"m{n}", Endpoint(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)]
+    peers = [KnownMember(n, f"m{n}", Endpoint(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)]
     members = AsyncMock(listing=AsyncMock(return_value=peers))
-    monkeypatch.setattr(room.council, "_members", AsyncMock(return_value=members))
+    monkeypatch.setattr(room.etcd_membership, "_members", AsyncMock(return_value=members))
 
     async def answers(endpoint: Endpoint, *_: object) -> bool:
         return endpoint.host not in down
@@ -209,7 +209,7 @@ async def spared(
     monkeypatch.setattr("husk.swarm.state.etcd.members.answers", answers)
     node = next(node for node in room.store.nodes.values() if node.status.addr == demoted)
     try:
-        await room.council.spare(node)
+        await room.etcd_membership.spare(node)
     except InvalidParameter as error:
         assert "lose their majority" in error.message
         return False
@@ -248,32 +248,32 @@ async def test_a_member_that_the_others_keep_goes_on_unless_its_host_is_forced_t
     assert place is not None
     await room.cluster.enrol(msgspec.structs.replace(place, others={}))
     await room.store.save(but(worker("m2", "host2"), spec=NodeSpec(role="manager"), status__addr="192.0.2.2"))
-    there = room.council._member = Mock(expect_end=AsyncMock(), go_on=AsyncMock())
-    monkeypatch.setattr(room.council, "_remove", AsyncMock(side_effect=InvalidParameter("unhealthy cluster")))
+    there = room.etcd_membership._member = Mock(expect_end=AsyncMock(), go_on=AsyncMock())
+    monkeypatch.setattr(room.etcd_membership, "_remove", AsyncMock(side_effect=InvalidParameter("unhealthy cluster")))
     if forced:
-        await room.council.depart(forced=True)
+        await room.etcd_membership.depart(forced=True)
         there.go_on.assert_not_awaited()
     else:
         with pytest.raises(InvalidParameter, match="unhealthy"):
-            await room.council.depart()
+            await room.etcd_membership.depart()
         there.go_on.assert_awaited_once()
 
 
 async def test_the_key_of_the_member_is_on_the_disk_as_the_swarm_wants_it(room: SwarmRoom, tmp_path: Path) -> None:
     place, key = room.cluster.membership, tmp_path / "swarm.etcd" / "member.key"
     assert place is not None
-    await room.council.follow_lock()
+    await room.etcd_membership.follow_lock()
     key.parent.mkdir()
     key.write_bytes(b"the key")
     await room.cluster.enrol(msgspec.structs.replace(place, others={}))
-    room.council._member = Mock(stop=AsyncMock())
+    room.etcd_membership._member = Mock(stop=AsyncMock())
     for autolock in (True, False):
         spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=autolock))
         version = room.cluster.swarm.version
         await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
-        await room.council.follow_lock()
+        await room.etcd_membership.follow_lock()
         assert key.is_symlink() is autolock and key.read_bytes() == b"the key"
-    await room.council.drop()
+    await room.etcd_membership.drop()
 
 
 async def test_a_locked_manager_makes_no_new_cluster_though_its_member_runs(room: SwarmRoom) -> None:
@@ -281,11 +281,11 @@ async def test_a_locked_manager_makes_no_new_cluster_though_its_member_runs(room
     place = room.cluster.membership
     assert place is not None
     await room.cluster.enrol(msgspec.structs.replace(place, others={}))
-    room.council._member = Mock(start_alone=AsyncMock())
+    room.etcd_membership._member = Mock(start_alone=AsyncMock())
     room.sealer.locked = True
     with pytest.raises(Unavailable, match="needs to be unlocked"):
-        await room.enrolment.tenure.start_over()
-    room.council._member.start_alone.assert_not_awaited()
+        await room.node_role.manager_role.start_over()
+    room.etcd_membership._member.start_alone.assert_not_awaited()
 
 
 async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
@@ -296,8 +296,8 @@ async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
     key.parent.mkdir()
     key.write_bytes(b"the key")
     await room.cluster.enrol(msgspec.structs.replace(place, others={}))
-    room.council._member = Mock(stop=AsyncMock(), trouble="")
-    room.cluster.locking = room.council.follow_lock
+    room.etcd_membership._member = Mock(stop=AsyncMock(), trouble="")
+    room.cluster.locking = room.etcd_membership.follow_lock
     seen = list[bool]()
     keep_locked = room.sealer.keep_locked
 
@@ -319,13 +319,13 @@ async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
     with monkeypatch.context() as patch:
         patch.setattr(NoMounts, "make", Mock(side_effect=OSError(1, "Operation not permitted")))
         await autolock(True)
-        assert room.council.trouble == (
+        assert room.etcd_membership.trouble == (
             "the key of this manager's member of etcd is not sealed, and may be in the clear on the disk: "
             "[Errno 1] Operation not permitted"
         )
-    await room.council.follow_lock()
-    assert key.is_symlink() and not room.council.trouble
-    await room.council.drop()
+    await room.etcd_membership.follow_lock()
+    assert key.is_symlink() and not room.etcd_membership.trouble
+    await room.etcd_membership.drop()
 
 
 async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
@@ -335,39 +335,39 @@ async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
     assert place is not None
     directory.mkdir()
     (directory / "member.key").write_bytes(b"the key")
-    room.council._key.keep(True)
+    room.etcd_membership._key.keep(True)
     await room.cluster.enrol(msgspec.structs.replace(place, others={}))
     room.sealer.lock(b"u" * 32)
     room.sealer.keep_locked()
     room.sealer.close()
     shutil.rmtree(tmp_path / "run")
     made = Mock(start=AsyncMock(), stop=AsyncMock(), let_go=AsyncMock(), removed=False, trouble="")
-    monkeypatch.setattr(room.council, "_made", lambda *_: made)
-    monkeypatch.setattr(room.council, "_certificate", Mock(look=AsyncMock(), close=AsyncMock()))
+    monkeypatch.setattr(room.etcd_membership, "_made", lambda *_: made)
+    monkeypatch.setattr(room.etcd_membership, "_certificate", Mock(look=AsyncMock(), close=AsyncMock()))
     prepare = Mock()
-    monkeypatch.setattr(room.council, "_given", Mock(close=AsyncMock(), prepare=prepare))
-    await room.council.open()
+    monkeypatch.setattr(room.etcd_membership, "_given", Mock(close=AsyncMock(), prepare=prepare))
+    await room.etcd_membership.open()
     made.start.assert_not_awaited()
-    assert not room.council.runs
+    assert not room.etcd_membership.runs
     with pytest.raises(Unavailable, match="needs to be unlocked"):
-        await room.council.start_alone()
+        await room.etcd_membership.start_alone()
     with pytest.raises(Unavailable):
-        room.council._key.keep(False)
+        room.etcd_membership._key.keep(False)
     assert room.sealer.unlock(b"u" * 32)
     renewed = AsyncMock()
-    monkeypatch.setattr(room.council, "_renewed", renewed)
+    monkeypatch.setattr(room.etcd_membership, "_renewed", renewed)
     prepare.side_effect = OSError(28, "No space left on device")
     with pytest.raises(OSError, match="No space"):
-        await room.council.unlocked()
+        await room.etcd_membership.unlocked()
     prepare.side_effect = None
-    await room.council.unlocked()
-    await room.council.unlocked()
+    await room.etcd_membership.unlocked()
+    await room.etcd_membership.unlocked()
     made.start.assert_awaited_once()
     assert renewed.await_count == 2, "the daemon shows its certificate, too"
-    assert room.council.runs and (directory / "member.key").read_bytes() == b"the key"
-    await room.council.drop()
+    assert room.etcd_membership.runs and (directory / "member.key").read_bytes() == b"the key"
+    await room.etcd_membership.drop()
     assert not directory.exists() and not (tmp_path / "run").exists()
-    await room.council.unlocked()
+    await room.etcd_membership.unlocked()
     made.start.assert_awaited_once()
 
 

@@ -1,12 +1,12 @@
 import pytest
 
 from husk.errors import InvalidParameter, Unavailable
-from husk.swarm.membership.joining import Wish, check, join
+from husk.swarm.membership.joining import JoinSettings, check, join
 from husk.swarm.model.node import NodeDescription
 from husk.text.endpoints import Endpoint
 from tests.support.free_ports import free_port
 
-GOOD = Wish(["192.0.2.1"], "SWMTKN-1-" + "0" * 50 + "-" + "0" * 25, "0.0.0.0:2377")
+GOOD = JoinSettings(["192.0.2.1"], "SWMTKN-1-" + "0" * 50 + "-" + "0" * 25, "0.0.0.0:2377")
 
 
 def test_addresses_have_the_usual_port() -> None:
@@ -25,7 +25,7 @@ def test_addresses_have_the_usual_port() -> None:
         (GOOD._replace(token=""), "A valid join token is necessary to join this cluster"),
     ],
 )
-def test_what_cannot_be(wish: Wish, said: str) -> None:
+def test_what_cannot_be(wish: JoinSettings, said: str) -> None:
     with pytest.raises(InvalidParameter) as refused:
         check(wish)
     assert said in refused.value.message

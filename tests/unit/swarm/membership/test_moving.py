@@ -19,7 +19,7 @@ from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import Swarm
 from husk.swarm.state import open_store
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Put
 from tests.support.but import but
 from tests.support.waiting import until_async
@@ -40,7 +40,7 @@ def config(id: str, size: int) -> ClusterObject:
     )
 
 
-class Fragile(EmbeddedStore):
+class Fragile(SqliteStore):
     """Ends with the transaction of a number, before it or after it was done."""
 
     def __init__(self, state: StateStore) -> None:
@@ -71,7 +71,7 @@ async def target(tmp_path: Path) -> AsyncIterator[Fragile]:
 
 @pytest.fixture
 async def records(state: StateStore) -> SwarmRecords:
-    made = SwarmRecords.load(EmbeddedStore(state))
+    made = SwarmRecords.load(SqliteStore(state))
     web = service("web")
     await made.save(swarm(), web, config("large", 600_000), config("larger", 600_000))
     await made.save(*(task(web, slot=slot) for slot in range(250)))
@@ -79,7 +79,7 @@ async def records(state: StateStore) -> SwarmRecords:
     return made
 
 
-async def contents(store: EmbeddedStore) -> dict[tuple[str, str], dict[str, Any]]:
+async def contents(store: SqliteStore) -> dict[tuple[str, str], dict[str, Any]]:
     return {r.name: msgspec.json.decode(r.body) | {"version": 0} for r in (await everything(store)).records}
 
 
@@ -126,14 +126,14 @@ async def test_a_move_that_dies_has_the_one_store_or_the_other(
         again = SwarmRoom(tmp_path, state)
         assert again.cluster.active and set(again.store.services) == {"web"}, "SQLite is the store until it is not"
         with contextlib.suppress(SystemFault):
-            await again.services.enrolment.tenure.move_to(where)
+            await again.services.node_role.manager_role.move_to(where)
     assert step > 3 and store_of(state) == where
     assert again.store.shared and set(again.store.services) == {"web"} and again.cluster.node.id == room.cluster.node_id
     assert not state.load("service") and not state.load("swarm")
     await until_async(lambda: again.store.leadership.leading, "that it plans")
     await again.store.save(service("new"), checks=again.store.leadership.checks)
     assert await target.get("service", "new") is not None
-    await again.services.enrolment.tenure.move_to(where)
+    await again.services.node_role.manager_role.move_to(where)
     await again.services.close()
 
 
@@ -143,17 +143,17 @@ async def test_copies_that_cannot_be_dropped_do_not_undo_a_move(
     monkeypatch.setattr(open_store, "open_store", lambda config: target)
     room = SwarmRoom(tmp_path, state)
     await room.init()
-    commit = EmbeddedStore.commit
+    commit = SqliteStore.commit
 
-    async def read_only(store: EmbeddedStore, *steps: Any, **how: Any) -> int:
+    async def read_only(store: SqliteStore, *steps: Any, **how: Any) -> int:
         if store is not target and any(isinstance(step, Delete) for step in steps):
             raise DiskFault("the disk cannot be written")
         return await commit(store, *steps, **how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(EmbeddedStore, "commit", read_only)
-        await room.services.enrolment.tenure.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
-    assert room.enrolment.tenure.shared is not None and room.store.shared and store_of(state) is not None
+        patch.setattr(SqliteStore, "commit", read_only)
+        await room.services.node_role.manager_role.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+    assert room.node_role.manager_role.shared is not None and room.store.shared and store_of(state) is not None
     assert state.load("swarm"), "the next start drops them"
     await room.services.close()
 
@@ -172,7 +172,7 @@ async def test_what_cannot_be_written_down_is_not_moved(
         patch.setattr(state, "commit", full)
         patch.setattr(target, "commit", super(Fragile, target).commit)
         with pytest.raises(DiskFault):
-            await room.services.enrolment.tenure.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+            await room.services.node_role.manager_role.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
     assert store_of(state) is None and not room.store.shared and room.store.leadership.leading
     await room.store.save(service("web"))
     assert "web" in state.load("service")

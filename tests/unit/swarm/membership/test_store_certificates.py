@@ -8,12 +8,12 @@ import pytest
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
 from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, REVOKED
-from husk.swarm.membership.store_certificates import GRACE, KIND, Given, StoreCertificates
+from husk.swarm.membership.store_certificates import GRACE, KIND, IssuedCertificate, StoreCertificates
 from husk.swarm.model.node import Node, NodeStatus
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.state import member_files
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but
 from tests.support.clock import FakeClock
 
@@ -24,7 +24,7 @@ OWN, COPIED, OTHERS = 11, 22, 33
 
 class Manager:
     def __init__(self, state: StateStore, directory: Path) -> None:
-        self.store = SwarmRecords(EmbeddedStore(state))
+        self.store = SwarmRecords(SqliteStore(state))
         self.clock = FakeClock(NOW * 10**9)
         self.hosts = {"192.0.2.1", "192.0.2.2", "192.0.2.3"}
         self.cuts = 0
@@ -73,7 +73,7 @@ async def manager(state: StateStore, tmp_path: Path) -> Manager:
         spec = NodeSpec(role="manager")
         await made.store.save(Node(id=f"m{number}", version=0, created_at="", updated_at="", spec=spec, status=status))
         if serial != OWN:
-            await made.it.note(serial, Given(f"m{number}", address, NOW + YEAR))
+            await made.it.note(serial, IssuedCertificate(f"m{number}", address, NOW + YEAR))
     return made
 
 
@@ -111,7 +111,7 @@ async def test_who_is_a_manager_again_has_another_one(manager: Manager) -> None:
     assert await manager.after_a_while() == {COPIED}
     await manager.store.save(but(manager.store.nodes["m2"], spec=NodeSpec(role="manager")))
     manager.hosts.add("192.0.2.2")
-    await manager.it.note(44, Given("m2", "192.0.2.2", NOW + YEAR))
+    await manager.it.note(44, IssuedCertificate("m2", "192.0.2.2", NOW + YEAR))
     assert await manager.after_a_while() == {COPIED}, "the new one is good, the copy is not"
 
 
@@ -125,7 +125,7 @@ async def test_whoever_does_not_know_who_are_managers_revokes_nothing(manager: M
 
 
 async def test_what_has_ended_is_forgotten(manager: Manager) -> None:
-    await manager.it.note(55, Given("m9", "192.0.2.9", NOW + 30.0))
+    await manager.it.note(55, IssuedCertificate("m9", "192.0.2.9", NOW + 30.0))
     assert await manager.after_a_while() == set() and 55 not in await manager.known()
     body = await manager.store.store.get(KIND, f"{COPIED:x}")
-    assert body is not None and msgspec.json.decode(body.body, type=Given).node == "m2"
+    assert body is not None and msgspec.json.decode(body.body, type=IssuedCertificate).node == "m2"

@@ -11,7 +11,7 @@ from husk.swarm.model.services import (
     TaskSpec,
     TaskState,
 )
-from husk.swarm.model.usage import FAILURE_WINDOW, MANY_FAILURES, NodeRoom, Use, takes_room
+from husk.swarm.model.usage import FAILURE_WINDOW, MANY_FAILURES, NodeUsage, TaskUsage, takes_room
 from tests.unit.swarm.manager.test_planner import START, make_task
 
 GPU = GenericResource(discrete_resource_spec=DiscreteResource(kind="gpu", value=2))
@@ -19,8 +19,8 @@ RESERVED = TaskResources(reservations=Amount(nano_cpus=5, memory_bytes=7, generi
 
 
 def test_what_a_task_takes_it_gives_back():
-    room = NodeRoom()
-    use = Use(make_task(1, spec=TaskSpec(resources=RESERVED)), [("tcp", 80)])
+    room = NodeUsage()
+    use = TaskUsage(make_task(1, spec=TaskSpec(resources=RESERVED)), [("tcp", 80)])
     room.add(use)
     assert (room.tasks, room.services["s"], room.nano_cpus, room.memory, room.generic["gpu"]) == (1, 1, 5, 7, 2)
     assert ("tcp", 80) in room.ports
@@ -30,8 +30,8 @@ def test_what_a_task_takes_it_gives_back():
 
 
 def test_one_that_is_to_end_has_its_resources_and_is_not_counted():
-    room = NodeRoom()
-    room.add(Use(make_task(1, desired_state="shutdown", spec=TaskSpec(resources=RESERVED))))
+    room = NodeUsage()
+    room.add(TaskUsage(make_task(1, desired_state="shutdown", spec=TaskSpec(resources=RESERVED))))
     assert room.tasks == 0 and room.memory == 7
 
 
@@ -50,7 +50,7 @@ def test_who_takes_room(state: TaskState, node: str, takes: bool):
 
 
 def test_a_service_fails_on_a_node_when_it_did_so_often_within_minutes():
-    room = NodeRoom()
+    room = NodeUsage()
     for number in range(MANY_FAILURES):
         assert room.fails("s", 1, START + number * SECOND) == 0
         room.failed("s", 1, START + number * SECOND)

@@ -14,10 +14,10 @@ from husk.network.endpoint import EndpointOptions
 from husk.storage.state.store import StateStore
 from husk.swarm.model.services import NetworkAttachment, Service, ServiceSpec
 from husk.swarm.network import allocator as shared_networks
-from husk.swarm.network.allocator import SharedNetworks, world_of
-from husk.swarm.network.local_node import Here
+from husk.swarm.network.allocator import OverlayAllocator, world_of
+from husk.swarm.network.local_node import LocalNode
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Listing, News, Put
 from tests.support.overlay_places import every_place
 from tests.support.waiting import soon
@@ -33,13 +33,13 @@ def lan(subnet: str = "10.0.9.0/29", **fields: str) -> Network:
 class Manager:
     """One of several on a store; it hears of the others when it is told to."""
 
-    def __init__(self, store: EmbeddedStore, node: str) -> None:
+    def __init__(self, store: SqliteStore, node: str) -> None:
         self.store = store
         self.woken = 0
-        cluster = cast(Here, SimpleNamespace(node_id=node, active=True))
+        cluster = cast(LocalNode, SimpleNamespace(node_id=node, active=True))
         records = SwarmRecords(store)
         records.shared = True
-        self.networks = SharedNetworks(records, cluster, self._wake)
+        self.networks = OverlayAllocator(records, cluster, self._wake)
 
     def _wake(self) -> None:
         self.woken += 1
@@ -58,7 +58,7 @@ class Manager:
 
 @pytest.fixture
 def managers(state: StateStore) -> tuple[Manager, Manager]:
-    store = EmbeddedStore(state)
+    store = SqliteStore(state)
     return Manager(store, "one"), Manager(store, "two")
 
 
@@ -297,8 +297,8 @@ async def test_one_that_another_node_takes_through_us_and_one_that_was_there_bef
     assert await one.networks.note(network, WEB, "10.0.9.4")
     assert not await two.networks.note(network, WEB, "10.0.9.4") and two.addresses == {"10.0.9.4"}
     # The next daemon of a host that has its records alone.
-    again = Manager(EmbeddedStore(state), "one").networks
-    again.load(EmbeddedStore(state))
+    again = Manager(SqliteStore(state), "one").networks
+    again.load(SqliteStore(state))
     assert again.networks["lan-id"].vni == 4097 and {p.address for p in every_place(again)} == one.addresses
     assert world_of(again._records, again).networks is again.networks
     again.deaf()

@@ -17,12 +17,12 @@ from husk.network.endpoint import EndpointOptions
 from husk.network.wireguard.parties import Party, inner_address, text_of_key
 from husk.storage.state.store import StateStore
 from husk.swarm.model.services import VirtualIP
-from husk.swarm.network.allocator import SharedNetworks
-from husk.swarm.network.local_node import Here
+from husk.swarm.network.allocator import OverlayAllocator
+from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.overlay_feed import OverlayFeed
 from husk.swarm.network.share import TunnelKey
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but
 from tests.support.overlay_places import every_place
 from tests.unit.swarm.manager.test_planner import make_task
@@ -55,7 +55,7 @@ class FakePresence:
 
 
 class Room:
-    def __init__(self, store: EmbeddedStore) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self.records = SwarmRecords(store)
         nodes = {
             f"n{n}": SimpleNamespace(
@@ -76,7 +76,7 @@ class Room:
             data_address="192.0.2.1",
             data_path_port=4789,
         )
-        self.shared = SharedNetworks(self.records, cast(Here, self.cluster), lambda: None)
+        self.shared = OverlayAllocator(self.records, cast(LocalNode, self.cluster), lambda: None)
         self.used: set[str] = set()
         driver = SimpleNamespace(uses=lambda address: address in self.used)
         self.network = Network(
@@ -91,7 +91,7 @@ class Room:
         networks = SimpleNamespace(presence=self.presence, overlays=self.overlays)
         self.feed = OverlayFeed(
             store=self.records,
-            cluster=cast(Here, self.cluster),
+            cluster=cast(LocalNode, self.cluster),
             networks=cast(Any, networks),
             shared=self.shared,
             unsaved=lambda: False,
@@ -112,7 +112,7 @@ class Room:
 
 @pytest.fixture
 async def room(state: StateStore) -> Room:
-    made = Room(EmbeddedStore(state))
+    made = Room(SqliteStore(state))
     await made.shared.add(made.network)
     return made
 
@@ -378,7 +378,7 @@ async def test_what_is_kept_is_what_a_look_at_everything_gives(room: Room, chanc
         room.feed._look()
         fresh = OverlayFeed(
             store=room.records,
-            cluster=cast(Here, room.cluster),
+            cluster=cast(LocalNode, room.cluster),
             networks=room.feed._networks,
             shared=room.shared,
             unsaved=lambda: False,

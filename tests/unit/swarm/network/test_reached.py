@@ -12,12 +12,12 @@ from husk.engine.model.container import Container
 from husk.engine.networks.sharing import Place
 from husk.errors import NotFound
 from husk.storage.state.store import StateStore
-from husk.swarm.network.allocator import SharedNetworks
-from husk.swarm.network.local_node import Here
-from husk.swarm.network.reached import Reached
+from husk.swarm.network.allocator import OverlayAllocator
+from husk.swarm.network.local_node import LocalNode
+from husk.swarm.network.reached import ReachableTasks
 from husk.swarm.network.services import Elsewhere
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but
 from tests.unit.swarm.manager.test_planner import make_task
 
@@ -25,19 +25,19 @@ NAMES = {"lan": "lan", "wan": "wan"}
 
 
 class Room:
-    def __init__(self, store: EmbeddedStore) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self.records = SwarmRecords(store)
         for id in ("n1", "n2", "n3"):
             status = SimpleNamespace(addr=f"192.0.2.{id[1:]}")
             self.records.nodes[id] = cast(Any, SimpleNamespace(id=id, status=status))
         here = SimpleNamespace(node_id="n1")
-        self.shared = SharedNetworks(self.records, cast(Here, here), lambda: None)
+        self.shared = OverlayAllocator(self.records, cast(LocalNode, here), lambda: None)
         self.containers: dict[str, Any] = {}
         self.reached = self.make()
         self.number = 0
 
-    def make(self) -> Reached:
-        return Reached(self.records, lambda: "n1", self.find)
+    def make(self) -> ReachableTasks:
+        return ReachableTasks(self.records, lambda: "n1", self.find)
 
     def find(self, reference: str) -> Container:
         if reference not in self.containers:
@@ -56,10 +56,10 @@ class Room:
 
 @pytest.fixture
 def room(state: StateStore) -> Room:
-    return Room(EmbeddedStore(state))
+    return Room(SqliteStore(state))
 
 
-def shown(reached: Reached) -> Mapping[str, Any]:
+def shown(reached: ReachableTasks) -> Mapping[str, Any]:
     def of(one: Any) -> Any:
         return msgspec.to_builtins(one) if isinstance(one, Elsewhere) else one
 

@@ -13,11 +13,11 @@ from husk.errors import NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from husk.swarm.model.node import Node
 from husk.swarm.network import remote as remote_networks
-from husk.swarm.network.local_node import Here
+from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.remote import RemoteNetworks
-from husk.swarm.network.server import Keys, Places, Sought
-from husk.swarm.network.share import TunnelKey, Wish
-from husk.swarm.port.assignment_messages import Known, NetworkNews, decoded, encoded
+from husk.swarm.network.server import AddressKeys, AddressReply, NetworkLookup
+from husk.swarm.network.share import AddressRequest, TunnelKey
+from husk.swarm.port.assignment_messages import KnownRecord, NetworkNews, decoded, encoded
 from husk.swarm.port.faults import TooMany
 from husk.swarm.state.no_store import NoStore
 from husk.swarm.state.records import SwarmRecords
@@ -27,14 +27,14 @@ from tests.support.waiting import soon
 LAN = Network(id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24")
 
 
-def known(record: Network | Place) -> Known:
+def known(record: Network | Place) -> KnownRecord:
     kind, key = ("address", record.key) if isinstance(record, Place) else ("overlay", record.id)
-    return Known(kind, key, msgspec.Raw(msgspec.json.encode(record)))
+    return KnownRecord(kind, key, msgspec.Raw(msgspec.json.encode(record)))
 
 
 class FakeManager:
     def __init__(self) -> None:
-        self.asked: list[Wish] = []
+        self.asked: list[AddressRequest] = []
         self.back: list[str] = []
         self.keys: list[TunnelKey] = []
         self.busy = False
@@ -42,18 +42,18 @@ class FakeManager:
         self.held.set()
 
     async def take(self, body: bytes) -> bytes:
-        wish = decoded(body, Wish)
+        wish = decoded(body, AddressRequest)
         self.asked.append(wish)
         await self.held.wait()
         kind = "host" if wish.host else "endpoint"
         place = Place(network="lan", address=f"10.0.9.{len(self.asked)}", node="w", kind=kind)  # type: ignore[arg-type]
-        return encoded(Places(places=[place]))
+        return encoded(AddressReply(places=[place]))
 
     async def seek(self, body: bytes) -> bytes:
-        sought = decoded(body, Sought).network
+        sought = decoded(body, NetworkLookup).network
         if sought != "lan":
             raise NotFound(f"network {sought} not found")
-        return encoded(Sought(network="lan"))
+        return encoded(NetworkLookup(network="lan"))
 
     async def announce(self, body: bytes) -> None:
         if self.busy:
@@ -61,14 +61,14 @@ class FakeManager:
         self.keys.append(decoded(body, TunnelKey))
 
     async def give_back(self, body: bytes) -> None:
-        self.back += decoded(body, Keys).keys
+        self.back += decoded(body, AddressKeys).keys
 
 
 class Room:
     def __init__(self) -> None:
         self.manager = FakeManager()
         self.woken = 0
-        here = cast(Here, SimpleNamespace(node_id="w"))
+        here = cast(LocalNode, SimpleNamespace(node_id="w"))
         self.networks = RemoteNetworks(SwarmRecords(NoStore()), here, self._wake, self.manager)
         self.networks.hear(NetworkNews(all=True, records=[known(LAN)]))
 

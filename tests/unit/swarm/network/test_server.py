@@ -12,13 +12,13 @@ from husk.network.wireguard.parties import text_of_key
 from husk.storage.state.store import StateStore
 from husk.swarm.model.node import Node
 from husk.swarm.model.services import NetworkAttachment, Task, TaskSpec
-from husk.swarm.network.allocator import SharedNetworks
-from husk.swarm.network.local_node import Here
-from husk.swarm.network.server import MOST_OF_TASK, WHILE, Keys, NetworkDesk, Places, Sought
-from husk.swarm.network.share import TunnelKey, Wish
+from husk.swarm.network.allocator import OverlayAllocator
+from husk.swarm.network.local_node import LocalNode
+from husk.swarm.network.server import MOST_OF_TASK, WHILE, AddressKeys, AddressReply, NetworkLookup, NetworkServer
+from husk.swarm.network.share import AddressRequest, TunnelKey
 from husk.swarm.port.assignment_messages import decoded, encoded
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but
 from tests.support.overlay_places import every_place
 from tests.unit.swarm.manager.test_planner import make_service, make_task
@@ -26,12 +26,12 @@ from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 class Room:
     def __init__(self, state: StateStore) -> None:
-        self.records = SwarmRecords(EmbeddedStore(state))
-        here = cast(Here, SimpleNamespace(node_id="m", active=True, data_path_port=4790))
-        self.shared: SharedNetworks | None = SharedNetworks(self.records, here, lambda: None)
+        self.records = SwarmRecords(SqliteStore(state))
+        here = cast(LocalNode, SimpleNamespace(node_id="m", active=True, data_path_port=4790))
+        self.shared: OverlayAllocator | None = OverlayAllocator(self.records, here, lambda: None)
         self.changed = 0
         self.now = 0.0
-        self.desk = NetworkDesk(self.records, here, lambda: self.shared, self._hear, lambda: self.now)
+        self.server = NetworkServer(self.records, here, lambda: self.shared, self._hear, lambda: self.now)
         self.lan = Network(id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24")
         service = make_service(1)
         service.spec.task_template = TaskSpec(networks=[NetworkAttachment(target="lan")])
@@ -49,8 +49,8 @@ class Room:
         self.changed += 1
 
     async def take(self, node: str = "w", **fields: object) -> list[str]:
-        wish = Wish(network="lan", **fields)  # type: ignore[arg-type]
-        return [place.key for place in decoded(await self.desk.take(node, encoded(wish)), Places).places]
+        wish = AddressRequest(network="lan", **fields)  # type: ignore[arg-type]
+        return [place.key for place in decoded(await self.server.take(node, encoded(wish)), AddressReply).places]
 
 
 @pytest.fixture
@@ -71,11 +71,11 @@ async def test_a_node_takes_addresses_and_gives_them_back(room: Room) -> None:
     with pytest.raises(Forbidden, match="already in use"):
         await room.take(task=room.task.id, address="10.0.9.77")
     with pytest.raises(Forbidden, match="not the node's"):
-        await room.desk.give_back("x", encoded(Keys(keys=[one])))
-    share = room.desk.share("w")
+        await room.server.give_back("x", encoded(AddressKeys(keys=[one])))
+    share = room.server.share("w")
     assert share.data_path_port == 4790 and {key for kind, key in share.records if kind == "address"} == {one, two, own}
-    assert {kind for kind, _ in room.desk.share("x").records} <= {"node"}
-    await room.desk.give_back("w", encoded(Keys(keys=[one, two, own, "lan/unknown", "what"])))
+    assert {kind for kind, _ in room.server.share("x").records} <= {"node"}
+    await room.server.give_back("w", encoded(AddressKeys(keys=[one, two, own, "lan/unknown", "what"])))
     assert not list(every_place(room.shared))
 
 
@@ -93,7 +93,7 @@ async def test_no_limit_is_passed_by_asking_at_once(room: Room) -> None:
     assert len(refused) == 4 and room.shared is not None and len(list(every_place(room.shared))) == MOST_OF_TASK
     hosts = await asyncio.gather(*[room.take(host=True) for _ in range(3)])
     assert hosts[0] == hosts[1] == hosts[2]
-    assert not room.desk._taking._locks, "nothing is kept of who has asked"
+    assert not room.server._taking._locks, "nothing is kept of who has asked"
 
 
 async def test_a_node_leaves_addresses_for_others(room: Room) -> None:
@@ -134,7 +134,7 @@ async def test_no_mac_is_chosen_that_leads_others_packets_astray(room: Room) -> 
     both = [room.take(node, container="e" * 64, mac="02:00:00:00:00:06") for node in ("w", "x")]
     refused = [one for one in await asyncio.gather(*both, return_exceptions=True) if isinstance(one, Forbidden)]
     assert len(refused) == 1
-    await room.desk.give_back("w", encoded(Keys(keys=[own])))
+    await room.server.give_back("w", encoded(AddressKeys(keys=[own])))
     await shared.give_back(list(every_place(shared)))
     await room.take("x", container="d1" * 32, mac="02:00:00:00:00:05")
     assert not shared._macs_underway
@@ -149,39 +149,39 @@ async def test_what_is_not_its_own_is_refused(room: Room) -> None:
     room.shared = None
     with pytest.raises(Unavailable):
         await room.take(host=True)
-    await room.desk.give_back("w", b"{}")
-    assert room.desk.share("w").records == {}
+    await room.server.give_back("w", b"{}")
+    assert room.server.share("w").records == {}
 
 
 async def test_a_network_for_plain_containers_is_told_for_a_while_and_while_one_is_there(room: Room) -> None:
     def known() -> bool:
-        return ("overlay", "lan") in room.desk.share("x").records
+        return ("overlay", "lan") in room.server.share("x").records
 
     with pytest.raises(Forbidden, match="network lan not manually attachable"):
-        await room.desk.seek("x", encoded(Sought(network="lan")))
+        await room.server.seek("x", encoded(NetworkLookup(network="lan")))
     room.lan.attachable = True
     with pytest.raises(NotFound):
-        await room.desk.seek("x", encoded(Sought(network="")))
+        await room.server.seek("x", encoded(NetworkLookup(network="")))
     assert not known()
-    assert decoded(await room.desk.seek("x", encoded(Sought(network="la"))), Sought).network == "lan"
-    assert known() and ("overlay", "lan") not in room.desk.share("y").records
+    assert decoded(await room.server.seek("x", encoded(NetworkLookup(network="la"))), NetworkLookup).network == "lan"
+    assert known() and ("overlay", "lan") not in room.server.share("y").records
     assert await room.take("x", host=True)
     room.now = WHILE + 1
     assert not known()
     [key] = await room.take("x", container="9f" * 32)
     assert known()
-    await room.desk.give_back("x", encoded(Keys(keys=[key])))
+    await room.server.give_back("x", encoded(AddressKeys(keys=[key])))
     assert not known()
     room.shared = None
     with pytest.raises(NotFound):
-        await room.desk.seek("x", encoded(Sought(network="lan")))
+        await room.server.seek("x", encoded(NetworkLookup(network="lan")))
 
 
 async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) -> None:
-    seen = [room.desk.generation()]
+    seen = [room.server.generation()]
 
     def changed() -> bool:
-        seen.append(room.desk.generation())
+        seen.append(room.server.generation())
         return seen[-1] != seen[-2]
 
     assert not changed()
@@ -193,18 +193,18 @@ async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) 
     assert changed() and not changed()
     room.become(but(room.task, desired_state="shutdown"))
     assert changed()
-    await room.desk.give_back("w", encoded(Keys(keys=[key])))
+    await room.server.give_back("w", encoded(AddressKeys(keys=[key])))
     assert changed()
     room.lan.attachable = True
-    await room.desk.seek("x", encoded(Sought(network="lan")))
+    await room.server.seek("x", encoded(NetworkLookup(network="lan")))
     assert changed()
     heard, room.now = room.changed, WHILE / 2
-    await room.desk.seek("x", encoded(Sought(network="lan")))
+    await room.server.seek("x", encoded(NetworkLookup(network="lan")))
     assert not changed() and room.changed == heard, "it knows, and for longer now"
     room.now += WHILE - 1
-    assert ("overlay", "lan") in room.desk.share("x").records
+    assert ("overlay", "lan") in room.server.share("x").records
     room.now += 1
-    await room.desk.seek("x", encoded(Sought(network="lan")))
+    await room.server.seek("x", encoded(NetworkLookup(network="lan")))
     assert changed(), "its time was over"
     service = next(iter(room.records.services.values()))
     room.records.learn(but(service, version=service.version + 1))
@@ -214,14 +214,14 @@ async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) 
 async def test_a_node_says_its_key(room: Room) -> None:
     for id in ("m", "w"):
         await room.records.save(Node(id=id, version=0, created_at="", updated_at=""))
-    before, told = room.desk.generation(), TunnelKey(key=text_of_key(b"1" * 32), port=51820)
-    await room.desk.announce("w", encoded(told))
-    await room.desk.announce("w", encoded(told))
+    before, told = room.server.generation(), TunnelKey(key=text_of_key(b"1" * 32), port=51820)
+    await room.server.announce("w", encoded(told))
+    await room.server.announce("w", encoded(told))
     node = room.records.nodes["w"]
     assert (node.tunnel_key, node.tunnel_port) == (told.key, 51820)
-    assert room.desk.generation() != before and room.changed == 2
+    assert room.server.generation() != before and room.changed == 2
     with pytest.raises(Forbidden, match="another node's"):
-        await room.desk.announce("x", encoded(told))
+        await room.server.announce("x", encoded(told))
     room.shared = None
     with pytest.raises(Unavailable):
-        await room.desk.announce("w", encoded(TunnelKey(key=text_of_key(b"2" * 32), port=1)))
+        await room.server.announce("w", encoded(TunnelKey(key=text_of_key(b"2" * 32), port=1)))

@@ -12,9 +12,9 @@ from husk.network.wireguard.parties import text_of_key
 from husk.swarm.model.node import Node, NodeStatus
 from husk.swarm.model.services import ContainerSpec, NetworkAttachment, PortConfig, Service, Task, TaskSpec, VirtualIP
 from husk.swarm.network.share import (
+    AddressRequest,
+    KnownNetworks,
     TunnelKey,
-    Wish,
-    World,
     checked,
     checked_key,
     ingress_of,
@@ -88,8 +88,8 @@ class Room:
         return service
 
     @property
-    def world(self) -> World:
-        return World(
+    def world(self) -> KnownNetworks:
+        return KnownNetworks(
             networks=self.networks,
             services=self.services,
             nodes=self.nodes,
@@ -163,33 +163,35 @@ def test_only_tasks_that_run_and_are_wanted_lead_somewhere() -> None:
 def test_what_a_node_may_ask_for() -> None:
     room = Room()
     name = room.tasks[0].name
-    own = Wish(network="front", task="web-task", container="c1" * 32, names=(name, "tasks.web", "site", "c1" * 6))
+    own = AddressRequest(
+        network="front", task="web-task", container="c1" * 32, names=(name, "tasks.web", "site", "c1" * 6)
+    )
     assert checked("w", own, room.world) == own
-    checked("w", Wish(network="front", host=True), room.world)
-    checked("w", Wish(network="ingress", host=True), room.world)
-    checked("w", Wish(network="open", container="c1" * 32), room.world)
-    checked("x", Wish(network="ingress", task="shop-task"), room.world)
+    checked("w", AddressRequest(network="front", host=True), room.world)
+    checked("w", AddressRequest(network="ingress", host=True), room.world)
+    checked("w", AddressRequest(network="open", container="c1" * 32), room.world)
+    checked("x", AddressRequest(network="ingress", task="shop-task"), room.world)
     for node, wish in (
-        ("w", Wish(network="back", host=True)),
-        ("w", Wish(network="back", task="db-task")),
-        ("w", Wish(network="front", task="db-task")),
-        ("w", Wish(network="front", container="9f" * 32)),
-        ("w", Wish(network="ingress", task="web-task")),
-        ("w", Wish(network="nothing", host=True)),
-        ("w", Wish(network="front", host=True, mac="02:00:00:00:00:01")),
-        ("w", Wish(network="front", task="web-task", mac="02:00:00:00:00:01")),
-        ("stranger", Wish(network="front", task="web-task")),
+        ("w", AddressRequest(network="back", host=True)),
+        ("w", AddressRequest(network="back", task="db-task")),
+        ("w", AddressRequest(network="front", task="db-task")),
+        ("w", AddressRequest(network="front", container="9f" * 32)),
+        ("w", AddressRequest(network="ingress", task="web-task")),
+        ("w", AddressRequest(network="nothing", host=True)),
+        ("w", AddressRequest(network="front", host=True, mac="02:00:00:00:00:01")),
+        ("w", AddressRequest(network="front", task="web-task", mac="02:00:00:00:00:01")),
+        ("stranger", AddressRequest(network="front", task="web-task")),
     ):
         with pytest.raises(Forbidden):
             checked(node, wish, room.world)
     for wrong in (
-        Wish(network="front", task="web-task", address="10.0.2.7"),
-        Wish(network="front", task="web-task", address="x"),
-        Wish(network="front", task="web-task", address6="fd00::1"),
-        Wish(network="open", mac="no"),
-        Wish(network="front", task="web-task", container="../etc"),
+        AddressRequest(network="front", task="web-task", address="10.0.2.7"),
+        AddressRequest(network="front", task="web-task", address="x"),
+        AddressRequest(network="front", task="web-task", address6="fd00::1"),
+        AddressRequest(network="open", mac="no"),
+        AddressRequest(network="front", task="web-task", container="../etc"),
         # A name of choice, were it one.
-        Wish(network="front", task="web-task", container="db", names=("db",)),
+        AddressRequest(network="front", task="web-task", container="db", names=("db",)),
     ):
         with pytest.raises(InvalidParameter):
             checked("w", wrong, room.world)
@@ -198,7 +200,7 @@ def test_what_a_node_may_ask_for() -> None:
 def test_an_address_has_one_spelling() -> None:
     room = Room()
     room.networks["front"].subnet6 = "fd00::/64"
-    asked = Wish(network="front", task="web-task", address6="FD00:0:0::5")
+    asked = AddressRequest(network="front", task="web-task", address6="FD00:0:0::5")
     assert checked("w", asked, room.world).address6 == "fd00::5"
     for forged in ("fd00::5%x", "fd00::5%x\nremove=true"):
         with pytest.raises(InvalidParameter):
@@ -208,9 +210,11 @@ def test_an_address_has_one_spelling() -> None:
 def test_nobody_is_called_as_another_service() -> None:
     room = Room()
     room.service("api", "front", node="m", alias="gate")
-    asked = Wish(network="front", task="web-task", names=("Api", "tasks.api", "gate", "tasks.GATE", "web", "own", ""))
+    asked = AddressRequest(
+        network="front", task="web-task", names=("Api", "tasks.api", "gate", "tasks.GATE", "web", "own", "")
+    )
     assert checked("w", asked, room.world).names == ("web",)
-    plain = Wish(network="open", names=("web", "x" * 300))
+    plain = AddressRequest(network="open", names=("web", "x" * 300))
     assert checked("w", plain, room.world).names == ("web",), "which is another network's"
 
 
@@ -218,7 +222,9 @@ def test_a_task_has_the_names_that_follow_from_the_records() -> None:
     room = Room()
     task = room.tasks[0]
     invented = ("db", "github.com", "host-1", "host-2")
-    asked = Wish(network="front", task="web-task", container="c" * 64, names=(task.name, "c" * 12, "web", *invented))
+    asked = AddressRequest(
+        network="front", task="web-task", container="c" * 64, names=(task.name, "c" * 12, "web", *invented)
+    )
     assert checked("w", asked, room.world).names == (task.name, "c" * 12, "web")
     for hostname, more in (("host-1", ("host-1",)), ("github.com", ("github.com",)), ("{{.Node.ID}}", ("db",))):
         task.spec.container_spec = ContainerSpec(hostname=hostname)
@@ -243,7 +249,7 @@ def test_a_plain_container_takes_no_name_of_a_task_or_a_container_elsewhere() ->
         named("10.0.3.31", "m", "api.1.t", "inner", task="t"),
         named("10.0.3.32", "w", "mine"),
     ]
-    asked = Wish(network="open", names=("Db", "shared", "e" * 12, "inner", "api.1.t", "mine", "new"))
+    asked = AddressRequest(network="open", names=("Db", "shared", "e" * 12, "inner", "api.1.t", "mine", "new"))
     assert checked("w", asked, room.world).names == ("shared", "mine", "new")
 
 

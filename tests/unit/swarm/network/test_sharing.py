@@ -4,13 +4,13 @@ from husk.engine.model.events import Events
 from husk.storage.state.store import StateStore
 from husk.swarm.network.sharing import NetworkSharing
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import News
 
 
 def test_it_begins_once_and_ends(state: StateStore) -> None:
     endpoints, networks, agent, events = Mock(shared=None, feed=None), Mock(), Mock(), Events()
-    records = SwarmRecords(EmbeddedStore(state))
+    records = SwarmRecords(SqliteStore(state))
     sharing = NetworkSharing(records, Mock(), networks, endpoints, agent.wake, events)
     sharing.end()
     sharing.begin()
@@ -32,7 +32,7 @@ def test_it_begins_once_and_ends(state: StateStore) -> None:
 
 def test_what_is_being_taken_while_the_records_move_stays_known(state: StateStore) -> None:
     endpoints = Mock(shared=None, feed=None)
-    sharing = NetworkSharing(SwarmRecords(EmbeddedStore(state)), Mock(), Mock(), endpoints, Mock(), Events())
+    sharing = NetworkSharing(SwarmRecords(SqliteStore(state)), Mock(), Mock(), endpoints, Mock(), Events())
     sharing.switched(News(1, True, ()))
     former = endpoints.shared
     former.underway.add("lan/10.0.0.2")

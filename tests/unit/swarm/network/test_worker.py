@@ -14,13 +14,13 @@ from husk.swarm.model.node import Node, NodeStatus
 from husk.swarm.model.services import Task
 from husk.swarm.network.remote import AddressCalls
 from husk.swarm.network.worker import WorkerNetworks
-from husk.swarm.port.assignment_messages import Known, NetworkNews
+from husk.swarm.port.assignment_messages import KnownRecord, NetworkNews
 from tests.support.but import but
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 
-def record(kind: str, body: Any) -> Known:
-    return Known(kind, body.id, msgspec.Raw(msgspec.json.encode(body)))
+def record(kind: str, body: Any) -> KnownRecord:
+    return KnownRecord(kind, body.id, msgspec.Raw(msgspec.json.encode(body)))
 
 
 LAN = Network(id="lan", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24")

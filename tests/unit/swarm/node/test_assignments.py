@@ -21,7 +21,7 @@ from husk.swarm.model.services import (
 )
 from husk.swarm.node.assignments import LOCKED, LocalAssignments
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 CREDENTIALS = Credentials("user", "word")
@@ -29,7 +29,7 @@ CREDENTIALS = Credentials("user", "word")
 
 class Desk:
     def __init__(self, state: StateStore) -> None:
-        self.store = SwarmRecords.load(EmbeddedStore(state))
+        self.store = SwarmRecords.load(SqliteStore(state))
         self.cluster = SimpleNamespace(
             node_id="n", locked=False, node_facts=lambda: NodeFacts(id="n", hostname="alpha")
         )
@@ -43,47 +43,49 @@ class Desk:
 
 
 @pytest.fixture
-def desk(state: StateStore) -> Desk:
+def server(state: StateStore) -> Desk:
     return Desk(state)
 
 
-async def test_a_node_sees_the_tasks_that_it_was_given(desk: Desk):
+async def test_a_node_sees_the_tasks_that_it_was_given(server: Desk):
     mine, other, waits = (
         make_task(1, version=0),
         make_task(2, version=0, node_id="m"),
         make_task(3, "pending", version=0),
     )
-    await desk.store.save(mine, other, waits)
-    assert [task.id for task in desk.assignments.tasks()] == [mine.id]
-    assert desk.assignments.task(mine.id) is desk.store.tasks[mine.id]
-    assert desk.assignments.task(other.id) is desk.assignments.task(waits.id) is desk.assignments.task("x") is None
+    await server.store.save(mine, other, waits)
+    assert [task.id for task in server.assignments.tasks()] == [mine.id]
+    assert server.assignments.task(mine.id) is server.store.tasks[mine.id]
+    assert (
+        server.assignments.task(other.id) is server.assignments.task(waits.id) is server.assignments.task("x") is None
+    )
     assert [is_assigned(task) for task in (mine, other, waits)] == [True, True, False]
-    assert desk.assignments.node.id == "n"
+    assert server.assignments.node.id == "n"
 
 
-async def test_what_becomes_of_a_task_is_written_and_told(desk: Desk):
+async def test_what_becomes_of_a_task_is_written_and_told(server: Desk):
     task = make_task(1, version=0)
-    await desk.store.save(task)
-    await desk.assignments.report(task, TaskStatus(timestamp="", state="failed"))
-    assert desk.store.tasks[task.id].status.state == "failed"
-    await desk.assignments.gone(task)
-    assert desk.store.tasks == {} and desk.heard == [task.id, task.id]
+    await server.store.save(task)
+    await server.assignments.report(task, TaskStatus(timestamp="", state="failed"))
+    assert server.store.tasks[task.id].status.state == "failed"
+    await server.assignments.gone(task)
+    assert server.store.tasks == {} and server.heard == [task.id, task.id]
 
 
-async def test_a_task_has_its_service_as_long_as_there_is_one(desk: Desk):
+async def test_a_task_has_its_service_as_long_as_there_is_one(server: Desk):
     task = make_task(1)
-    assert desk.assignments.service(task) is None and await desk.assignments.credentials(task) is None
-    desk.store.services["s"] = make_service()
-    assert desk.assignments.service(task) is desk.store.services["s"]
-    assert await desk.assignments.credentials(task) == CREDENTIALS
+    assert server.assignments.service(task) is None and await server.assignments.credentials(task) is None
+    server.store.services["s"] = make_service()
+    assert server.assignments.service(task) is server.store.services["s"]
+    assert await server.assignments.credentials(task) == CREDENTIALS
 
 
-def test_while_the_swarm_is_locked_nothing_with_a_secret_starts(desk: Desk):
+def test_while_the_swarm_is_locked_nothing_with_a_secret_starts(server: Desk):
     def with_secret() -> Task:
         secret = SecretReference(secret_id="x", secret_name="x", file=FileTarget(name="x"))
         return make_task(1, spec=TaskSpec(container_spec=ContainerSpec(secrets=[secret])))
 
-    assert desk.assignments.obstacle(with_secret()) == ""
-    desk.cluster.locked = True
-    assert desk.assignments.obstacle(with_secret()) == LOCKED
-    assert desk.assignments.obstacle(make_task(1)) == ""
+    assert server.assignments.obstacle(with_secret()) == ""
+    server.cluster.locked = True
+    assert server.assignments.obstacle(with_secret()) == LOCKED
+    assert server.assignments.obstacle(make_task(1)) == ""

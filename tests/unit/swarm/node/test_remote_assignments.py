@@ -10,7 +10,7 @@ from husk.registry.auth import Credentials
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import TaskState, TaskStatus
 from husk.swarm.node.remote_assignments import RemoteAssignments
-from husk.swarm.port.assignment_messages import Given, GivenValue, Heard, Report, Told
+from husk.swarm.port.assignment_messages import AssignedTask, AssignedValue, AssignmentUpdate, Report, ReportReply
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 NODE = NodeFacts(id="n", hostname="alpha")
@@ -21,20 +21,20 @@ class Manager:
 
     def __init__(self) -> None:
         self.there = True
-        self.news: asyncio.Queue[Told | None] = asyncio.Queue()
+        self.news: asyncio.Queue[AssignmentUpdate | None] = asyncio.Queue()
         self.heard: list[Report] = []
         self.sessions = 0
 
-    async def assignments(self) -> AsyncGenerator[Told]:
+    async def assignments(self) -> AsyncGenerator[AssignmentUpdate]:
         self._reach()
         self.sessions += 1
         while (told := await self.news.get()) is not None:
             yield told
 
-    async def report(self, reports: Sequence[Report]) -> Heard:
+    async def report(self, reports: Sequence[Report]) -> ReportReply:
         self._reach()
         self.heard += reports
-        return Heard()
+        return ReportReply()
 
     def _reach(self) -> None:
         if not self.there:
@@ -51,8 +51,8 @@ class Worker:
     def _complete(self) -> None:
         self.told_all += 1
 
-    def tell(self, *tasks: Given, **told: object) -> None:
-        self.assignments.hear(Told(tasks=list(tasks), **told))  # type: ignore[arg-type]
+    def tell(self, *tasks: AssignedTask, **told: object) -> None:
+        self.assignments.hear(AssignmentUpdate(tasks=list(tasks), **told))  # type: ignore[arg-type]
 
     async def until(self, condition: object) -> None:
         async with asyncio.timeout(20):
@@ -69,8 +69,10 @@ async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
     await made.assignments.close()
 
 
-def given(id: str = "t", state: TaskState = "assigned", **fields: object) -> Given:
-    return Given(task=make_task(1, state, id=id, **fields), service=make_service(), credentials=Credentials("u", "w"))
+def given(id: str = "t", state: TaskState = "assigned", **fields: object) -> AssignedTask:
+    return AssignedTask(
+        task=make_task(1, state, id=id, **fields), service=make_service(), credentials=Credentials("u", "w")
+    )
 
 
 def status(state: TaskState) -> TaskStatus:
@@ -81,7 +83,7 @@ async def test_what_is_told_is_what_the_agent_sees(worker: Worker) -> None:
     assignments = worker.assignments
     with pytest.raises(Unavailable):
         _ = assignments.node
-    worker.tell(node=NODE, all=True, values=[GivenValue(kind="secret", id="s", data=b"hunter2")])
+    worker.tell(node=NODE, all=True, values=[AssignedValue(kind="secret", id="s", data=b"hunter2")])
     one = given()
     worker.tell(one)
     assert assignments.node == NODE and assignments.value("secret", "s").data == b"hunter2"
@@ -97,7 +99,7 @@ async def test_what_is_told_is_what_the_agent_sees(worker: Worker) -> None:
 
 
 async def test_values_that_a_new_manager_does_not_tell_are_forgotten(worker: Worker) -> None:
-    old, kept = (GivenValue(kind="secret", id=id, data=b"x") for id in ("old", "kept"))
+    old, kept = (AssignedValue(kind="secret", id=id, data=b"x") for id in ("old", "kept"))
     worker.tell(node=NODE, all=True, complete=True, values=[old, kept])
     worker.tell(all=True, values=[kept])
     assert worker.assignments.value("secret", "old"), "until it has told all"
@@ -152,7 +154,7 @@ async def test_reports_are_heard_in_the_end_the_latest_of_each_task(worker: Work
 
 async def test_a_worker_that_lost_its_manager_listens_to_the_next(worker: Worker) -> None:
     worker.assignments.start()
-    worker.manager.news.put_nowait(Told(all=True, tasks=[given()]))
+    worker.manager.news.put_nowait(AssignmentUpdate(all=True, tasks=[given()]))
     await worker.until(lambda: worker.assignments.task("t"))
     worker.manager.there = False
     worker.manager.news.put_nowait(None)
@@ -192,14 +194,16 @@ async def test_a_manager_that_knows_less_than_it_was_told_hears_it_again(worker:
 
 async def test_what_a_newer_manager_says_in_words_of_its_own_leaves_a_task_as_it_is():
     worker = Worker()
-    worker.tell(Given(task=make_task(1, id="a")), Given(task=make_task(2, id="b")), all=True, complete=True)
+    worker.tell(
+        AssignedTask(task=make_task(1, id="a")), AssignedTask(task=make_task(2, id="b")), all=True, complete=True
+    )
     worker.woken.clear()
     worker.tell(all=True, unread=["a", "other"])
     worker.tell(complete=True)
     assert worker.assignments.unread == {"a", "other"} and worker.woken == ["b"]
     known = {task.id: task.desired_state for task in worker.assignments.tasks()}
     assert known == {"a": "running", "b": "remove"}
-    worker.tell(Given(task=make_task(1, id="a")))
+    worker.tell(AssignedTask(task=make_task(1, id="a")))
     assert worker.assignments.unread == {"other"}
     worker.tell(gone=["other"])
     assert not worker.assignments.unread

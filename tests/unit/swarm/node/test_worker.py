@@ -19,8 +19,16 @@ from husk.swarm.model import heartbeats
 from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.swarm import Membership
-from husk.swarm.node.worker import REMOVED, Worker
-from husk.swarm.port.assignment_messages import Beat, Given, Heard, Reports, Told, decoded, encoded
+from husk.swarm.node.worker import REMOVED, WorkerRole
+from husk.swarm.port.assignment_messages import (
+    AssignedTask,
+    AssignmentUpdate,
+    HeartbeatReply,
+    ReportReply,
+    Reports,
+    decoded,
+    encoded,
+)
 from husk.swarm.port.dispatch import DispatchHandlers
 from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
@@ -41,20 +49,20 @@ class Manager:
         self.task = but(self.task, status__state="assigned")
 
     async def assignments(self, node: str) -> AsyncGenerator[bytes]:
-        yield encoded(Told(all=True, node=NodeFacts(id=node, hostname="beta", address="192.0.2.9")))
-        yield encoded(Told(managers=[("first", str(self.swarm.endpoint))]))
-        yield encoded(Told(managers=[("first", str(self.swarm.endpoint)), ("second", "192.0.2.7:2377")]))
-        yield encoded(Told(tasks=[Given(task=self.task, service=make_service(1))]))
-        yield encoded(Told(complete=True))
+        yield encoded(AssignmentUpdate(all=True, node=NodeFacts(id=node, hostname="beta", address="192.0.2.9")))
+        yield encoded(AssignmentUpdate(managers=[("first", str(self.swarm.endpoint))]))
+        yield encoded(AssignmentUpdate(managers=[("first", str(self.swarm.endpoint)), ("second", "192.0.2.7:2377")]))
+        yield encoded(AssignmentUpdate(tasks=[AssignedTask(task=self.task, service=make_service(1))]))
+        yield encoded(AssignmentUpdate(complete=True))
         await asyncio.Event().wait()
 
     async def report(self, node: str, body: bytes) -> bytes:
         self.states += [r.status.state if r.status else "gone" for r in decoded(body, Reports).reports]
-        return encoded(Heard())
+        return encoded(ReportReply())
 
     async def heartbeat(self, node: str) -> bytes:
         self.beats += 1
-        return encoded(Beat(period_ns=20_000_000))
+        return encoded(HeartbeatReply(period_ns=20_000_000))
 
     async def describe(self, node: str, body: bytes) -> bytes:
         self.described += decoded(body, NodeDescription).hostname == "beta"
@@ -74,7 +82,7 @@ class Host:
         self.networks.presence = Mock(here=[], alone=[], ingress=None, know=AsyncMock())
         self.networks.overlays.apply = AsyncMock()
         self.networks.balancing.apply = AsyncMock(return_value=True)
-        self.worker = Worker(
+        self.worker = WorkerRole(
             Membership(node_id="w", role="worker", managers=[str(swarm.endpoint)]),
             swarm.identity("w", "worker"),
             lambda identity: None,
@@ -138,8 +146,8 @@ async def test_a_task_that_is_told_in_a_newer_releases_words_keeps_its_container
     async def with_newer(node: str) -> AsyncGenerator[bytes]:
         async for body in told(node):
             yield body
-            if decoded(body, Told).all:
-                yield encoded(Told(tasks=[Given(task=newer)]))
+            if decoded(body, AssignmentUpdate).all:
+                yield encoded(AssignmentUpdate(tasks=[AssignedTask(task=newer)]))
 
     monkeypatch.setattr(manager, "assignments", with_newer)
     host = Host(manager.swarm, tmp_path)

@@ -1,8 +1,8 @@
 from husk.swarm.port import crowding
-from husk.swarm.port.crowding import BURST, PAUSE, Attempts, Crowd, Pauses, Visit, place_of
+from husk.swarm.port.crowding import BURST, PAUSE, Attempts, ConnectionCrowd, Pauses, Visit, place_of
 
 
-def come(crowd: Crowd, address: str, times: int = 1) -> list[Visit]:
+def come(crowd: ConnectionCrowd, address: str, times: int = 1) -> list[Visit]:
     """So many of an address, for whom nobody has to go."""
     made = [crowd.welcome(address) for _ in range(times)]
     assert all(leaving is None for _, leaving in made)
@@ -10,7 +10,7 @@ def come(crowd: Crowd, address: str, times: int = 1) -> list[Visit]:
 
 
 def test_strangers_have_little_room_and_give_it_back() -> None:
-    crowd = Crowd()
+    crowd = ConnectionCrowd()
     first = come(crowd, "192.0.2.1", crowding.MOST_OF_ADDRESS)
     last, leaving = crowd.welcome("192.0.2.1")
     assert leaving is first[0], "one address has no more: its oldest goes"
@@ -25,13 +25,13 @@ def test_strangers_have_little_room_and_give_it_back() -> None:
 
 
 def test_many_addresses_lose_their_oldest() -> None:
-    crowd = Crowd()
+    crowd = ConnectionCrowd()
     visits = [come(crowd, f"192.0.2.{number}")[0] for number in range(crowding.MOST_STRANGERS)]
     assert crowd.welcome("198.51.100.1")[1] is visits[0]
 
 
 def test_who_comes_from_where_a_node_was_heard_has_places_of_its_own() -> None:
-    crowd = Crowd()
+    crowd = ConnectionCrowd()
     (visit,) = come(crowd, "192.0.2.9")
     assert crowd.admit(visit, "n")
     crowd.part("n")
@@ -44,7 +44,7 @@ def test_who_comes_from_where_a_node_was_heard_has_places_of_its_own() -> None:
 
 
 def test_hundreds_of_nodes_that_come_at_once_wait_for_their_turn() -> None:
-    crowd = Crowd()
+    crowd = ConnectionCrowd()
     places = [f"192.0.{number // 250}.{number % 250}" for number in range(450)]
     coming = [crowd.welcome(place, home=True) for place in places]
     assert all(leaving is None and visit.waits for visit, leaving in coming)
@@ -59,7 +59,7 @@ def test_hundreds_of_nodes_that_come_at_once_wait_for_their_turn() -> None:
 
 
 def test_one_address_takes_no_turns_of_others() -> None:
-    crowd = Crowd()
+    crowd = ConnectionCrowd()
     greedy = [crowd.welcome("192.0.2.1", home=True)[0] for _ in range(crowding.MOST_OF_ADDRESS)]
     last, leaving = crowd.welcome("192.0.2.1", home=True)
     assert leaving is greedy[0]
@@ -74,7 +74,7 @@ def test_one_address_takes_no_turns_of_others() -> None:
 
 
 def test_nodes_have_a_share_of_their_own() -> None:
-    crowd = Crowd()
+    crowd = ConnectionCrowd()
     for _ in range(crowding.MOST_OF_NODE):
         assert crowd.admit(come(crowd, "192.0.2.1")[0], "n")
     assert crowd.strangers == 0 and crowd.nodes == crowding.MOST_OF_NODE

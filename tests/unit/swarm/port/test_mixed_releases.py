@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from husk.errors import InvalidParameter
-from husk.swarm.port.assignment_messages import Given, GivenValue, Report, Reports, Told, encoded
+from husk.swarm.port.assignment_messages import AssignedTask, AssignedValue, AssignmentUpdate, Report, Reports, encoded
 from husk.swarm.port.mixed_releases import MixedReader
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 
-def changed(message: Told | Reports, place: tuple[str | int, ...], value: object) -> bytes:
+def changed(message: AssignmentUpdate | Reports, place: tuple[str | int, ...], value: object) -> bytes:
     """The message with another value at a place, as a newer release might send it."""
     document = msgspec.json.decode(encoded(message))
     part: Any = document
@@ -22,10 +22,10 @@ def changed(message: Told | Reports, place: tuple[str | int, ...], value: object
     return msgspec.json.encode(document)
 
 
-TOLD = Told(
+TOLD = AssignmentUpdate(
     all=True,
-    tasks=[Given(task=make_task(1, id=id), service=make_service()) for id in ("a", "b", "c")],
-    values=[GivenValue(kind="secret", id="s", data=b"\x00")],
+    tasks=[AssignedTask(task=make_task(1, id=id), service=make_service()) for id in ("a", "b", "c")],
+    values=[AssignedValue(kind="secret", id="s", data=b"\x00")],
     gone=["d"],
 )
 REPORTS = Reports(reports=[Report(task_id=id, status=make_task(1).status) for id in ("a", "b")] + [Report(task_id="c")])

@@ -7,8 +7,8 @@ import pytest
 
 from husk.storage.state.store import StateStore
 from husk.swarm.state import leader as leading
-from husk.swarm.state.leader import LEADER, LOST, PLANNER, Alone, Election, Outside
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.leader import LEADER, LOST, PLANNER, Election, NoLeadership, SoleLeadership
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Check, Put, Stale, StoreUnavailable
 from tests.support.waiting import until_async
 
@@ -16,7 +16,7 @@ from tests.support.waiting import until_async
 class Managers:
     """Some that share a store, each told what it tells."""
 
-    def __init__(self, store: EmbeddedStore) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self.store = store
         self.all: dict[str, Election] = {}
         self._telling: list[asyncio.Task[None]] = []
@@ -46,7 +46,7 @@ class Managers:
 @pytest.fixture
 async def managers(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Managers]:
     monkeypatch.setattr(leading, "PAUSE", 0.01)
-    made = Managers(EmbeddedStore(state))
+    made = Managers(SqliteStore(state))
     yield made
     await made.close()
 
@@ -116,9 +116,9 @@ async def test_the_end_of_a_lease_is_told_though_the_store_is_silent(
 
 
 async def test_who_is_alone_plans_and_who_is_outside_does_not(state: StateStore) -> None:
-    store = EmbeddedStore(state)
-    assert Alone().leading and not Outside().leading
-    await store.commit(Put("task", "t", b"{}"), *Alone().checks)
+    store = SqliteStore(state)
+    assert SoleLeadership().leading and not NoLeadership().leading
+    await store.commit(Put("task", "t", b"{}"), *SoleLeadership().checks)
     with pytest.raises(Stale):
-        await store.commit(Put("task", "t", b"{}"), *Outside().checks)
+        await store.commit(Put("task", "t", b"{}"), *NoLeadership().checks)
     assert Election(store, "a", lambda: None).checks == (Check(LEADER, PLANNER, 1 << 62),)

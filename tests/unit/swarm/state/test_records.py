@@ -18,7 +18,7 @@ from husk.swarm.spec.defaults import DEFAULT_RESTART_DELAY
 from husk.swarm.state import records as records_module
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.records import SwarmRecords, in_sequence, resolve
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Check, Delete, News, Record, Stale, Step
 from tests.support.but import but
 from tests.support.clock import FakeClock
@@ -30,7 +30,7 @@ from tests.unit.swarm.swarm_room import task
 
 @pytest.fixture
 def records(state: StateStore) -> SwarmRecords:
-    return SwarmRecords.load(EmbeddedStore(state))
+    return SwarmRecords.load(SqliteStore(state))
 
 
 def service(id: str) -> Service:
@@ -45,12 +45,12 @@ def secret(id: str) -> ClusterObject:
 
 async def test_what_is_saved_is_there_after_a_restart(tmp_path: Path):
     state = StateStore.open(tmp_path / "state.db")
-    store = SwarmRecords.load(EmbeddedStore(state))
+    store = SwarmRecords.load(SqliteStore(state))
     await store.save(service("a"), service("b"), secret("k"))
     await store.delete(store.services["b"])
     state.close()
     again = StateStore.open(tmp_path / "state.db")
-    reloaded = SwarmRecords.load(EmbeddedStore(again))
+    reloaded = SwarmRecords.load(SqliteStore(again))
     assert set(reloaded.services) == {"a"} and reloaded.secrets["k"].sealed == b"\x00\xff"
     assert not reloaded.configs
     before = max(reloaded.services["a"].version, reloaded.secrets["k"].version)
@@ -60,11 +60,11 @@ async def test_what_is_saved_is_there_after_a_restart(tmp_path: Path):
 
 
 async def test_after_an_hour_back_a_daemon_that_starts_anew_restarts_what_failed(state: StateStore):
-    store = SwarmRecords(EmbeddedStore(state), FakeClock(START))
+    store = SwarmRecords(SqliteStore(state), FakeClock(START))
     failed = but(make_task(1, "failed"), version=0, restarts=(START - SECOND,))
     await store.save(but(make_service(1), version=0), failed)
     clock = FakeClock(START - 3600 * SECOND)
-    found = SwarmRecords.load(EmbeddedStore(state), clock)
+    found = SwarmRecords.load(SqliteStore(state), clock)
     waiting = plan(found.services["s"], found.tasks.values(), clock.now())
     assert waiting.wake_at == clock.now() + DEFAULT_RESTART_DELAY and not waiting.actions
     clock.pass_by(DEFAULT_RESTART_DELAY)

@@ -9,7 +9,7 @@ from husk.swarm.model.services import Service, ServiceSpec
 from husk.swarm.state import shared as module
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import News, StoreUnavailable
 from tests.support.waiting import until_async
 from tests.unit.swarm.manager.test_planner import make_task
@@ -21,7 +21,7 @@ def service(id: str) -> Service:
 
 
 class Manager:
-    def __init__(self, store: EmbeddedStore) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self.woken = 0
         self.services: list[tuple[str, ...]] = []
         self.opened = 0
@@ -40,13 +40,13 @@ class Manager:
 
 
 @pytest.fixture
-async def store(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedStore]:
+async def store(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
     monkeypatch.setattr(module, "PAUSE", 0.01)
     monkeypatch.setattr(module, "PATIENCE", 0.2)
-    yield EmbeddedStore(state)
+    yield SqliteStore(state)
 
 
-async def test_what_one_writes_the_other_has(store: EmbeddedStore) -> None:
+async def test_what_one_writes_the_other_has(store: SqliteStore) -> None:
     one, two = Manager(store), Manager(store)
     await one.open()
     await one.records.save(service("a"))
@@ -61,7 +61,7 @@ async def test_what_one_writes_the_other_has(store: EmbeddedStore) -> None:
     await two.shared.close()
 
 
-async def test_news_of_tasks_wakes_their_services_alone(store: EmbeddedStore) -> None:
+async def test_news_of_tasks_wakes_their_services_alone(store: SqliteStore) -> None:
     one, two = Manager(store), Manager(store)
     await one.open()
     await two.open()
@@ -76,7 +76,7 @@ async def test_news_of_tasks_wakes_their_services_alone(store: EmbeddedStore) ->
     await two.shared.close()
 
 
-async def test_what_a_manager_wrote_of_the_swarm_or_its_nodes_it_follows_itself(store: EmbeddedStore) -> None:
+async def test_what_a_manager_wrote_of_the_swarm_or_its_nodes_it_follows_itself(store: SqliteStore) -> None:
     """Though nobody else has anything to tell: its own lock, its own demotion."""
     one = Manager(store)
     await one.open()
@@ -88,7 +88,7 @@ async def test_what_a_manager_wrote_of_the_swarm_or_its_nodes_it_follows_itself(
     await one.shared.close()
 
 
-async def test_news_that_nobody_could_take_in_are_not_the_last(store: EmbeddedStore) -> None:
+async def test_news_that_nobody_could_take_in_are_not_the_last(store: SqliteStore) -> None:
     one, two = Manager(store), Manager(store)
     await one.open()
     await two.open()
@@ -107,7 +107,7 @@ async def test_news_that_nobody_could_take_in_are_not_the_last(store: EmbeddedSt
     await two.shared.close()
 
 
-async def test_one_of_them_plans_and_the_next_when_it_leaves(store: EmbeddedStore) -> None:
+async def test_one_of_them_plans_and_the_next_when_it_leaves(store: SqliteStore) -> None:
     one, two = Manager(store), Manager(store)
     for number, manager in enumerate((one, two)):
         await manager.open()
@@ -124,7 +124,7 @@ async def test_one_of_them_plans_and_the_next_when_it_leaves(store: EmbeddedStor
 
 
 async def test_a_store_that_does_not_answer_keeps_nobody_from_starting(
-    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = Manager(store)
 

@@ -9,7 +9,7 @@ from husk.errors import DiskFault
 from husk.storage.state.store import Change, StateStore
 from husk.swarm.state import sqlite as embedded
 from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.sqlite import EmbeddedStore
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Put
 from tests.support.store_contract import StoreContract, body, reading, text_of
 from tests.support.waiting import until_async
@@ -18,19 +18,19 @@ from tests.support.waiting import until_async
 class TestContract(StoreContract):
     @pytest.fixture
     def store(self, state: StateStore) -> ClusterStore:
-        return EmbeddedStore(state)
+        return SqliteStore(state)
 
 
 async def test_a_restart_keeps_records_and_versions_and_ends_leases(tmp_path: Path):
     state = StateStore.open(tmp_path / "state.db")
-    store = EmbeddedStore(state)
+    store = SqliteStore(state)
     version = await store.commit(Put("service", "a", body("1"), NEW))
     lease = await store.lease(60)
     await store.commit(Put("leader", "planner", body("me"), NEW, lease.id))
     await store.close()
     state.close()
     state = StateStore.open(tmp_path / "state.db")
-    again = EmbeddedStore(state)
+    again = SqliteStore(state)
     assert again.load("service", bytes.decode).keys() == {"a"} and not again.unreadable("service")
     found = await again.get("service", "a")
     assert found is not None and found.version == version and text_of(found) == "1"
@@ -40,7 +40,7 @@ async def test_a_restart_keeps_records_and_versions_and_ends_leases(tmp_path: Pa
 
 
 async def test_what_the_disk_refuses_is_taken_back_and_not_told(state: StateStore, monkeypatch):
-    store = EmbeddedStore(state)
+    store = SqliteStore(state)
     version = await store.commit(Put("service", "a", body("1"), NEW))
     commit = state.commit
     full = asyncio.Event()
@@ -67,7 +67,7 @@ async def test_what_the_disk_refuses_is_taken_back_and_not_told(state: StateStor
 
 async def test_a_reader_who_is_too_slow_starts_over(state: StateStore, monkeypatch):
     monkeypatch.setattr(embedded, "MOST_UNREAD", 3)
-    store = EmbeddedStore(state)
+    store = SqliteStore(state)
     news = store.watch("task")
     assert (await anext(news)).all
     for number in range(10):
@@ -80,7 +80,7 @@ async def test_a_reader_who_is_too_slow_starts_over(state: StateStore, monkeypat
 
 
 async def test_a_watch_from_an_old_revision_starts_over(state: StateStore):
-    store = EmbeddedStore(state)
+    store = SqliteStore(state)
     old = await store.commit(Put("task", "a", body("1")))
     await store.commit(Put("task", "b", body("1")))
     async with reading(store.watch("task", after=old)) as reader:
@@ -90,6 +90,6 @@ async def test_a_watch_from_an_old_revision_starts_over(state: StateStore):
 
 async def test_a_record_that_cannot_be_read_has_a_version_all_the_same(state: StateStore):
     await state.commit(Change("service", "bad", b"{"))
-    store = EmbeddedStore(state)
+    store = SqliteStore(state)
     found = await store.get("service", "bad")
     assert found is not None and found.version > NEW

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from husk.swarm.model.services import Amount, Task, TaskResources, TaskSpec
-from husk.swarm.model.usage import Use, takes_room
+from husk.swarm.model.usage import TaskUsage, takes_room
 from husk.swarm.state.task_index import TaskIndex
 from tests.support.but import but
 from tests.unit.swarm.manager.test_planner import START, make_task
@@ -47,7 +47,7 @@ def test_the_same_is_found_as_by_looking_at_all(happened: list[tuple[str, str, s
         if task.node_id:
             by_node[task.node_id].add(task.id)
         if takes_room(task):
-            use = Use(task, PORTS.get(task.service_id, ()))
+            use = TaskUsage(task, PORTS.get(task.service_id, ()))
             rooms[task.node_id] += Counter(tasks=int(use.counts), memory=use.memory, ports=len(use.ports))
     assert {id: {t.id for t in index.of_service(id)} for id in index.services} == by_service
     assert {id: {t.id for t in index.on_node(id)} for id in index.nodes} == by_node

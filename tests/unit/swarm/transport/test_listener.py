@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from husk.swarm.transport import listener as door_module
-from husk.swarm.transport.listener import Door
+from husk.swarm.transport.listener import LazyListener
 from tests.support.waiting import until_async
 
 
@@ -14,9 +14,9 @@ async def test_what_is_behind_is_made_when_somebody_knocks() -> None:
     async def opening(listener: socket.socket) -> None:
         opened.append(listener)
 
-    door = Door("127.0.0.1", 0, opening)
+    door = LazyListener("127.0.0.1", 0, opening)
     with pytest.raises(OSError, match="in use"):
-        Door("127.0.0.1", door.address[1], opening)
+        LazyListener("127.0.0.1", door.address[1], opening)
     await asyncio.sleep(0)
     assert not opened
     for _ in range(2):
@@ -34,7 +34,7 @@ async def test_nobody_has_knocked() -> None:
     async def opening(listener: socket.socket) -> None:
         raise AssertionError
 
-    await Door("127.0.0.1", 0, opening).close()
+    await LazyListener("127.0.0.1", 0, opening).close()
 
 
 async def test_what_could_not_be_opened_is_opened_for_the_next_who_knocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ async def test_what_could_not_be_opened_is_opened_for_the_next_who_knocks(monkey
         if len(tried) < 3:
             raise OSError("no space")
 
-    door = Door("127.0.0.1", 0, opening)
+    door = LazyListener("127.0.0.1", 0, opening)
     _, writer = await asyncio.open_connection(*door.address)
     await until_async(lambda: len(tried) == 3, "whoever waits is heard")
     assert not door._waiting

@@ -21,7 +21,15 @@ from husk.swarm.network.views import NOTHING, NetworkShare, news
 from husk.swarm.node.assignments import LOCKED
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import Values
-from husk.swarm.port.assignment_messages import Given, GivenValue, Heard, Known, NetworkNews, Report, Told
+from husk.swarm.port.assignment_messages import (
+    AssignedTask,
+    AssignedValue,
+    AssignmentUpdate,
+    KnownRecord,
+    NetworkNews,
+    Report,
+    ReportReply,
+)
 from husk.swarm.state.batches import batches
 from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords
 
@@ -61,29 +69,29 @@ class Dispatcher:
         self._sessions: dict[str, set[_Session]] = {}
         store.index.observe(self._noticed)
 
-    async def assignments(self, node_id: str) -> AsyncGenerator[Told]:
+    async def assignments(self, node_id: str) -> AsyncGenerator[AssignmentUpdate]:
         """Yield what a node is to run: first all of it, then each change, until the caller closes this."""
         # The node removes what it is not told of, though another manager may have given it that a moment ago.
         await self._store.catch_up()
         with self._session(node_id) as session:
             session.managers = self._managers()
-            yield Told(all=True, node=self._facts(node_id), managers=session.managers)
+            yield AssignmentUpdate(all=True, node=self._facts(node_id), managers=session.managers)
             for news in self._network_news(session):
-                yield Told(networks=news)
+                yield AssignmentUpdate(networks=news)
             async for told in self._told(session, [task.id for task in self._store.index.on_node(node_id)]):
                 yield told
-            yield Told(complete=True)
+            yield AssignmentUpdate(complete=True)
             while True:
                 touched = await session.news()
                 if (managers := self._managers()) != session.managers:
                     session.managers = managers
-                    yield Told(managers=managers)
+                    yield AssignmentUpdate(managers=managers)
                 for news in self._network_news(session):
-                    yield Told(networks=news)
+                    yield AssignmentUpdate(networks=news)
                 async for told in self._told(session, touched):
                     yield told
 
-    async def report(self, node_id: str, reports: Sequence[Report]) -> Heard:
+    async def report(self, node_id: str, reports: Sequence[Report]) -> ReportReply:
         """Write down a node's reports on its tasks, and answer with those that are refused."""
         if len(reports) > MOST_REPORTS:
             raise InvalidParameter(f"more than {MOST_REPORTS} reports at once")
@@ -100,7 +108,7 @@ class Dispatcher:
         if refused:
             tasks = f"{len(refused)} tasks" if len(refused) > 1 else f"task {refused[0][:64]}"
             log.warning("what node %s says of %s is refused: %s", node_id, tasks, reason)
-        return Heard(refused=refused)
+        return ReportReply(refused=refused)
 
     def wake(self) -> None:
         """Values that could not be had may be there now: tell all tasks again."""
@@ -135,7 +143,7 @@ class Dispatcher:
             yield NetworkNews(
                 all=before is None,
                 more=number + 1 < len(pieces),
-                records=[Known(*name, msgspec.Raw(msgspec.json.encode(fresh[name]))) for name in some],
+                records=[KnownRecord(*name, msgspec.Raw(msgspec.json.encode(fresh[name]))) for name in some],
                 gone=gone if number == 0 else [],
                 data_path_port=share.data_path_port,
             )
@@ -182,7 +190,7 @@ class Dispatcher:
                 if task_id in session.told or (task is not None and task.node_id == node_id):
                     session.mark(task_id)
 
-    async def _told(self, session: "_Session", task_ids: Sequence[str]) -> AsyncIterator[Told]:
+    async def _told(self, session: "_Session", task_ids: Sequence[str]) -> AsyncIterator[AssignmentUpdate]:
         """Yield the messages that tell a node what is new of these tasks."""
         tasks = [task for id in task_ids if (task := self._store.tasks.get(id)) is not None]
         mine = share.share_of(session.node_id, tasks, self._store.services)
@@ -193,36 +201,38 @@ class Dispatcher:
         for kind, id in sorted(wanted - session.values):
             if (value := await self._value(kind, id)) is not None:
                 session.values.add((kind, id))
-                yield Told(values=[value])
+                yield AssignmentUpdate(values=[value])
         for some in batches(fresh, _size, steps=AT_ONCE):
             given = [await self._given(task, mine, obstacles.get(task.id, "")) for task in some]
             for task in some:
                 session.told[task.id] = _form(task)
-            yield Told(tasks=given)
+            yield AssignmentUpdate(tasks=given)
         for id in gone:
             session.told.pop(id, None)
         dropped = sorted(session.values - self._still_needed(session)) if gone or fresh else []
         session.values -= set(dropped)
         if gone or dropped:
-            yield Told(gone=gone, dropped=dropped)
+            yield AssignmentUpdate(gone=gone, dropped=dropped)
 
     def _still_needed(self, session: "_Session") -> set[tuple[str, str]]:
         return share.share_of(session.node_id, self._store.index.on_node(session.node_id), {}).values
 
-    async def _given(self, task: Task, mine: share.Share, obstacle: str) -> Given:
+    async def _given(self, task: Task, mine: share.Share, obstacle: str) -> AssignedTask:
         credentials = None
         if share.is_to_run(task) and (service := self._store.services.get(task.service_id)) is not None:
             credentials = await self._credentials.of(service)
-        return Given(task=task, service=mine.services.get(task.service_id), credentials=credentials, obstacle=obstacle)
+        return AssignedTask(
+            task=task, service=mine.services.get(task.service_id), credentials=credentials, obstacle=obstacle
+        )
 
-    async def _value(self, kind: str, id: str) -> GivenValue | None:
+    async def _value(self, kind: str, id: str) -> AssignedValue | None:
         """None for one that is not there: the node's task will say so."""
         try:
             value = await asyncio.to_thread(self._values.value, kind, id)
         except HuskError as error:
             log.warning("%s %s cannot be given to a node: %s", kind, id, error.message)
             return None
-        return GivenValue(kind=kind, id=id, data=value.data, templated=value.templated)
+        return AssignedValue(kind=kind, id=id, data=value.data, templated=value.templated)
 
     def _managers(self) -> list[tuple[str, str]]:
         nodes = self._store.nodes.values()

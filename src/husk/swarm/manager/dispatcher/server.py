@@ -10,11 +10,11 @@ from typing import Protocol
 from husk.errors import Unavailable
 from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
 from husk.swarm.model.node import NodeDescription
-from husk.swarm.port.assignment_messages import Beat, Heard, decoded, encoded
+from husk.swarm.port.assignment_messages import HeartbeatReply, ReportReply, decoded, encoded
 from husk.swarm.port.mixed_releases import MixedReader
 
 
-class Roll(Protocol):
+class NodeRegister(Protocol):
     """The register of nodes: which are there, and how they describe themselves (`workers.Workers`)."""
 
     def beat(self, node: str) -> int:
@@ -30,10 +30,10 @@ class Roll(Protocol):
     async def leave(self, node: str) -> None: ...
 
 
-class DispatcherDesk:
-    """The desk that the nodes talk to (`husk.swarm.port.dispatch.Desk`)."""
+class DispatcherServer:
+    """The servicer of the calls of nodes (`husk.swarm.port.dispatch.DispatchServicer`)."""
 
-    def __init__(self, dispatcher: Dispatcher, roll: Roll, away: Callable[[], str] = lambda: "") -> None:
+    def __init__(self, dispatcher: Dispatcher, roll: NodeRegister, away: Callable[[], str] = lambda: "") -> None:
         """`away` says why this manager cannot write anything down now: then nodes are sent to others, which may."""
         self._dispatcher = dispatcher
         self._roll = roll
@@ -50,11 +50,11 @@ class DispatcherDesk:
     async def report(self, node: str, body: bytes) -> bytes:
         said = self._reader.reports(body)
         heard = await self._dispatcher.report(node, said.reports)
-        return encoded(Heard(refused=heard.refused + said.unread))
+        return encoded(ReportReply(refused=heard.refused + said.unread))
 
     async def heartbeat(self, node: str) -> bytes:
         self._check_here()
-        return encoded(Beat(period_ns=self._roll.beat(node)))
+        return encoded(HeartbeatReply(period_ns=self._roll.beat(node)))
 
     async def describe(self, node: str, body: bytes) -> bytes:
         await self._roll.describe(node, decoded(body, NodeDescription))

@@ -16,7 +16,7 @@ from husk.swarm.manager.scheduler.suitable import (
 )
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Service, Task
-from husk.swarm.model.usage import NodeRoom, Use, host_ports
+from husk.swarm.model.usage import NodeUsage, TaskUsage, host_ports
 
 
 class Choices(Struct):
@@ -27,14 +27,14 @@ class Choices(Struct):
 
 
 def schedule(
-    service: Service, waiting: Sequence[Task], nodes: Mapping[str, NodeFacts], rooms: Mapping[str, NodeRoom], now: int
+    service: Service, waiting: Sequence[Task], nodes: Mapping[str, NodeFacts], rooms: Mapping[str, NodeUsage], now: int
 ) -> Choices:
     """Choose nodes for tasks of one service that wait. `rooms` are as they were when this returns.
 
     `rooms` has one for each node, be it empty. A task of a global service has its node already.
     """
     result = Choices()
-    taken: list[tuple[NodeRoom, Use]] = []
+    taken: list[tuple[NodeUsage, TaskUsage]] = []
     if service.spec.mode.is_global:
         for task in waiting:
             _place_there(service, task, nodes, rooms, result, taken)
@@ -54,15 +54,15 @@ def _place_there(
     service: Service,
     task: Task,
     nodes: Mapping[str, NodeFacts],
-    rooms: Mapping[str, NodeRoom],
+    rooms: Mapping[str, NodeUsage],
     result: Choices,
-    taken: list[tuple[NodeRoom, Use]],
+    taken: list[tuple[NodeUsage, TaskUsage]],
 ) -> None:
     """Its node is known: it waits until that one can take it."""
     if (node := nodes.get(task.node_id)) is None:
         return
     if (reason := obstacle(needs_of(service, task), node, rooms[node.id])) is None:
-        use = Use(task, host_ports(service))
+        use = TaskUsage(task, host_ports(service))
         rooms[node.id].add(use)
         taken.append((rooms[node.id], use))
         result.placed.append((task, node.id))
@@ -74,10 +74,10 @@ def _place_group(
     service: Service,
     tasks: Sequence[Task],
     nodes: Mapping[str, NodeFacts],
-    rooms: Mapping[str, NodeRoom],
+    rooms: Mapping[str, NodeUsage],
     now: int,
     result: Choices,
-    taken: list[tuple[NodeRoom, Use]],
+    taken: list[tuple[NodeUsage, TaskUsage]],
 ) -> None:
     """Tasks that ask for the same."""
     needs = needs_of(service, tasks[0])
@@ -90,7 +90,7 @@ def _place_group(
             obstacles[reason] += 1
     labels = preferred_labels(service.spec.task_template.placement)
     choices = tree(able, rooms, service.id, tasks[0].spec_version, labels, now)
-    use = Use(tasks[0], host_ports(service))
+    use = TaskUsage(tasks[0], host_ports(service))
 
     def take(node: NodeFacts) -> bool:
         room = rooms[node.id]

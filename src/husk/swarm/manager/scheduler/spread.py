@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Placement
-from husk.swarm.model.usage import NodeRoom
+from husk.swarm.model.usage import NodeUsage
 
 MOST_LABELS = 100
 # What is smallest comes next.
@@ -24,7 +24,7 @@ class Leaf:
 
     __slots__ = ("_failures", "_id", "_room", "node")
 
-    def __init__(self, node: NodeFacts, room: NodeRoom, service_id: str, failures: int) -> None:
+    def __init__(self, node: NodeFacts, room: NodeUsage, service_id: str, failures: int) -> None:
         self.node = node
         self._room = room
         self._id = service_id
@@ -71,7 +71,7 @@ class Branch:
 
 def tree(
     nodes: Iterable[NodeFacts],
-    rooms: Mapping[str, NodeRoom],
+    rooms: Mapping[str, NodeUsage],
     service_id: str,
     spec_version: int,
     labels: Sequence[str],

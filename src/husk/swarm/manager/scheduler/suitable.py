@@ -11,7 +11,7 @@ import msgspec
 
 from husk.swarm.model.placement import Constraint, NodeFacts, parse_constraint
 from husk.swarm.model.services import Platform, Service, Task
-from husk.swarm.model.usage import NodeRoom, Port, discrete, host_ports, reserved
+from husk.swarm.model.usage import NodeUsage, Port, discrete, host_ports, reserved
 
 Obstacle = Literal["ready", "resources", "plugins", "constraints", "platforms", "ports", "replicas"]
 
@@ -68,7 +68,7 @@ def needs_of(service: Service, task: Task) -> Needs:
     )
 
 
-def obstacle(needs: Needs, node: NodeFacts, room: NodeRoom) -> Obstacle | None:
+def obstacle(needs: Needs, node: NodeFacts, room: NodeUsage) -> Obstacle | None:
     """Return what keeps a node from taking a task, None if nothing does."""
     if not node.takes_tasks:
         return "ready"
@@ -84,7 +84,7 @@ def obstacle(needs: Needs, node: NodeFacts, room: NodeRoom) -> Obstacle | None:
     return full(needs, room)
 
 
-def full(needs: Needs, room: NodeRoom) -> Obstacle | None:
+def full(needs: Needs, room: NodeUsage) -> Obstacle | None:
     """Of the obstacles that more tasks bring about, those that are not counted amounts."""
     if needs.ports and any(port in room.ports for port in needs.ports):
         return "ports"
@@ -93,7 +93,7 @@ def full(needs: Needs, room: NodeRoom) -> Obstacle | None:
     return None
 
 
-def still_fits(needs: Needs, node: NodeFacts, room: NodeRoom) -> Obstacle | None:
+def still_fits(needs: Needs, node: NodeFacts, room: NodeUsage) -> Obstacle | None:
     """The same as `obstacle` for a node that had none before it got more tasks."""
     return "resources" if not _enough(needs, node, room) else full(needs, room)
 
@@ -113,7 +113,7 @@ def no_suitable_node(obstacles: Mapping[Obstacle, int]) -> str:
     return f"no suitable node ({reasons})" if reasons else "no suitable node"
 
 
-def _enough(needs: Needs, node: NodeFacts, room: NodeRoom) -> bool:
+def _enough(needs: Needs, node: NodeFacts, room: NodeUsage) -> bool:
     if needs.nano_cpus and needs.nano_cpus > node.nano_cpus - room.nano_cpus:
         return False
     if needs.memory and needs.memory > node.memory - room.memory:

@@ -47,7 +47,7 @@ _CLOSED = "the cluster store is closed"
 _READS = (RANGE, MEMBER_LIST)
 
 
-class Channel:
+class EtcdChannel:
     def __init__(
         self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None, patience: float = PATIENCE, shut: str = ""
     ) -> None:

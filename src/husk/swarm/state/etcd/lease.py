@@ -12,7 +12,7 @@ from typing import Self
 
 from husk.aio.tasks import Tasks
 from husk.rpc.grpc.status import GrpcError
-from husk.swarm.state.etcd.channel import Channel
+from husk.swarm.state.etcd.channel import EtcdChannel
 from husk.swarm.state.etcd.messages import KEEP_ALIVE, REVOKE, LeaseKeepAliveResponse, LeaseRequest
 from husk.swarm.state.transactions import StoreUnavailable
 
@@ -32,7 +32,7 @@ def pause(seconds: float, left: float) -> float:
 
 class EtcdLease:
     def __init__(
-        self, channel: Channel, id: int, seconds: float, asked: float, ended: Callable[["EtcdLease"], None]
+        self, channel: EtcdChannel, id: int, seconds: float, asked: float, ended: Callable[["EtcdLease"], None]
     ) -> None:
         self.id = id
         self._channel = channel

@@ -30,7 +30,7 @@ from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
 from husk.rpc.grpc.status import GrpcError
 from husk.swarm.state.etcd.certificates import Certificates, tls_context
-from husk.swarm.state.etcd.channel import Channel
+from husk.swarm.state.etcd.channel import EtcdChannel
 from husk.swarm.state.etcd.messages import STATUS, StatusRequest
 from husk.swarm.state.transactions import StoreUnavailable
 from husk.text.documents import Malformed, decode
@@ -178,7 +178,7 @@ class Member:
         """Until it answers and knows a leader. SystemFault, with what it said last, when it does not in that time."""
         certificates = self._settings.certificates
         tls = await asyncio.to_thread(tls_context, certificates) if certificates is not None else None
-        channel = Channel([self._settings.client], tls, timeout)
+        channel = EtcdChannel([self._settings.client], tls, timeout)
         try:
             await channel.unary(STATUS, StatusRequest().encode())
         except (StoreUnavailable, GrpcError) as error:

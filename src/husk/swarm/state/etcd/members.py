@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from husk.errors import Unavailable
 from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
 from husk.swarm.state.etcd.certificates import Certificates, tls_context
-from husk.swarm.state.etcd.channel import Channel, refusal
+from husk.swarm.state.etcd.channel import EtcdChannel, refusal
 from husk.swarm.state.etcd.messages import (
     MEMBER_ADD,
     MEMBER_LIST,
@@ -38,7 +38,7 @@ PATIENCE, PAUSE = 15.0, 0.2
 _NOT_YET = ("in sync with leader", "too many learner members", "unhealthy cluster")
 
 
-class Known(NamedTuple):
+class KnownMember(NamedTuple):
     """`name` is empty for one that was added and never started."""
 
     id: int
@@ -48,18 +48,18 @@ class Known(NamedTuple):
 
 
 class Members:
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: EtcdChannel) -> None:
         self._channel = channel
 
     @classmethod
     def open(cls, endpoints: Sequence[Endpoint], certificates: Certificates | None) -> Self:
         """Nobody is asked yet. InvalidParameter for certificates that cannot be used. Blocks."""
-        return cls(Channel(endpoints, _context(certificates)))
+        return cls(EtcdChannel(endpoints, _context(certificates)))
 
     async def close(self) -> None:
         await self._channel.close()
 
-    async def listing(self) -> list[Known]:
+    async def listing(self) -> list[KnownMember]:
         try:
             message, _ = await self._channel.unary(MEMBER_LIST, MemberListRequest().encode())
         except GrpcError as error:
@@ -83,7 +83,7 @@ class Members:
                 MEMBER_PROMOTE, MemberRequest(id=found.id).encode(), done="can only promote a learner"
             )
 
-    async def remove(self, member: Known) -> None:
+    async def remove(self, member: KnownMember) -> None:
         """Safe to call twice."""
         try:
             await self._channel.unary(MEMBER_REMOVE, MemberRequest(id=member.id).encode())
@@ -114,7 +114,7 @@ class Members:
 
 async def answers(endpoint: Endpoint, certificates: Certificates | None, within: float) -> bool:
     """Return True if the member there answers, and knows a leader, within so many seconds."""
-    channel = Channel([endpoint], await asyncio.to_thread(_context, certificates), within)
+    channel = EtcdChannel([endpoint], await asyncio.to_thread(_context, certificates), within)
     try:
         message, _ = await channel.unary(STATUS, StatusRequest().encode())
         return StatusResponse.decode(message).leader != 0
@@ -128,6 +128,6 @@ def _context(certificates: Certificates | None) -> ssl.SSLContext | None:
     return tls_context(certificates) if certificates is not None else None
 
 
-def _known(member: MemberMessage) -> Known:
+def _known(member: MemberMessage) -> KnownMember:
     url = member.peer_urls[0] if member.peer_urls else ""
-    return Known(member.id, member.name, read_endpoint(url.partition("://")[2], PEER_PORT), member.is_learner)
+    return KnownMember(member.id, member.name, read_endpoint(url.partition("://")[2], PEER_PORT), member.is_learner)

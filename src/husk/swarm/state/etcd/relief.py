@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Sequence
 
 from husk.rpc.grpc.status import OUT_OF_RANGE, GrpcError
-from husk.swarm.state.etcd.channel import CONNECT, Channel, refusal
+from husk.swarm.state.etcd.channel import CONNECT, EtcdChannel, refusal
 from husk.swarm.state.etcd.messages import (
     ALARM,
     COMPACT,
@@ -32,7 +32,7 @@ WRITING = 120.0
 
 async def relieve(endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None) -> bool:
     """Make room if there is an alarm; return True if there was. Members that are away are left for the next time."""
-    channel = Channel(endpoints, tls)
+    channel = EtcdChannel(endpoints, tls)
     try:
         told = AlarmResponse.decode((await channel.unary(ALARM, AlarmRequest().encode()))[0])
         full = [alarm for alarm in told.alarms if alarm.alarm == NO_SPACE]
@@ -53,7 +53,7 @@ async def relieve(endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None) -> 
         await channel.close()
 
 
-async def _compact(channel: Channel) -> None:
+async def _compact(channel: EtcdChannel) -> None:
     header = StatusResponse.decode((await channel.unary(STATUS, StatusRequest().encode()))[0]).header
     revision = header.revision if header is not None else 0
     try:

@@ -16,7 +16,7 @@ from husk.config.etcd_address import read_address
 from husk.errors import InvalidParameter
 from husk.rpc.grpc.status import OUT_OF_RANGE, RESOURCE_EXHAUSTED, GrpcError
 from husk.swarm.state.etcd.certificates import Certificates, tls_context
-from husk.swarm.state.etcd.channel import PATIENCE, Channel, StoreFull, refusal
+from husk.swarm.state.etcd.channel import PATIENCE, EtcdChannel, StoreFull, refusal
 from husk.swarm.state.etcd.lease import EtcdLease
 from husk.swarm.state.etcd.messages import (
     GRANT,
@@ -50,7 +50,7 @@ PAGE = 512
 
 
 class EtcdStore:
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: EtcdChannel) -> None:
         self._channel = channel
         self._leases: set[EtcdLease] = set()
         # Called when etcd refuses a change because it is full.
@@ -60,12 +60,12 @@ class EtcdStore:
     def open(cls, address: str, certificates: Certificates | None = None, patience: float = PATIENCE) -> Self:
         """Nobody is asked yet. InvalidParameter for an address or certificates that cannot be used. Blocks."""
         tls = tls_context(certificates) if certificates is not None else None
-        return cls(Channel(read_address(address), tls, patience))
+        return cls(EtcdChannel(read_address(address), tls, patience))
 
     @classmethod
     def shut(cls, address: str, reason: str) -> Self:
         """Our certificates cannot be used yet: nobody is asked before `renew`. InvalidParameter for an address."""
-        return cls(Channel(read_address(address), None, shut=reason))
+        return cls(EtcdChannel(read_address(address), None, shut=reason))
 
     def know(self, endpoints: Sequence[Endpoint]) -> None:
         """Take these as the members that can be asked from now on: at least one."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import CANCELLED, UNAVAILABLE, GrpcError
 from husk.rpc.grpc.stream import ClientStream
-from husk.swarm.state.etcd.channel import LATE, SOON, Channel
+from husk.swarm.state.etcd.channel import LATE, SOON, EtcdChannel
 from husk.swarm.state.etcd.messages import WATCH, WatchCreateRequest, WatchEvent, WatchRequest, WatchResponse
 from husk.swarm.state.etcd.translate import news_of, range_of
 from husk.swarm.state.transactions import Listing, News, StoreUnavailable
@@ -29,7 +29,7 @@ class StartOver(Exception):
 
 
 async def watch(
-    channel: Channel, kind: str, after: int, listing: Callable[[str], Awaitable[Listing]]
+    channel: EtcdChannel, kind: str, after: int, listing: Callable[[str], Awaitable[Listing]]
 ) -> AsyncIterator[News]:
     """`listing` gives all records of a kind."""
     revision, pause = after, SOON
@@ -53,7 +53,7 @@ async def watch(
             pause = min(pause * 2, LATE)
 
 
-async def _changes(channel: Channel, kind: str, after: int) -> AsyncGenerator[News, None]:
+async def _changes(channel: EtcdChannel, kind: str, after: int) -> AsyncGenerator[News, None]:
     """Yield the changes after a revision, until the call breaks; news of nothing tell how far etcd has come."""
     connection, stream = await channel.stream(WATCH)
     first, behind = range_of(kind)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from husk.config.etcd_address import read_address
-from husk.swarm.state.etcd.channel import Channel
+from husk.swarm.state.etcd.channel import EtcdChannel
 from husk.swarm.state.etcd.messages import REVOKE, LeaseRequest
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import NEW, Put
@@ -62,7 +62,7 @@ async def test_a_lease_that_etcd_has_ended_is_lost(three: Etcd):
     lease = await store.lease(3)
     await store.commit(Put("leader", "planner", body("me"), NEW, lease.id))
     # Somebody else ends it, as `etcdctl lease revoke` does.
-    channel = Channel(read_address(three.address), None)
+    channel = EtcdChannel(read_address(three.address), None)
     await channel.unary(REVOKE, LeaseRequest(id=lease.id).encode())
     await channel.close()
     await asyncio.wait_for(lease.wait_lost(), 60)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from husk.config.etcd_address import read_address
-from husk.swarm.state.etcd.channel import Channel
+from husk.swarm.state.etcd.channel import EtcdChannel
 from husk.swarm.state.etcd.messages import COMPACT, CompactionRequest
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import Delete, Put
@@ -97,6 +97,6 @@ async def test_a_watch_starts_over_when_etcd_has_gone_back_to_a_backup(etcd: Etc
 
 
 async def compact(etcd: Etcd, revision: int) -> None:
-    channel = Channel(read_address(etcd.address), None)
+    channel = EtcdChannel(read_address(etcd.address), None)
     await channel.unary(COMPACT, CompactionRequest(revision=revision, physical=True).encode())
     await channel.close()

@@ -30,7 +30,7 @@ from husk.swarm.model.services import (
 from husk.swarm.network.views import NetworkShare, View
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import SealedValues
-from husk.swarm.port.assignment_messages import Report, Told, encoded
+from husk.swarm.port.assignment_messages import AssignmentUpdate, Report, encoded
 from husk.swarm.state.records import OUT_OF_SEQUENCE
 from tests.support.but import but
 from tests.support.waiting import soon
@@ -42,7 +42,7 @@ class Listener:
     """A record of what one node has heard."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.told: list[AssignmentUpdate] = []
 
     async def until(self, condition: object) -> None:
         async with asyncio.timeout(10):
@@ -99,7 +99,7 @@ class Office:
             async with aclosing(self.dispatcher.assignments(node_id)) as news:
                 async for told in news:
                     # As it is now: records change in place.
-                    listener.told.append(msgspec.json.decode(encoded(told), type=Told))
+                    listener.told.append(msgspec.json.decode(encoded(told), type=AssignmentUpdate))
 
         task = asyncio.get_running_loop().create_task(listen())
         try:
@@ -110,18 +110,18 @@ class Office:
 
 
 @pytest.fixture
-def office(room: SwarmRoom) -> Office:
+def ca_server(room: SwarmRoom) -> Office:
     return Office(room)
 
 
 async def test_a_node_hears_of_its_own_tasks_with_their_secrets_and_credentials_and_of_nothing_else(
-    office: Office,
+    ca_server: Office,
 ) -> None:
-    mine, others = await office.service("mine", b"hunter2"), await office.service("others", b"tiger3")
-    task, foreign = await office.task(*mine, "a"), await office.task(*others, "b")
-    await office.task(*others, "a", "pending")
-    ended = await office.task(*others, "a", "failed")
-    async with office.listening("a") as node:
+    mine, others = await ca_server.service("mine", b"hunter2"), await ca_server.service("others", b"tiger3")
+    task, foreign = await ca_server.task(*mine, "a"), await ca_server.task(*others, "b")
+    await ca_server.task(*others, "a", "pending")
+    ended = await ca_server.task(*others, "a", "failed")
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         assert node.told[0].all and node.tasks == {task.id, ended.id}
         [value] = [value for told in node.told for value in told.values]
@@ -129,53 +129,53 @@ async def test_a_node_hears_of_its_own_tasks_with_their_secrets_and_credentials_
         [given] = [given for told in node.told for given in told.tasks if given.task.id == task.id]
         assert given.credentials == Credentials("user", "password-hunter2")
         assert given.service is not None and given.service.spec.name == "mine"
-        later = await office.task(*others, "b")
-        await office.store.settle(foreign)
-        own = await office.task(*mine, "a")
+        later = await ca_server.task(*others, "b")
+        await ca_server.store.settle(foreign)
+        own = await ca_server.task(*mine, "a")
         await node.until(lambda: own.id in node.tasks)
         assert not {foreign.id, later.id} & node.tasks
         secrets = [base64.b64encode(b"tiger3"), b"tiger3", foreign.id.encode(), later.id.encode()]
         assert not [word for word in secrets if word in node.words]
 
 
-async def test_a_value_goes_when_no_task_needs_it_any_more(office: Office) -> None:
-    task = await office.task(*await office.service("mine", b"hunter2"), "a", "running")
-    async with office.listening("a") as node:
+async def test_a_value_goes_when_no_task_needs_it_any_more(ca_server: Office) -> None:
+    task = await ca_server.task(*await ca_server.service("mine", b"hunter2"), "a", "running")
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         task = but(task, desired_state="shutdown")
-        await office.store.settle(task)
+        await ca_server.store.settle(task)
         await node.until(lambda: node.told[-1].dropped)
         assert node.told[-2].tasks[0].task.desired_state == "shutdown" and node.told[-2].tasks[0].credentials is None
-        await office.store.delete(task)
+        await ca_server.store.delete(task)
         await node.until(lambda: node.told[-1].gone == [task.id])
 
 
-async def test_what_a_node_reported_itself_is_not_told_back(office: Office) -> None:
-    task = await office.task(*await office.service("mine", b"hunter2"), "a")
-    async with office.listening("a") as node:
+async def test_what_a_node_reported_itself_is_not_told_back(ca_server: Office) -> None:
+    task = await ca_server.task(*await ca_server.service("mine", b"hunter2"), "a")
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         number = len(node.told)
-        await office.dispatcher.report("a", [_report(task, "running")])
-        other = await office.task(*await office.service("more", b"x"), "a")
+        await ca_server.dispatcher.report("a", [_report(task, "running")])
+        other = await ca_server.task(*await ca_server.service("more", b"x"), "a")
         await node.until(lambda: other.id in node.tasks)
         assert not [given for told in node.told[number:] for given in told.tasks if given.task.id == task.id]
 
 
-async def test_many_tasks_come_in_several_messages(office: Office) -> None:
-    service = await office.service("mine", b"hunter2")
-    tasks = [await office.task(*service, "a") for _ in range(AT_ONCE + 1)]
-    async with office.listening("a") as node:
+async def test_many_tasks_come_in_several_messages(ca_server: Office) -> None:
+    service = await ca_server.service("mine", b"hunter2")
+    tasks = [await ca_server.task(*service, "a") for _ in range(AT_ONCE + 1)]
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         assert node.tasks == {task.id for task in tasks}
         assert max(len(told.tasks) for told in node.told) == AT_ONCE
         assert len([value for told in node.told for value in told.values]) == 1, "a value comes once"
 
 
-async def test_no_message_is_larger_than_the_port_takes(office: Office) -> None:
-    service, template = await office.service("mine", b"hunter2")
+async def test_no_message_is_larger_than_the_port_takes(ca_server: Office) -> None:
+    service, template = await ca_server.service("mine", b"hunter2")
     large = but(template, container_spec__env=["X=" + "x" * 200_000])
-    tasks = [await office.task(service, large, "a") for _ in range(30)]
-    async with office.listening("a") as node:
+    tasks = [await ca_server.task(service, large, "a") for _ in range(30)]
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         assert node.tasks == {task.id for task in tasks}
         assert max(len(encoded(told)) for told in node.told) < 1 << 20
@@ -185,84 +185,86 @@ def _report(task: Task, state: str) -> Report:
     return Report(task_id=task.id, status=TaskStatus(timestamp="", state=state))  # type: ignore[arg-type]
 
 
-async def test_states_are_taken_from_the_node_that_has_the_task(office: Office) -> None:
-    task = await office.task(*await office.service("mine", b"hunter2"), "a")
-    heard = await office.dispatcher.report("b", [_report(task, "running"), Report(task_id=task.id)])
+async def test_states_are_taken_from_the_node_that_has_the_task(ca_server: Office) -> None:
+    task = await ca_server.task(*await ca_server.service("mine", b"hunter2"), "a")
+    heard = await ca_server.dispatcher.report("b", [_report(task, "running"), Report(task_id=task.id)])
     assert (
         heard.refused == [task.id, task.id]
-        and office.store.tasks[task.id].status.state == "assigned"
-        and not office.heard
+        and ca_server.store.tasks[task.id].status.state == "assigned"
+        and not ca_server.heard
     )
-    assert (await office.dispatcher.report("a", [_report(task, "running")])).refused == []
-    assert office.store.tasks[task.id].status.state == "running" and office.heard == [task.id]
-    assert (await office.dispatcher.report("a", [_report(task, "preparing")])).refused == [task.id]
-    assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == [task.id], "it is to run"
-    office.store.learn(but(office.store.tasks[task.id], desired_state="remove"))
+    assert (await ca_server.dispatcher.report("a", [_report(task, "running")])).refused == []
+    assert ca_server.store.tasks[task.id].status.state == "running" and ca_server.heard == [task.id]
+    assert (await ca_server.dispatcher.report("a", [_report(task, "preparing")])).refused == [task.id]
+    assert (await ca_server.dispatcher.report("a", [Report(task_id=task.id)])).refused == [task.id], "it is to run"
+    ca_server.store.learn(but(ca_server.store.tasks[task.id], desired_state="remove"))
     for _ in range(2):
-        assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == []
-    assert task.id not in office.store.tasks
+        assert (await ca_server.dispatcher.report("a", [Report(task_id=task.id)])).refused == []
+    assert task.id not in ca_server.store.tasks
 
 
-async def test_a_report_that_cannot_be_written_stops_no_other(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_report_that_cannot_be_written_stops_no_other(
+    ca_server: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It would come again with each of the node's reports, for ever."""
-    service = await office.service("mine", b"hunter2")
-    stuck, other = await office.task(*service, "a"), await office.task(*service, "a")
-    amend, told = office.store.amend, "etcd cannot do that: request is too large"
+    service = await ca_server.service("mine", b"hunter2")
+    stuck, other = await ca_server.task(*service, "a"), await ca_server.task(*service, "a")
+    amend, told = ca_server.store.amend, "etcd cannot do that: request is too large"
 
     async def refused(task: Task, *arguments: Any) -> bool:
         if task.id == stuck.id:
             raise InvalidParameter(told)
         return await amend(task, *arguments)
 
-    monkeypatch.setattr(office.store, "amend", refused)
+    monkeypatch.setattr(ca_server.store, "amend", refused)
     reports = [_report(stuck, "running"), _report(other, "running")]
-    assert (await office.dispatcher.report("a", reports)).refused == [stuck.id]
-    assert office.store.tasks[other.id].status.state == "running"
+    assert (await ca_server.dispatcher.report("a", reports)).refused == [stuck.id]
+    assert ca_server.store.tasks[other.id].status.state == "running"
     told = OUT_OF_SEQUENCE
     with pytest.raises(InvalidParameter, match="out of sequence"):
-        await office.dispatcher.report("a", reports)
+        await ca_server.dispatcher.report("a", reports)
 
 
-async def test_a_node_cannot_fill_the_log_or_the_day(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_node_cannot_fill_the_log_or_the_day(ca_server: Office, caplog: pytest.LogCaptureFixture) -> None:
     many = [
         Report(task_id=f"x{number}", status=TaskStatus(timestamp="", state="running")) for number in range(MOST_REPORTS)
     ]
-    assert len((await office.dispatcher.report("a", many)).refused) == MOST_REPORTS
+    assert len((await ca_server.dispatcher.report("a", many)).refused) == MOST_REPORTS
     assert len(caplog.records) == 1 and "1000 tasks" in caplog.text
     with pytest.raises(InvalidParameter, match="more than 1000 reports"):
-        await office.dispatcher.report("a", [*many, many[0]])
+        await ca_server.dispatcher.report("a", [*many, many[0]])
 
 
-async def test_while_the_swarm_is_locked_tasks_with_secrets_wait(office: Office) -> None:
-    office.locked = True
-    task = await office.task(*await office.service("mine", b"hunter2"), "a")
-    async with office.listening("a") as node:
+async def test_while_the_swarm_is_locked_tasks_with_secrets_wait(ca_server: Office) -> None:
+    ca_server.locked = True
+    task = await ca_server.task(*await ca_server.service("mine", b"hunter2"), "a")
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         [given] = [given for told in node.told for given in told.tasks]
         assert "the swarm is locked" in given.obstacle and b"aHVudGVyMg" not in node.words
-        office.locked = False
-        office.dispatcher.wake()
+        ca_server.locked = False
+        ca_server.dispatcher.wake()
         await node.until(lambda: any(told.values for told in node.told))
         await node.until(lambda: node.told[-1].tasks)
         assert (node.told[-1].tasks[0].task.id, node.told[-1].tasks[0].obstacle) == (task.id, "")
 
 
-async def test_a_task_that_goes_while_all_is_told_again_is_told_to_be_gone(office: Office) -> None:
-    service = await office.service("mine", b"hunter2")
-    task, other = await office.task(*service, "a"), await office.task(*service, "a")
-    async with office.listening("a") as node:
+async def test_a_task_that_goes_while_all_is_told_again_is_told_to_be_gone(ca_server: Office) -> None:
+    service = await ca_server.service("mine", b"hunter2")
+    task, other = await ca_server.task(*service, "a"), await ca_server.task(*service, "a")
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         number = len(node.told)
-        office.store.index.observe(lambda _: office.dispatcher.wake())
-        await office.store.delete(task)
+        ca_server.store.index.observe(lambda _: ca_server.dispatcher.wake())
+        await ca_server.store.delete(task)
         await node.until(lambda: any(told.gone == [task.id] for told in node.told))
         assert [given.task.id for told in node.told[number:] for given in told.tasks] == [other.id]
 
 
-async def test_a_secret_that_is_gone_keeps_no_other_from_being_told(office: Office, tmp_path: Path) -> None:
-    task = await office.task(*await office.service("mine", b"hunter2"), "a")
-    await office.store.delete(*office.store.secrets.values())
-    async with office.listening("a") as node:
+async def test_a_secret_that_is_gone_keeps_no_other_from_being_told(ca_server: Office, tmp_path: Path) -> None:
+    task = await ca_server.task(*await ca_server.service("mine", b"hunter2"), "a")
+    await ca_server.store.delete(*ca_server.store.secrets.values())
+    async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         assert node.tasks == {task.id} and not [told for told in node.told if told.values]
 
@@ -281,7 +283,7 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
 
     room = SwarmRoom(tmp_path, state)
     await room.init()
-    office = Dispatcher(
+    ca_server = Dispatcher(
         store=room.store,
         values=SealedValues(room.store, room.sealer),
         credentials=PullCredentials(room.sealer),
@@ -290,7 +292,7 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         networks=share,
         generation=lambda: generation,
     )
-    async with aclosing(office.assignments("w")) as told:
+    async with aclosing(ca_server.assignments("w")) as told:
         opening = await anext(told)
         assert opening.all and opening.managers == [(room.cluster.node_id, "192.0.2.1:2377")]
         first, second = (await anext(told)).networks, (await anext(told)).networks
@@ -300,17 +302,17 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         del known["node", "a"]
         known["node", "b"] = TaskStatus(timestamp="b", state="running")
         generation += 1
-        office.look()
+        ca_server.look()
         news = (await anext(told)).networks
         assert news is not None and not news.all and news.gone == [("node", "a")]
         assert [one.key for one in news.records] == ["b"]
         room.store.learn(but(room.cluster.node, manager=ManagerStatus(addr="192.0.2.8:2377")))
-        office.look()
+        ca_server.look()
         assert (await anext(told)).managers == [(room.cluster.node_id, "192.0.2.8:2377")]
         # What is as it was is not told again, and not even looked at where nothing can have changed.
-        office.look()
+        ca_server.look()
         generation += 1
-        office.look()
+        ca_server.look()
         coming = soon(anext(told))
         for _ in range(10):
             await asyncio.sleep(0)
@@ -320,8 +322,8 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
 
 
 async def test_a_manager_that_has_not_heard_of_all_tasks_tells_a_node_nothing(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    ca_server: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(office.store, "catch_up", AsyncMock(side_effect=Unavailable("not heard yet")))
+    monkeypatch.setattr(ca_server.store, "catch_up", AsyncMock(side_effect=Unavailable("not heard yet")))
     with pytest.raises(Unavailable):
-        await anext(office.dispatcher.assignments("a"))
+        await anext(ca_server.dispatcher.assignments("a"))

@@ -15,7 +15,7 @@ from husk.engine.model.events import Events
 from husk.errors import Forbidden, Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
-from husk.swarm.manager.dispatcher.server import DispatcherDesk
+from husk.swarm.manager.dispatcher.server import DispatcherServer
 from husk.swarm.model.heartbeats import PERIOD, Heartbeats
 from husk.swarm.model.node import Node, NodeDescription
 from husk.swarm.model.placement import NodeFacts
@@ -23,10 +23,10 @@ from husk.swarm.model.services import SECOND, TaskStatus
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import Value
-from husk.swarm.node.dispatch_client import ManagerChannel, Pulse
+from husk.swarm.node.dispatch_client import HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
 from husk.swarm.node.runner import Runner
-from husk.swarm.port.assignment_messages import Beat, Report, encoded
+from husk.swarm.port.assignment_messages import HeartbeatReply, Report, encoded
 from husk.swarm.port.dispatch import DispatchCalls, DispatchHandlers
 from husk.swarm.port.managers import Managers
 from husk.text.endpoints import Endpoint
@@ -43,7 +43,7 @@ class Worker:
         self.managers = Managers([swarm.endpoint], swarm.identity(node_id, "worker"))
         calls = DispatchCalls(self.managers)
         self.calls, self.removed = calls, 0
-        self.pulse = Pulse(calls, NodeDescription(hostname=f"host of {node_id}"), self._removed)
+        self.pulse = HeartbeatSender(calls, NodeDescription(hostname=f"host of {node_id}"), self._removed)
         self.events = Events()
         self.containers = FakeContainers(self.events)
         self.channel = ManagerChannel(calls)
@@ -128,7 +128,7 @@ async def ported(state: StateStore) -> AsyncIterator[Ported]:
     made = Ported(world, swarm)
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(swarm.opened())
-        DispatchHandlers(DispatcherDesk(made.dispatcher, made)).register(port)
+        DispatchHandlers(DispatcherServer(made.dispatcher, made)).register(port)
         world.start()
         stack.push_async_callback(world.close)
         for node_id in ("a", "b"):
@@ -246,12 +246,12 @@ async def test_a_worker_that_starts_again_keeps_what_is_its_own_and_removes_the_
 
 async def test_a_manager_that_can_write_nothing_down_sends_nodes_to_others() -> None:
     away, roll = "the majority is lost", Mock()
-    desk = DispatcherDesk(Mock(), roll, lambda: away)
+    server = DispatcherServer(Mock(), roll, lambda: away)
     with pytest.raises(Unavailable, match="cut off from the swarm: the majority is lost"):
-        await desk.heartbeat("a")
+        await server.heartbeat("a")
     with pytest.raises(Unavailable, match="the majority is lost"):
-        await anext(desk.assignments("a"))
+        await anext(server.assignments("a"))
     roll.beat.assert_not_called()
     roll.arrive.assert_not_called()
     away, roll.beat.return_value = "", PERIOD
-    assert await desk.heartbeat("a") == encoded(Beat(period_ns=PERIOD))
+    assert await server.heartbeat("a") == encoded(HeartbeatReply(period_ns=PERIOD))

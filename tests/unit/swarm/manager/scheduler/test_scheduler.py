@@ -19,7 +19,7 @@ from husk.swarm.model.services import (
     TaskResources,
     TaskSpec,
 )
-from husk.swarm.model.usage import NodeRoom, Use, host_ports
+from husk.swarm.model.usage import NodeUsage, TaskUsage, host_ports
 from tests.unit.swarm.manager.test_planner import START, make_service, make_task
 
 GIB = 1 << 30
@@ -45,7 +45,7 @@ def waiting(number: int, service: Service, **changes: object) -> list[Task]:
 
 
 def place(service: Service, tasks: list[Task], having: dict[str, NodeFacts]) -> Choices:
-    return schedule(service, tasks, having, defaultdict(NodeRoom), START)
+    return schedule(service, tasks, having, defaultdict(NodeUsage), START)
 
 
 def test_tasks_are_spread_and_the_rest_is_told_why_not():
@@ -129,10 +129,10 @@ def test_never_on_an_unsuitable_node_and_never_refused_where_one_is_free(
     ports = [PortConfig(target_port=1, published_port=80, publish_mode="host")] if port else []
     service = declared(template, ports=ports)
     having = nodes(*given_nodes)
-    rooms: defaultdict[str, NodeRoom] = defaultdict(NodeRoom)
+    rooms: defaultdict[str, NodeUsage] = defaultdict(NodeUsage)
     for where, size in others:
         spec = TaskSpec(resources=TaskResources(reservations=Amount(memory_bytes=size)))
-        rooms[str(where)].add(Use(make_task(1, spec=spec, service_id="other")))
+        rooms[str(where)].add(TaskUsage(make_task(1, spec=spec, service_id="other")))
     before = {id: (room.tasks, room.memory) for id, room in rooms.items()}
     tasks = waiting(number, service)
     choices = schedule(service, tasks, having, rooms, START)
@@ -140,7 +140,7 @@ def test_never_on_an_unsuitable_node_and_never_refused_where_one_is_free(
     assert [task for task, _ in choices.placed] + [task for task, _ in choices.refused] == tasks
     for task, node_id in choices.placed:
         assert obstacle(needs_of(service, task), having[node_id], rooms[node_id]) is None
-        rooms[node_id].add(Use(task, host_ports(service)))
+        rooms[node_id].add(TaskUsage(task, host_ports(service)))
     for task, reason in choices.refused:
         assert reason.startswith("no suitable node")
         assert all(obstacle(needs_of(service, task), node, rooms[node.id]) for node in having.values())

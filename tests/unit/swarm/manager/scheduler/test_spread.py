@@ -5,20 +5,20 @@ from collections import Counter, defaultdict
 from husk.swarm.manager.scheduler.spread import preferred_labels, tree
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Placement
-from husk.swarm.model.usage import NodeRoom, Use
+from husk.swarm.model.usage import NodeUsage, TaskUsage
 from tests.unit.swarm.manager.test_planner import START, make_task
 
 
 class Nodes:
     def __init__(self, *nodes: NodeFacts) -> None:
         self.nodes = nodes
-        self.rooms: defaultdict[str, NodeRoom] = defaultdict(NodeRoom)
+        self.rooms: defaultdict[str, NodeUsage] = defaultdict(NodeUsage)
         self.full: set[str] = set()
 
     def take(self, node: NodeFacts) -> bool:
         if node.id in self.full:
             return False
-        self.rooms[node.id].add(Use(make_task(1)))
+        self.rooms[node.id].add(TaskUsage(make_task(1)))
         return True
 
     def choose(self, number: int, *labels: str) -> list[str]:
@@ -37,9 +37,9 @@ def test_each_node_gets_as_many_as_the_others():
 
 def test_tasks_of_the_service_count_more_than_others():
     nodes = Nodes(node("a"), node("b"))
-    nodes.rooms["a"].add(Use(make_task(1)))
+    nodes.rooms["a"].add(TaskUsage(make_task(1)))
     for _ in range(9):
-        nodes.rooms["b"].add(Use(make_task(1, service_id="other")))
+        nodes.rooms["b"].add(TaskUsage(make_task(1, service_id="other")))
     assert nodes.choose(1) == ["b"]
     assert nodes.choose(1) == ["a"], "with as many of its own, the node with fewer in all"
 

@@ -21,16 +21,16 @@ from husk.swarm.model.services import (
     TaskResources,
     TaskSpec,
 )
-from husk.swarm.model.usage import NodeRoom, Use
+from husk.swarm.model.usage import NodeUsage, TaskUsage
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 NODE = NodeFacts(id="n1", hostname="alpha", nano_cpus=2 * 10**9, memory=1 << 30, labels={"zone": "north"})
 
 
-def why(spec: TaskSpec, node: NodeFacts = NODE, room: NodeRoom | None = None, **service: Any) -> Obstacle | None:
+def why(spec: TaskSpec, node: NodeFacts = NODE, room: NodeUsage | None = None, **service: Any) -> Obstacle | None:
     declared = make_service(**service)
     declared.spec.task_template = spec
-    return obstacle(needs_of(declared, make_task(1, "pending", spec=spec)), node, room or NodeRoom())
+    return obstacle(needs_of(declared, make_task(1, "pending", spec=spec)), node, room or NodeUsage())
 
 
 def reserving(cpus: float = 0, memory: int = 0, *generic: GenericResource) -> TaskSpec:
@@ -38,10 +38,10 @@ def reserving(cpus: float = 0, memory: int = 0, *generic: GenericResource) -> Ta
     return TaskSpec(resources=TaskResources(reservations=amount))
 
 
-def taken(*tasks: TaskSpec, ports: tuple[tuple[str, int], ...] = ()) -> NodeRoom:
-    room = NodeRoom()
+def taken(*tasks: TaskSpec, ports: tuple[tuple[str, int], ...] = ()) -> NodeUsage:
+    room = NodeUsage()
     for spec in tasks:
-        room.add(Use(make_task(1, spec=spec), ports))
+        room.add(TaskUsage(make_task(1, spec=spec), ports))
     return room
 
 

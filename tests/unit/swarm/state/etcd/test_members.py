@@ -8,8 +8,8 @@ import pytest
 from husk.errors import HuskError, Unavailable
 from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
 from husk.swarm.state.etcd import members
-from husk.swarm.state.etcd.channel import Channel
-from husk.swarm.state.etcd.members import Known, Members
+from husk.swarm.state.etcd.channel import EtcdChannel
+from husk.swarm.state.etcd.members import KnownMember, Members
 from husk.swarm.state.etcd.messages import (
     MEMBER_ADD,
     MEMBER_LIST,
@@ -68,11 +68,11 @@ def refused(told: str) -> GrpcError:
 
 
 async def test_a_member_learns_and_votes_then(etcd: FakeEtcd) -> None:
-    there = Members(cast(Channel, etcd))
+    there = Members(cast(EtcdChannel, etcd))
     etcd.errors = [refused("too many learner members in cluster")]
     assert await there.add(NEW) == {"one": Endpoint("192.0.2.1", 2380)}
     assert await there.listing() == [
-        Known(1, "one", Endpoint("192.0.2.1", 2380), False), Known(2, "", NEW, True)
+        KnownMember(1, "one", Endpoint("192.0.2.1", 2380), False), KnownMember(2, "", NEW, True)
     ]  # fmt: skip
     assert await there.add(NEW) == {"one": Endpoint("192.0.2.1", 2380)} and etcd.asked.count("MemberAdd") == 2
     etcd.errors = [refused("can only promote a learner member which is in sync with leader")]
@@ -80,12 +80,12 @@ async def test_a_member_learns_and_votes_then(etcd: FakeEtcd) -> None:
     await there.promote(NEW)
     assert etcd.asked.count("MemberPromote") == 2
     for _ in range(2):
-        await there.remove(Known(2, "two", NEW, False))
+        await there.remove(KnownMember(2, "two", NEW, False))
     assert len(etcd.members) == 1
 
 
 async def test_what_etcd_refuses(etcd: FakeEtcd, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = Members(cast(Channel, etcd))
+    there = Members(cast(EtcdChannel, etcd))
     with pytest.raises(Unavailable, match="removed before it could take part"):
         await there.promote(NEW)
     etcd.errors = [refused("Peer URLs already exists")]
@@ -98,6 +98,6 @@ async def test_what_etcd_refuses(etcd: FakeEtcd, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Unavailable, match="takes no new member now: too many learner"):
         await there.add(NEW)
     etcd.errors = [GrpcError(NOT_FOUND, "etcdserver: member not found"), refused("unhealthy")]
-    await there.remove(Known(9, "", NEW, False))
+    await there.remove(KnownMember(9, "", NEW, False))
     with pytest.raises(HuskError):
-        await there.remove(Known(9, "", NEW, False))
+        await there.remove(KnownMember(9, "", NEW, False))
