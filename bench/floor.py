@@ -24,8 +24,8 @@ from bench.sheet import Sheet
 from examples.sandbox import Sandbox
 from husk import Engine
 from husk.kernel import cgroups, process
-from husk.runtime import seccomp
 from husk.runtime.process import which
+from husk.runtime.seccomp import default_profile
 
 Document = dict[str, Any]
 CGROUP = "/hk-floor"
@@ -56,7 +56,7 @@ def settled(document: Document, directory: Path) -> Document:
 
 
 def profile() -> Document:
-    found = seccomp.profile((), os.uname().machine)
+    found = default_profile.profile((), os.uname().machine)
     assert found is not None, "no filter for this machine"
     return dict(found)
 

@@ -25,8 +25,8 @@ import msgspec
 from bench.sheet import Sheet
 from husk.builder.graph.operations import Mount, SecretMount, TmpfsMount
 from husk.config import Config
-from husk.runtime.foreground import Foreground
-from husk.runtime.spec import ContainerSpec, oci_spec
+from husk.runtime.spec.document import ContainerSpec, oci_spec
+from husk.runtime.supervise.foreground import Foreground
 from tests.support.daemon import unused_subnet
 from tests.support.steps import Bench, FakeSession, cache, open_bench
 

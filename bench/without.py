@@ -41,7 +41,7 @@ def warm() -> None:
 
 def lean() -> None:
     """Containers are made in the host's own mount namespace."""
-    from husk.runtime.conmon import Monitor
+    from husk.runtime.supervise.conmon import Monitor
 
     real = Monitor.__init__
 
@@ -53,7 +53,7 @@ def lean() -> None:
 
 def compiled() -> None:
     """The runtime compiles the filter of system calls for each container."""
-    from husk.runtime.precompiled import CompiledFilters
+    from husk.runtime.seccomp.precompiled import CompiledFilters
 
     async def annotations(self: CompiledFilters, profile: object) -> dict[str, str]:
         return {}

@@ -51,7 +51,9 @@ from husk.rpc.grpc.status import GrpcError
 from husk.rpc.http2 import frames
 from husk.rpc.http2.core import Http2
 from husk.rpc.protobuf import Message
-from husk.runtime import complaints, seccomp_custom, users
+from husk.runtime import complaints
+from husk.runtime.seccomp import custom_profile
+from husk.runtime.spec import users
 from husk.storage.tar.entry import TarError
 from husk.storage.tar.stream import TarStream, entries
 from husk.swarm.backup import file as backup_file
@@ -598,7 +600,7 @@ _TARGETS = [
     Target("news of etcd", _news, [_EVENTS], _REFUSED, mutated_message),
     Target(
         "seccomp profile",
-        _plain(seccomp_custom.parse),
+        _plain(custom_profile.parse),
         _json(
             {
                 "defaultAction": "SCMP_ACT_ALLOW",

@@ -24,11 +24,11 @@ from husk.runtime.assembly.mount_points import MountPoints
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import StagedPart
-from husk.runtime.conmon import Apart, Bring, Bundle, Created
-from husk.runtime.console import Console
-from husk.runtime.exec import Started
-from husk.runtime.host_facts import HostFacts
 from husk.runtime.oci import OCIRuntime
+from husk.runtime.spec.host_facts import HostFacts
+from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Created
+from husk.runtime.supervise.console import Console
+from husk.runtime.supervise.exec import Started
 from husk.storage.state.store import Change
 
 T = TypeVar("T")

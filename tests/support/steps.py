@@ -30,8 +30,8 @@ from husk.registry.manifest import Platform
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.step import StepFiles
-from husk.runtime.foreground import Foreground
 from husk.runtime.runtimes import Runtimes, find_runtimes
+from husk.runtime.supervise.foreground import Foreground
 from husk.storage.state.store import StateStore
 
 APPLETS = (

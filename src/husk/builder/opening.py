@@ -44,8 +44,8 @@ from husk.registry.manifest import Platform
 from husk.runtime import processor
 from husk.runtime.assembly.step import StepFiles
 from husk.runtime.emulators import registered
-from husk.runtime.foreground import Foreground
 from husk.runtime.rest import Rest
+from husk.runtime.supervise.foreground import Foreground
 
 
 async def open_builder(around: Surroundings) -> Builder:

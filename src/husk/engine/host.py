@@ -7,8 +7,8 @@ import msgspec
 from husk.config import Config
 from husk.errors import InvalidParameter
 from husk.runtime import host_files
-from husk.runtime.host_facts import HostFacts, read_host_facts
 from husk.runtime.process import which
+from husk.runtime.spec.host_facts import HostFacts, read_host_facts
 from husk.text.documents import Malformed
 
 _INITS = ("docker-init", "tini-static", "tini", "catatonit")
@@ -65,11 +65,11 @@ def _seccomp(setting: str) -> str:
     """Return the text of the setting's profile, which is read once, as by dockerd; empty for the built-in one."""
     if setting in ("builtin", "unconfined"):
         return "" if setting == "builtin" else setting
-    from husk.runtime import seccomp_custom
+    from husk.runtime.seccomp import custom_profile
 
     try:
         text = host_files.profile(setting)
-        seccomp_custom.parse(text)
+        custom_profile.parse(text)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"opening seccomp profile ({setting}) failed: {error}") from None
     except Malformed as error:

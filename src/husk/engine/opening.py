@@ -43,10 +43,10 @@ from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.assembly import Assembly
 from husk.runtime.assembly.leftovers import Leftovers, discard_former
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.conmon import LeanMounts, Monitor, Moves
-from husk.runtime.exec import ExecMonitor
 from husk.runtime.process import Processes
 from husk.runtime.runtimes import Runtimes, find_runtimes
+from husk.runtime.supervise.conmon import LeanMounts, Monitor, Moves
+from husk.runtime.supervise.exec import ExecMonitor
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.power import PowerNote
 from husk.storage.layers.recover import recover
@@ -58,7 +58,7 @@ from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.containers.create import Creator
-    from husk.runtime.keeper import Keeper
+    from husk.runtime.supervise.keeper import Keeper
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class OpenParts(NamedTuple):
 
 
 def _keeper(stack: AsyncExitStack, monitor: Monitor, lean: LeanMounts) -> "Keeper":
-    from husk.runtime.keeper import Keeper
+    from husk.runtime.supervise.keeper import Keeper
 
     keeper = Keeper(monitor, lean)
     stack.callback(keeper.close)

@@ -1,6 +1,7 @@
 """A process that starts programs for another one, and is the parent of what they leave behind.
 
-`husk.runtime.keeper` starts it and speaks with it. Standard input is a socket of messages, each a JSON document:
+`husk.runtime.supervise.keeper` starts it and speaks with it. Standard input is a socket of messages, each a JSON
+document:
 
     {"id": 1, "argv": [...], "env": {...}, "pid": "/path", "exit": "/path"}    start a program; with three descriptors
     {"id": 1, "drop": true}                                                    kill it, if it is still at work

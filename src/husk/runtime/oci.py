@@ -44,7 +44,7 @@ class OCIRuntime(msgspec.Struct, frozen=True):
     known_files: bool = False
     """Is it a crun whose files below `root` are as we know them?"""
     takes_filters: bool = False
-    """Does it take a filter of system calls that is compiled already? See `precompiled`."""
+    """Does it take a filter of system calls that is compiled already? See `seccomp.precompiled`."""
 
     @property
     def sends_terminal(self) -> bool:

@@ -11,7 +11,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.graph.operations import Exec, Mount, Process, SecretVariable
 from husk.builder.steps.held import Held
 from husk.errors import Conflict, InvalidParameter
-from husk.runtime.stdio import Pipes, Streams, Terminal
+from husk.runtime.supervise.stdio import Pipes, Streams, Terminal
 from tests.support.steps import Bench, FakeSession
 
 

@@ -49,7 +49,10 @@ UNWANTED = {
     "verbs of containers": tuple(
         f"husk.engine.containers.{verb}" for verb in ("commit", "copy", "create", "start", "stats", "top", "update")
     ),
-    "what containers are asked for and told to be": ("husk.engine.containers.config.spec", "husk.runtime.spec"),
+    "what containers are asked for and told to be": (
+        "husk.engine.containers.config.spec",
+        "husk.runtime.spec.document",
+    ),
     "what containers use": ("husk.runtime.assembly.usage", "husk.kernel.accounting", "husk.kernel.brief_usage"),
     "requests for networks and volumes": (
         *(f"husk.engine.networks.{part}" for part in ("options", "places", "requests", "port_requests", "links")),
@@ -57,7 +60,11 @@ UNWANTED = {
     ),
     "settings that nobody has made": ("husk.config.builder", "husk.engine.reloaded"),
     "files of layers that may be damaged": ("husk.storage.layers.soundness", "husk.storage.sources"),
-    "filters of system calls": ("husk.runtime.seccomp", "husk.kernel.seccomp"),
+    "filters of system calls": (
+        "husk.runtime.seccomp.default_profile",
+        "husk.runtime.seccomp.custom_profile",
+        "husk.kernel.seccomp",
+    ),
     "who looks on": ("husk.api.observed", *(f"husk.observe.{part}" for part in ("metrics", "audit", "tracing"))),
     "what onlookers use": ("prometheus_client", "opentelemetry"),
     "workers": tuple(f"husk.storage.workers.{part}" for part in ("jobs", "answers", "messages", "handle")),
@@ -66,7 +73,7 @@ UNWANTED = {
         f"husk.engine.images.{verb}" for verb in ("pull", "push", "save", "load", "importer", "prune", "remove")
     ),
     "receivers of logs": tuple(f"husk.engine.logs.{driver}" for driver in ("fluentd", "gelf", "journald", "syslog")),
-    "readers of logs": ("husk.engine.logs.records", "husk.runtime.log_transport"),
+    "readers of logs": ("husk.engine.logs.records", "husk.runtime.logs.transport"),
 }
 
 

@@ -13,11 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from husk.kernel import cgroups, process
-from husk.runtime import capabilities
-from husk.runtime.conmon import Bundle, Created, Monitor
-from husk.runtime.console import Console
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.spec import ContainerSpec, oci_spec
+from husk.runtime.spec import capabilities
+from husk.runtime.spec.document import ContainerSpec, oci_spec
+from husk.runtime.supervise.conmon import Bundle, Created, Monitor
+from husk.runtime.supervise.console import Console
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

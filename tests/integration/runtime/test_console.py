@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from husk.kernel import cgroups, process
-from husk.runtime.console import Console
+from husk.runtime.supervise.console import Console
 
 from .conftest import Workshop, open_workshop
 
@@ -192,7 +192,7 @@ async def test_a_killed_monitor_leaves_no_status_and_can_be_cleaned_up(workshop:
 CLIENT = """
 import asyncio, sys
 from pathlib import Path
-from husk.runtime.conmon import Bundle, Monitor
+from husk.runtime.supervise.conmon import Bundle, Monitor
 
 async def main():
     console = await Monitor("").attach(Bundle("x", Path(sys.argv[1])))

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from husk.errors import SystemFault
 from husk.kernel import cgroups, process
-from husk.runtime import capabilities, complaints, seccomp
-from husk.runtime.host_facts import read_host_facts
-from husk.runtime.limits import clamp
-from husk.runtime.precompiled import STAND_IN, CompiledFilters
-from husk.runtime.spec import Resources, Rlimit
+from husk.runtime import complaints
+from husk.runtime.seccomp import default_profile
+from husk.runtime.seccomp.precompiled import STAND_IN, CompiledFilters
+from husk.runtime.spec import capabilities
+from husk.runtime.spec.document import Resources, Rlimit
+from husk.runtime.spec.host_facts import read_host_facts
+from husk.runtime.spec.limits import clamp
 from tests.support.cgroup_place import locate
 from tests.support.waiting import until
 
@@ -206,7 +208,7 @@ async def test_nothing_is_made_after_a_cancelled_create(workshop: Workshop) -> N
 async def test_the_filter_holds_compiled_by_us_alone_and_beside_its_profile_and_by_the_runtime(
     workshop: Workshop,
 ) -> None:
-    profile = seccomp.profile(capabilities.DEFAULT, os.uname().machine)
+    profile = default_profile.profile(capabilities.DEFAULT, os.uname().machine)
     assert profile is not None
     probe = "grep Seccomp: /proc/self/status; unshare -U true; chroot / true && echo chroot; (echo fork | cat)"
     plain = workshop.spec("sh", "-c", probe, seccomp=profile)

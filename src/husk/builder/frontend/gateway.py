@@ -28,7 +28,7 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
-from husk.runtime.stdio import Pipes
+from husk.runtime.supervise.stdio import Pipes
 
 NO_NETWORK = "moby.buildkit.frontend.network.none"
 CAPABILITIES = "moby.buildkit.frontend.caps"

@@ -9,11 +9,11 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.networks.connector import Connected
 from husk.runtime.assembly.step import Layered, StepMount
-from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.sockets import Listeners
-from husk.runtime.spec import Mount
-from husk.runtime.stdio import Streams
+from husk.runtime.spec.document import Mount
+from husk.runtime.supervise.foreground import Ended
+from husk.runtime.supervise.stdio import Streams
 
 
 class Asking(Protocol):
@@ -41,7 +41,7 @@ class Runtimes(Protocol):
 
 
 class Begun(Protocol):
-    """`husk.runtime.begun`: a runtime that can be loaded before its bundle is there."""
+    """`husk.runtime.supervise.begun`: a runtime that can be loaded before its bundle is there."""
 
     @property
     def container_id(self) -> str: ...

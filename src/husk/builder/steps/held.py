@@ -25,11 +25,11 @@ from husk.builder.steps.mounts import Prepared, variables
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter
 from husk.runtime import process
-from husk.runtime.foreground import Ended, pid_in
-from husk.runtime.stdio import Descriptor as Descriptor
-from husk.runtime.stdio import Pipes as Pipes
-from husk.runtime.stdio import Streams as Streams
-from husk.runtime.stdio import Terminal as Terminal
+from husk.runtime.supervise.foreground import Ended, pid_in
+from husk.runtime.supervise.stdio import Descriptor as Descriptor
+from husk.runtime.supervise.stdio import Pipes as Pipes
+from husk.runtime.supervise.stdio import Streams as Streams
+from husk.runtime.supervise.stdio import Terminal as Terminal
 
 # How long a second process waits for the first to be there, and how often it looks.
 _PATIENCE, _PAUSE = 10.0, 0.01

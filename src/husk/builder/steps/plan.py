@@ -17,7 +17,7 @@ from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulim
 from husk.engine.networks.connector import Connected
 from husk.errors import HuskError, InvalidParameter
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.spec import ContainerSpec, Mount, User
+from husk.runtime.spec.document import ContainerSpec, Mount, User
 
 HOSTNAME = "buildkitsandbox"
 _NETWORKS = {"sandbox": "bridge", "host": "host", "none": "none"}

@@ -38,14 +38,14 @@ from husk.runtime import complaints
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.network_files import read_ours
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.devices import block_device_numbers
 from husk.runtime.emulators import registered
-from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.precompiled import CompiledFilters
+from husk.runtime.seccomp.precompiled import CompiledFilters
 from husk.runtime.sockets import Serve, serving
-from husk.runtime.spec import ContainerSpec, Mount, User, oci_spec, resolve_user
-from husk.runtime.stdio import Streams
+from husk.runtime.spec.devices import block_device_numbers
+from husk.runtime.spec.document import ContainerSpec, Mount, User, oci_spec, resolve_user
+from husk.runtime.supervise.foreground import Ended
+from husk.runtime.supervise.stdio import Streams
 
 if TYPE_CHECKING:
     from husk.builder.steps.held import Held

@@ -25,7 +25,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.runtime.assembly import sources
-from husk.runtime.users import resolve_user
+from husk.runtime.spec.users import resolve_user
 from husk.storage.changes import Change, changes
 from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing, Refused
 from husk.storage.workers.answers import FileStatus as FileStatus

@@ -30,8 +30,8 @@ from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
-from husk.runtime import capabilities
-from husk.runtime.spec import User
+from husk.runtime.spec import capabilities
+from husk.runtime.spec.document import User
 
 
 class Created(Struct, frozen=True):

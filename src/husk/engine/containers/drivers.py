@@ -12,16 +12,16 @@ from husk.engine.networks.connector import Connected
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import StagedPart
-from husk.runtime.conmon import Apart, Bring, Bundle, Created
-from husk.runtime.exec import Started
 from husk.runtime.oci import OCIRuntime
+from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Created
+from husk.runtime.supervise.exec import Started
 from husk.storage.state.store import Change
 
 T = TypeVar("T")
 
 
 class Console(Protocol):
-    """The streams of a container that runs: `husk.runtime.console`, or `husk.runtime.pipes`."""
+    """The streams of a container that runs: `husk.runtime.supervise.console`, or `husk.runtime.supervise.pipes`."""
 
     async def accepted(self) -> None: ...
     async def read(self) -> tuple[int, bytes] | None: ...
@@ -115,7 +115,7 @@ class Assembly(Protocol):
 
 
 class Monitor(Protocol):
-    """The monitors of containers: `husk.runtime.conmon`."""
+    """The monitors of containers: `husk.runtime.supervise.conmon`."""
 
     @property
     def makes_apart(self) -> bool: ...
@@ -128,13 +128,13 @@ class Monitor(Protocol):
 
 
 class Keeper(Protocol):
-    """Containers without a monitor, for somebody who waits for them: `husk.runtime.keeper`."""
+    """Containers without a monitor, for somebody who waits for them: `husk.runtime.supervise.keeper`."""
 
     async def create(self, bundle: Bundle, runtime: OCIRuntime, apart: Apart) -> Attended | None: ...
 
 
 class ExecMonitor(Protocol):
-    """The monitors of execs: `husk.runtime.exec`."""
+    """The monitors of execs: `husk.runtime.supervise.exec`."""
 
     def expect(self) -> None: ...
     def prepare(self, bundle: Bundle, of_container: Path) -> bytes: ...

@@ -25,8 +25,8 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, full_disk
-from husk.runtime.conmon import Bundle
-from husk.runtime.console import Console
+from husk.runtime.supervise.conmon import Bundle
+from husk.runtime.supervise.console import Console
 from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from husk.engine.containers.remove import Remover
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container, State
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
-from husk.runtime.conmon import GaveUp
+from husk.runtime.supervise.conmon import GaveUp
 from husk.watch import Watch
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.oom_watches import OomWatches
+from husk.runtime.supervise.oom_watches import OomWatches
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from husk.engine.model.container_config import ContainerConfig, EndpointRequest,
 from husk.engine.model.filters import Filters
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
-from husk.runtime.conmon import Monitor
+from husk.runtime.supervise.conmon import Monitor
 from husk.watch import Watch
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime.assembly import cgroup, sources
-from husk.runtime.conmon import Apart, Bring, Bundle, Copies, Created
-from husk.runtime.devices import block_device_numbers, from_host, host_devices
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.precompiled import CompiledFilters
-from husk.runtime.spec import Device, DeviceRule, oci_spec, resolve_user
+from husk.runtime.seccomp.precompiled import CompiledFilters
+from husk.runtime.spec.devices import block_device_numbers, from_host, host_devices
+from husk.runtime.spec.document import Device, DeviceRule, oci_spec, resolve_user
+from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies, Created
 
 Finder = Callable[[str], Container]
 Lower = Callable[[Container], Sequence[str]]

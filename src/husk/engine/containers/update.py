@@ -17,7 +17,7 @@ from husk.errors import Conflict, SystemFault
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.runtimes import Runtimes
-from husk.runtime.spec import ContainerSpec, User, oci_resources
+from husk.runtime.spec.document import ContainerSpec, User, oci_resources
 
 # Zero means "leave it as it is", as with dockerd.
 _LIMITS = (

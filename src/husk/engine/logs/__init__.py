@@ -2,7 +2,7 @@
 
 The life of a line: conmon appends it to `container.log`, whatever the log driver is, and goes on doing so while no
 daemon runs. `rotation` puts full files aside (`container.log.<n>`, the higher the later) and has conmon begin a new
-one; `runtime/log_files` knows which files make up the log and in which order. `docker logs` reads them (`read`).
+one; `runtime/logs/files` knows which files make up the log and in which order. `docker logs` reads them (`read`).
 A driver that sends lines elsewhere (`forwarding`, with one module for each protocol: `syslog`, `gelf`, `fluentd`,
 `journald`) reads the same files and remembers how far it has come, so neither a dead daemon nor a dead receiver loses
 lines that the files still hold.

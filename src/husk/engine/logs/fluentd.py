@@ -13,7 +13,7 @@ from husk.engine.logs.options import flag
 from husk.engine.logs.receivers import Receiver, host_and_port
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.runtime.log_transport import Address, Tls
+from husk.runtime.logs.transport import Address, Tls
 
 _PORT = 24224
 _FLAGS = ("fluentd-async", "fluentd-async-connect", "fluentd-request-ack", "fluentd-sub-second-precision")

@@ -20,12 +20,12 @@ from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
 from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
-from husk.runtime.log_files import LogFiles, OpenFile, note, noted
+from husk.runtime.logs.files import LogFiles, OpenFile, note, noted
 
 if TYPE_CHECKING:
     from husk.engine.logs.messages import Message
     from husk.engine.logs.receivers import Receiver
-    from husk.runtime.log_transport import Connection
+    from husk.runtime.logs.transport import Connection
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Forwarder(Companion[LoggedContainer]):
         receiver = drivers.receiver(container.record)
         if receiver is None or not receiver.waits:
             return
-        from husk.runtime.log_transport import connect
+        from husk.runtime.logs.transport import connect
 
         try:
             await (await connect(receiver.address)).close()
@@ -131,7 +131,7 @@ class _Line:
         self._connection: Connection | None = None
 
     async def send(self, messages: "list[Message]") -> None:
-        from husk.runtime.log_transport import connect
+        from husk.runtime.logs.transport import connect
 
         pause, told = _FIRST_PAUSE, False
         packets = self._receiver.encode(messages)

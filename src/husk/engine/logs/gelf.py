@@ -13,7 +13,7 @@ from husk.engine.logs.receivers import Receiver, host_and_port, hostname
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.runtime.log_transport import Address
+from husk.runtime.logs.transport import Address
 
 _MAGIC = b"\x1e\x0f"
 _PIECE = 1420 - 12

@@ -9,7 +9,7 @@ from husk.engine.logs.messages import Message
 from husk.engine.logs.receivers import JOURNAL, Receiver
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
-from husk.runtime.log_transport import Address
+from husk.runtime.logs.transport import Address
 
 
 def receiver(container: Container, options: Mapping[str, str]) -> Receiver:

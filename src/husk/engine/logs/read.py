@@ -1,7 +1,7 @@
 """Reading of the log that conmon keeps of a container: forwards, backwards from the end, or as it grows.
 
-`engine/logs/records.py` says what a record is. A log may be several files (`runtime/log_files.py`); a line may begin in
-one and end in the next. What is read becomes what its reader wants of it (a `Form`: records, or bytes for a client)
+`engine/logs/records.py` says what a record is. A log may be several files (`runtime/logs/files.py`); a line may begin
+in one and end in the next. What is read becomes what its reader wants of it (a `Form`: records, or bytes for a client)
 in the thread that read it: taking many records apart is too much for the event loop.
 """
 
@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from husk.engine.logs.readers import Readers
 from husk.engine.logs.records import HEAD, LONGEST, Columns, LogQuery, LogRecord, Selection, take_apart
 from husk.engine.model.clock import now_ns
-from husk.runtime.log_files import FileWatch, LogFiles, OpenFile, read_at, size_of
+from husk.runtime.logs.files import FileWatch, LogFiles, OpenFile, read_at, size_of
 
 T = TypeVar("T")
 Made = TypeVar("Made")

@@ -7,7 +7,7 @@ import msgspec
 
 from husk.engine.logs.messages import Message
 from husk.errors import InvalidParameter
-from husk.runtime.log_transport import Address
+from husk.runtime.logs.transport import Address
 from husk.text.urls import split_url
 
 # Where journald listens.

@@ -18,7 +18,7 @@ from husk.engine.logs.options import Keeping, keeping
 from husk.engine.model.companion import Companion
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
-from husk.runtime.log_files import GrowthWatches, LogFiles
+from husk.runtime.logs.files import GrowthWatches, LogFiles
 
 log = logging.getLogger(__name__)
 

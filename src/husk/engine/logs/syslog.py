@@ -11,7 +11,7 @@ from husk.engine.logs.receivers import Receiver, host_and_port, hostname
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.runtime.log_transport import Address, Tls, is_there
+from husk.runtime.logs.transport import Address, Tls, is_there
 from husk.text.digits import read_number
 
 _FACILITIES = (

@@ -15,7 +15,7 @@ from husk.runtime.assembly.mount_points import MountPoints
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot
 from husk.runtime.assembly.staging import StagedPart
-from husk.runtime.conmon import Bring, Bundle
+from husk.runtime.supervise.conmon import Bring, Bundle
 
 _REMEMBERED = 100
 # So many bytes of a log are little.

@@ -32,7 +32,7 @@ from husk.runtime.assembly import staging
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot
 from husk.runtime.assembly.stubs import Stubs
-from husk.runtime.spec import Mount
+from husk.runtime.spec.document import Mount
 
 # What the runtime mounts over: what is put there before, nobody would see.
 _RUNTIMES = ("/dev/", "/sys/")

@@ -14,7 +14,7 @@ from husk.builder.steps.held import Held
 from husk.builder.steps.mounts import Prepared
 from husk.errors import Conflict, Forbidden, InvalidParameter
 from husk.runtime.assembly.step import Layered
-from husk.runtime.foreground import Ended
+from husk.runtime.supervise.foreground import Ended
 
 STREAMS: Any = SimpleNamespace(console_socket="")
 

@@ -10,9 +10,9 @@ from husk.config import ContainerDefaults
 from husk.engine.containers.config.spec import DEFAULT_PATH, Extras
 from husk.engine.networks.connector import Connected
 from husk.errors import InvalidParameter
-from husk.runtime import capabilities
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.spec import User
+from husk.runtime.spec import capabilities
+from husk.runtime.spec.document import User
 from tests.support.drivers import HOST
 
 PATHS = ContainerPaths(Path("/r"), Path("/h"), Path("/n"), Path("/c"), "/husk/id")

@@ -24,10 +24,10 @@ from husk.engine.networks.connector import Connected
 from husk.errors import Forbidden, SystemFault
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.step import Layered, StepMount
-from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.spec import Mount as SpecMount
-from husk.runtime.stdio import Streams
+from husk.runtime.spec.document import Mount as SpecMount
+from husk.runtime.supervise.foreground import Ended
+from husk.runtime.supervise.stdio import Streams
 from tests.support.drivers import HOST
 from tests.support.steps import Listener
 

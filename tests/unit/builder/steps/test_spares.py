@@ -10,8 +10,8 @@ import pytest
 
 from husk.builder.steps.spares import Spares
 from husk.errors import SystemFault
-from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
+from husk.runtime.supervise.foreground import Ended
 
 CRUN = OCIRuntime("crun", "/usr/bin/crun", (), Path("/root"), known_files=True)
 RUNC = OCIRuntime("runc", "/usr/bin/runc", (), Path("/root"))

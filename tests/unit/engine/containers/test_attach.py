@@ -11,7 +11,7 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers import attach
 from husk.engine.containers.attach import BUFFER, Attachment, Ending, NotReading, Switchboard
 from husk.engine.logs.records import STDERR, STDOUT, LogRecord
-from husk.runtime.console import Console
+from husk.runtime.supervise.console import Console
 
 
 class FakeConsole:

@@ -12,7 +12,7 @@ from husk.engine.containers.index import Instance
 from husk.engine.model.container import Status
 from husk.engine.model.container_config import ContainerConfig, ExecConfig
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
-from husk.runtime.conmon import Bundle
+from husk.runtime.supervise.conmon import Bundle
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container

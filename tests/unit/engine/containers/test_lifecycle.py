@@ -9,7 +9,7 @@ from husk.engine.containers.config import restart_policy
 from husk.engine.containers.index import Exit
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
-from husk.runtime.conmon import GaveUp
+from husk.runtime.supervise.conmon import GaveUp
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container

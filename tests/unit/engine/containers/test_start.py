@@ -12,8 +12,8 @@ from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, DeviceRequest, HostConfig, LogConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime.assembly import sources
-from husk.runtime.conmon import Apart, Bring, Bundle, Copies
 from husk.runtime.oci import OCIRuntime
+from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies
 from tests.support.room import Room
 from tests.unit.engine.records import container
 

@@ -15,7 +15,7 @@ from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.receivers import Receiver
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
-from husk.runtime.log_transport import Address
+from husk.runtime.logs.transport import Address
 from tests.unit.engine.logs.samples import STAMP, container
 
 WHERE = Address("tcp", "192.0.2.1", 514)
@@ -52,7 +52,7 @@ class FakeReceiver:
         self.connections = 0
         self.acknowledged: list[bytes] = []
         self.receiver: Receiver | None = Receiver(WHERE, lambda messages: [message.text for message in messages])
-        monkeypatch.setattr("husk.runtime.log_transport.connect", self.connect)
+        monkeypatch.setattr("husk.runtime.logs.transport.connect", self.connect)
         monkeypatch.setattr(forwarding, "_FIRST_PAUSE", 0.001)
         monkeypatch.setattr(forwarding, "_LONGEST_PAUSE", 0.004)
         monkeypatch.setattr(drivers, "receiver", lambda record: self.receiver)

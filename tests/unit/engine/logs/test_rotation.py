@@ -15,7 +15,7 @@ from husk.engine.logs.rotation import Rotator
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig, LogConfig
 from husk.errors import SystemFault
-from husk.runtime.log_files import LogFiles
+from husk.runtime.logs.files import LogFiles
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
 

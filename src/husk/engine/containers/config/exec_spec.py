@@ -10,8 +10,8 @@ from husk.engine.containers.drivers import Root
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import InvalidParameter
-from husk.runtime import capabilities
-from husk.runtime.spec import User, resolve_user
+from husk.runtime.spec import capabilities
+from husk.runtime.spec.document import User, resolve_user
 from husk.text.documents import decode
 
 Json = dict[str, object]

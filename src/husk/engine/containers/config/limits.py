@@ -6,7 +6,7 @@ import re
 from husk.config.ulimits import check_ulimit
 from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
-from husk.runtime.host_facts import online
+from husk.runtime.spec.host_facts import online
 from husk.text.patterns import pattern
 
 MIN_MEMORY = 6 * 1024 * 1024

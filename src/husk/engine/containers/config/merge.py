@@ -7,7 +7,7 @@ from husk.engine.host import Host
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, Ulimit
 from husk.engine.model.record import duplicate
 from husk.errors import InvalidParameter
-from husk.runtime import defaults
+from husk.runtime.spec import defaults
 
 JSON_FILE = LogConfig(type="json-file")
 STANDARD = ContainerDefaults()

@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
-from husk.runtime import seccomp_custom
+from husk.runtime.seccomp.custom_profile import Profile
+from husk.runtime.seccomp.custom_profile import parse as parse_profile
 from husk.text.documents import Malformed
 
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
@@ -29,8 +30,8 @@ class SecurityOptions(msgspec.Struct, frozen=True):
         return self.seccomp == "unconfined"
 
     @property
-    def custom_profile(self) -> "seccomp_custom.Profile | None":
-        return None if self.seccomp in ("", "unconfined") else seccomp_custom.parse(self.seccomp)
+    def custom_profile(self) -> "Profile | None":
+        return None if self.seccomp in ("", "unconfined") else parse_profile(self.seccomp)
 
 
 def parse(options: Sequence[str] | None, default: SecurityOptions | None = None) -> SecurityOptions:

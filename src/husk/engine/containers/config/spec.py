@@ -9,11 +9,12 @@ from husk.engine.host import Host
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig, ThrottleDevice, WeightDevice
 from husk.engine.model.paths import clean
-from husk.runtime import capabilities, seccomp, seccomp_custom
 from husk.runtime.assembly.paths import ContainerPaths, cgroup_below
-from husk.runtime.limits import clamp
-from husk.runtime.precompiled import STAND_IN
-from husk.runtime.spec import ContainerSpec, Device, DeviceRule, Mount, Resources, Rlimit, Throttle, User
+from husk.runtime.seccomp import custom_profile, default_profile
+from husk.runtime.seccomp.precompiled import STAND_IN
+from husk.runtime.spec import capabilities
+from husk.runtime.spec.document import ContainerSpec, Device, DeviceRule, Mount, Resources, Rlimit, Throttle, User
+from husk.runtime.spec.limits import clamp
 
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CPU_PERIOD = 100_000
@@ -111,10 +112,10 @@ def seccomp_profile(host_config: HostConfig, host: Host) -> dict[str, object] | 
     """The filter of system calls that goes with the container's capabilities, if it is to have one."""
     options = security.parse(host_config.security_opt, _default_security(host_config, host))
     if (own := options.custom_profile) is not None:
-        return seccomp_custom.resolve(own, _capabilities(host_config, host), host.machine, host.kernel)
+        return custom_profile.resolve(own, _capabilities(host_config, host), host.machine, host.kernel)
     if host_config.privileged or options.seccomp_unconfined:
         return None
-    return seccomp.profile(_capabilities(host_config, host), host.machine)
+    return default_profile.profile(_capabilities(host_config, host), host.machine)
 
 
 def cgroup_path(container: Container, default: str) -> str:

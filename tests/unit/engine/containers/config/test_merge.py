@@ -9,7 +9,7 @@ from husk.engine.containers.config.merge import command, complete_host_config, i
 from husk.engine.host import Host
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, Ulimit
 from husk.errors import InvalidParameter
-from husk.runtime.host_facts import HostFacts
+from husk.runtime.spec.host_facts import HostFacts
 
 HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="")
 HOST_V1 = replace(HOST, limits=HostFacts(cgroup_mode="v1"))

@@ -21,9 +21,9 @@ from husk.engine.host import Host
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.host_facts import HostFacts
-from husk.runtime.precompiled import ANNOTATION, STAND_IN
-from husk.runtime.spec import ContainerSpec, Rlimit, User
+from husk.runtime.seccomp.precompiled import ANNOTATION, STAND_IN
+from husk.runtime.spec.document import ContainerSpec, Rlimit, User
+from husk.runtime.spec.host_facts import HostFacts
 from tests.unit.engine.records import container
 
 PATHS = ContainerPaths(

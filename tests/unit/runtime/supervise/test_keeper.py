@@ -1,0 +1,172 @@
+"""Containers without a monitor: the process that keeps them is real, a script plays the runtime."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from husk.errors import SystemFault
+from husk.kernel import process
+from husk.kernel.lean_mounts import Bring, Copies, LeanMounts
+from husk.runtime.oci import OCIRuntime
+from husk.runtime.supervise.conmon import Apart, Bundle, Monitor
+from husk.runtime.supervise.keeper import Attended, Keeper
+
+RUNTIME = """#!/bin/sh
+while [ "$1" != --log ]; do shift; done
+log=$2 bundle=$5 pid=$7
+cd "$bundle"
+. ./config
+"""
+
+
+class Lean:
+    """No namespace at all."""
+
+    def __init__(self) -> None:
+        self.forgotten: list[Sequence[Bring]] = []
+
+    async def call(self, work: Callable[[], Any], copies: Copies) -> Any:
+        return work()
+
+    def forget(self, brought: Sequence[Bring]) -> None:
+        self.forgotten.append(brought)
+
+
+class Place:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.lean = Lean()
+        self.apart = True
+        self.keeper = Keeper(cast(Monitor, self), cast(LeanMounts, self.lean))
+        program = directory / "crun"
+        program.write_text(RUNTIME)
+        program.chmod(0o755)
+        self.runtime = OCIRuntime("crun", str(program), (), directory / "root")
+
+    # what is asked of a monitor
+
+    async def started_apart(self, start: Callable[[], None], apart: Apart) -> Sequence[Bring]:
+        if self.apart:
+            start()
+        return apart.copies.brought if self.apart else ()
+
+    def moved(self) -> None:
+        pass
+
+    async def create(self, script: str, timeout: float = 20, input: bool = False) -> Attended | None:
+        directory = self.directory / f"b{len(list(self.directory.iterdir()))}"
+        directory.mkdir()
+        (directory / "config").write_text(script)
+        self.bundle = Bundle("c1", directory, command="sh", stdin_open=input, stdin_once=input)
+        return await self.keeper.create(self.bundle, self.runtime, Apart(Copies([Bring("/a", "/b")])), timeout)
+
+    async def made(self, first: str, input: bool = False) -> Attended:
+        """A container whose first process does this."""
+        attended = await self.create(f"exec 3<&0; sh -c '{first}' <&3 3<&- & echo $! > $pid", input=input)
+        assert attended is not None
+        return attended
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    before = set(os.listdir("/proc/self/fd"))
+    place = Place(tmp_path)
+    yield place
+    place.keeper.close()
+    await process.reap_all()
+    assert set(os.listdir("/proc/self/fd")) - before <= {str(max(map(int, os.listdir("/proc/self/fd"))))}
+
+
+async def output(attended: Attended) -> list[tuple[int, bytes]]:
+    pieces = []
+    while (piece := await attended.console.read()) is not None:
+        pieces.append(piece)
+    return pieces
+
+
+async def test_it_is_read_written_to_and_waited_for(place: Place) -> None:
+    attended = await place.made("cat; echo err >&2; exit 5", input=True)
+    assert attended.pid and not attended.has_ended
+    await attended.console.write(b"hello")
+    attended.console.close_stdin()
+    assert await output(attended) == [(1, b"hello"), (2, b"err\n")]
+    await attended.wait()
+    assert attended.has_ended and (place.bundle.directory / "exit").read_text() == "5"
+    assert len(place.lean.forgotten) == 1
+
+
+async def test_one_process_keeps_many(place: Place) -> None:
+    all = [await place.made(f"exit {number}") for number in range(3)]
+    for attended in all:
+        await attended.wait()
+        assert await output(attended) == []
+    assert len({attended.keeper for attended in all}) == 1
+
+
+async def test_what_the_runtime_complains_about_is_told(place: Place) -> None:
+    with pytest.raises(SystemFault, match="OCI runtime create failed: crun create failed: no such thing"):
+        await place.create("""echo '{"msg": "no such thing", "level": "error"}' > "$log"; exit 1""")
+
+
+async def test_a_runtime_that_takes_too_long_is_ended(place: Place) -> None:
+    with pytest.raises(SystemFault, match=r"crun create did not finish within 2 seconds"):
+        await place.create("echo $$ > me; exec sleep 60", timeout=2)
+    assert not Path(f"/proc/{(place.bundle.directory / 'me').read_text().strip()}").exists()
+
+
+async def test_who_is_cancelled_leaves_no_runtime_at_work(place: Place) -> None:
+    creating = asyncio.get_running_loop().create_task(place.create("echo $$ > me; exec sleep 60"))
+    async with asyncio.timeout(20):
+        while not (place.directory / "b1" / "me").exists():
+            await asyncio.sleep(0.01)
+    creating.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await creating
+    assert not Path(f"/proc/{(place.directory / 'b1' / 'me').read_text().strip()}").exists()
+
+
+async def test_what_must_be_among_the_mounts_of_the_host_takes_a_monitor(place: Place) -> None:
+    place.apart = False
+    assert await place.create("exit 0") is None
+
+
+async def test_containers_end_with_the_engine(place: Place) -> None:
+    attended = await place.made("exec sleep 60")
+    pidfd = process.pidfd_open(attended.pid)
+    attended.console.close()
+    place.keeper.close()
+    async with asyncio.timeout(20):
+        await process.wait_exit(pidfd)
+    os.close(pidfd)
+    assert attended.has_ended
+    with pytest.raises(SystemFault, match="no more containers"):
+        await place.create("exit 0")
+
+
+async def test_without_the_process_all_are_lost_and_the_next_gets_a_new_one(place: Place) -> None:
+    attended = await place.made("exec sleep 60")
+    os.kill(attended.keeper, 9)
+    async with asyncio.timeout(20):
+        await attended.wait()
+    assert await output(attended) == []
+    assert not (place.bundle.directory / "exit").exists()
+    os.kill(attended.pid, 9)
+    again = await place.made("exit 0")
+    assert again.keeper != attended.keeper
+    await again.wait()
+    assert await output(again) == []
+
+
+async def test_where_the_process_cannot_be_started_there_are_monitors(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for program in ("/no/such/program", "/bin/false"):
+        place.keeper._fails = False
+        monkeypatch.setattr(sys, "executable", program)
+        assert await place.create("exit 0") is None
+    assert caplog.text.count("each container that is run has a monitor") == 2
