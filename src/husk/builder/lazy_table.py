@@ -1,9 +1,9 @@
 """Parts that most builds do not need are loaded and made when they are first asked for.
 
-    late = LateSources(...)          # costs nothing
+    late = SourceParts(...)          # costs nothing
     await late.git.resolve(...)      # loads what knows git
 
-Whoever may need such a part is given a function that returns it, or a table of them by name (`LateTable`).
+Whoever may need such a part is given a function that returns it, or a table of them by name (`LazyTable`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class LateTable(Mapping[str, T]):
+class LazyTable(Mapping[str, T]):
     """Parts by their names. To ask whether there is one does not make it."""
 
     def __init__(self, makers: Mapping[str, Callable[[], T]]) -> None:

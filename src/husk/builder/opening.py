@@ -13,13 +13,13 @@ from husk.builder.frontend.dockerfile_frontend import DockerfileFrontend
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
 from husk.builder.jobs.jobs import Jobs
 from husk.builder.jobs.kept_builds import KeptBuilds
-from husk.builder.result_parts import LateResults
+from husk.builder.result_parts import ResultParts
 from husk.builder.service import Builder
 from husk.builder.solve import Solves
 from husk.builder.solver.execution import Execution
 from husk.builder.solver.sessions import Sessions
 from husk.builder.solver.solver import Solver
-from husk.builder.source_parts import LateSources
+from husk.builder.source_parts import SourceParts
 from husk.builder.sources.images import ImageSource
 from husk.builder.sources.local import LocalSource
 from husk.builder.steps import platforms
@@ -68,7 +68,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     mirrors = await asyncio.to_thread(Mirrors.open, config.data_root / "mirrors", diffs, around.nursery)
     stack.push_async_callback(mirrors.close)
     trees = Trees(diffs, around.nursery, mirrors.table)
-    sources = LateSources(
+    sources = SourceParts(
         around,
         diffs=diffs,
         cache=cache,
@@ -85,7 +85,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     solver = Solver(execution, cache, around.watch)
     parsers = Parsers(around.nursery)
     dockerfiles = Dockerfiles(parsers)
-    late = LateResults(
+    late = ResultParts(
         around,
         diffs=diffs,
         cache=cache,

@@ -9,12 +9,12 @@ from husk.builder.cache.cache import BuildCache
 from husk.builder.exporters.image import ImageExport
 from husk.builder.exporters.layers import Finisher, ImageExporter
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
-from husk.builder.lazy_table import LateTable
+from husk.builder.lazy_table import LazyTable
 from husk.builder.solve import Exporter
 from husk.builder.solver.execution import Execution
 from husk.builder.solver.sessions import Session
 from husk.builder.solver.solver import Solver
-from husk.builder.source_parts import LateSources
+from husk.builder.source_parts import SourceParts
 from husk.builder.steps.run import Steps
 from husk.builder.store.contexts import Contexts
 from husk.builder.store.diffs import DiffStore
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from husk.builder.store.layer_packing import LayerPacker
 
 
-class LateResults:
+class ResultParts:
     def __init__(
         self,
         around: Surroundings,
@@ -42,7 +42,7 @@ class LateResults:
         cache: BuildCache,
         contexts: Contexts,
         trees: Trees,
-        sources: LateSources,
+        sources: SourceParts,
         steps: Steps,
         execution: Execution,
         solver: Solver,
@@ -63,7 +63,7 @@ class LateResults:
         self._packer: LayerPacker | None = None
         self._bridge: Bridge | None = None
         image = ImageExport(self._images, lambda: self.bundler, around.store, around.images)
-        self.exporters: LateTable[Exporter] = LateTable(
+        self.exporters: LazyTable[Exporter] = LazyTable(
             {
                 "moby": lambda: image,
                 "image": lambda: image,
@@ -151,8 +151,7 @@ class LateResults:
     @cached_property
     def caches(self) -> "CacheService":
         from husk.builder.remote_cache.imports import CacheImporter
-        from husk.builder.remote_cache.layers import LayerLoader
-        from husk.builder.remote_cache.service import CacheService
+        from husk.builder.remote_cache.service import CacheService, LayerLoader
         from husk.builder.remote_cache.targets import Targets
         from husk.builder.remote_cache.write import CacheWriter
 

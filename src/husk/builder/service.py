@@ -20,14 +20,14 @@ from husk.builder.graph.progress import Status
 from husk.builder.graph.schemes import redacted
 from husk.builder.jobs.jobs import Job, Jobs
 from husk.builder.jobs.kept_builds import KeptBuilds
-from husk.builder.result_parts import LateResults
-from husk.builder.solve import SolveRequest, Solves
+from husk.builder.result_parts import ResultParts
+from husk.builder.solve import BuildRequest, Solves
 from husk.builder.solver.asking import Asker, Shown
 from husk.builder.solver.execution import Execution, ReadDefinition
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
 from husk.builder.solver.source_policy import DescribedImage
-from husk.builder.source_parts import LateSources
+from husk.builder.source_parts import SourceParts
 from husk.builder.sources.images import CredentialsFor
 from husk.builder.sources.request_bodies import RequestBodies
 from husk.config import CacheRule, ContainerDefaults
@@ -110,8 +110,8 @@ class Builder:
         cache: BuildCache,
         pruner: CachePruner,
         contexts: Contexts,
-        sources: LateSources,
-        late: LateResults,
+        sources: SourceParts,
+        late: ResultParts,
         steps: Steps,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
@@ -167,7 +167,7 @@ class Builder:
         await self._tasks.join()
         await self._parts.aclose()
 
-    async def solve(self, request: SolveRequest) -> dict[str, str]:
+    async def solve(self, request: BuildRequest) -> dict[str, str]:
         """A build by BuildKit's protocol."""
         try:
             with self._watch.action("build"):

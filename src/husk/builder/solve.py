@@ -30,7 +30,9 @@ class Export(Struct, frozen=True):
     attributes: Mapping[str, str] = {}
 
 
-class SolveRequest(Struct, frozen=True, kw_only=True):
+class BuildRequest(Struct, frozen=True, kw_only=True):
+    """A build as BuildKit's protocol asks for it."""
+
     id: str
     session: str = ""
     question: Question | None = None  # None: the client works itself, and gives the result
@@ -72,7 +74,7 @@ class Solves:
         self._attester = attester
         self._judge = judge
 
-    async def solve(self, request: SolveRequest) -> dict[str, str]:
+    async def solve(self, request: BuildRequest) -> dict[str, str]:
         """Build, and return what the exporters tell. Who follows the job's log hears all of it, also why it failed."""
         session = await self._sessions.get(request.session) if request.session else None
         elsewhere = self._caches().elsewhere(request.cache_imports) if request.cache_imports else None
@@ -87,7 +89,7 @@ class Solves:
         finally:
             await self._jobs.end(job)
 
-    async def _policy(self, request: SolveRequest) -> Callable[[Asker], SourcePolicy] | None:
+    async def _policy(self, request: BuildRequest) -> Callable[[Asker], SourcePolicy] | None:
         """Return a maker of the policy about a build's sources; None if its client has no policy."""
         policies = [request.source_policy] if request.source_policy else []
         SourcePolicy(policies)
@@ -96,7 +98,7 @@ class Solves:
         session = await self._sessions.get(request.policy_session)
         return lambda asker: SourcePolicy(policies, self._judge(session, asker))
 
-    def _check(self, request: SolveRequest) -> WantedAttestations:
+    def _check(self, request: BuildRequest) -> WantedAttestations:
         """Check a request before anything is built; whoever follows the job hears the error as its end."""
         for export in request.exports:
             if export.kind not in self._exporters:
@@ -107,7 +109,7 @@ class Solves:
         return attestations.read(request.attributes)
 
     async def _finish(
-        self, job: Job, result: Result, request: SolveRequest, wanted: WantedAttestations
+        self, job: Job, result: Result, request: BuildRequest, wanted: WantedAttestations
     ) -> dict[str, str]:
         for ref in result.all:
             ref.to_layers = any(_makes_layers(export, result) for export in request.exports)

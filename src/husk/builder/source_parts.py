@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from husk.builder.cache.cache import BuildCache
 from husk.builder.graph import schemes
-from husk.builder.lazy_table import LateTable
+from husk.builder.lazy_table import LazyTable
 from husk.builder.solver.execution import SourceKind
 from husk.builder.solver.sessions import Sessions
 from husk.builder.sources.given import GivenStacks
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from husk.builder.sources.layouts import LayoutSource
 
 
-class LateSources:
+class SourceParts:
     def __init__(
         self,
         around: Surroundings,
@@ -41,7 +41,7 @@ class LateSources:
         self._sessions = sessions
         self.images = images
         self.bodies = RequestBodies()
-        self.by_scheme: LateTable[SourceKind] = LateTable(
+        self.by_scheme: LazyTable[SourceKind] = LazyTable(
             {
                 schemes.IMAGE: lambda: images,
                 schemes.LOCAL: lambda: local,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.builder.lazy_table import LateTable
+from husk.builder.lazy_table import LazyTable
 
 
 def test_a_part_is_made_once_and_not_before_it_is_asked_for() -> None:
@@ -12,7 +12,7 @@ def test_a_part_is_made_once_and_not_before_it_is_asked_for() -> None:
         made.append("git")
         return "a part"
 
-    table = LateTable({"git": make})
+    table = LazyTable({"git": make})
     assert "git" in table and "web" not in table and list(table) == ["git"] and len(table) == 1
     assert made == []
     assert table["git"] is table["git"] and table.get("web") is None

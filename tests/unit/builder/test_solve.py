@@ -13,7 +13,7 @@ from husk.builder.jobs.failure import BuildFailed
 from husk.builder.jobs.jobs import Jobs
 from husk.builder.jobs.results import Definition, Question, Result
 from husk.builder.remote_cache.service import CacheService
-from husk.builder.solve import Export, SolveRequest, Solves
+from husk.builder.solve import BuildRequest, Export, Solves
 from husk.builder.solver.interfaces import CacheSource
 from husk.builder.solver.sessions import Sessions
 from husk.builder.solver.solver import Solver
@@ -56,7 +56,7 @@ class Bench:
         self.solves = Solves(self.jobs, self.sessions, exports, lambda: caches, attester, nobody)
 
     async def solve(self, question: Question | None, *exports: Export, session: str = "") -> dict[str, str]:
-        return await self.solves.solve(SolveRequest(id="one", question=question, exports=exports, session=session))
+        return await self.solves.solve(BuildRequest(id="one", question=question, exports=exports, session=session))
 
 
 DOCKERFILE = Question(frontend="dockerfile.v0")
@@ -168,7 +168,7 @@ async def test_a_step_that_fails_is_told_with_its_vertex(bench):
 
 
 async def test_a_cache_that_cannot_be_written_is_refused_before_anything_is_made(bench):
-    request = SolveRequest(id="one", question=DOCKERFILE, cache_exports=[CacheSource("s3")])
+    request = BuildRequest(id="one", question=DOCKERFILE, cache_exports=[CacheSource("s3")])
     with pytest.raises(NotImplementedYet, match="s3"):
         await bench.solves.solve(request)
     assert bench.worker.ran == []

@@ -3,13 +3,12 @@
 from msgspec import Struct
 
 from husk.builder.dockerfile import instructions as types
-from husk.builder.dockerfile import volumes
 from husk.builder.dockerfile.converted import ShownStep
 from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.lines import split
 from husk.builder.dockerfile.parse import NO_STAGE, Dockerfile, parse
 from husk.builder.dockerfile.stages import Step
-from husk.builder.dockerfile.state import StageState
+from husk.builder.dockerfile.state import StageState, prepared_volumes
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import Edge
 
@@ -59,7 +58,7 @@ def note(state: StageState, instruction: types.Instruction) -> str:
 
 def prepare_volumes(graph: Graph, state: StageState, instruction: types.Volume) -> None:
     """Volumes are directories: that is found out at once, and the next command begins with it."""
-    volumes.prepared(graph, state, instruction.origin.span)
+    prepared_volumes(graph, state, instruction.origin.span)
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------

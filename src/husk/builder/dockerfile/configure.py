@@ -1,12 +1,21 @@
 """The instructions that change an image's configuration and no file."""
 
-from husk.builder.dockerfile import history, ports
+import re
+
+from husk.builder.dockerfile import history
 from husk.builder.dockerfile import instructions as types
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.state import StageState
 from husk.engine.model.container_config import HealthConfig
 from husk.engine.model.signals import parse_signal
 from husk.errors import HuskError
+
+PROTOCOLS = ("tcp", "udp", "sctp")
+HIGHEST = 65535
+_FORM = re.compile(
+    r"(?:(?P<address>.*):)??(?:(?P<host>[\d-]*):)?(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?(?:/(?P<protocol>\w+))?",
+    re.ASCII,
+)
 
 
 def configure(state: StageState, instruction: types.Instruction) -> None:
@@ -46,7 +55,7 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             state.remember(f"VOLUME {history.plain(paths)}")
         case types.Expose():
             written = [word for port in instruction.ports for word in state.expand(port).words]
-            exposed = [port for word in written for port in ports.parse(word)]
+            exposed = [port for word in written for port in parse_ports(word)]
             config.exposed_ports = {**(config.exposed_ports or {}), **{port: {} for port in exposed}}
             state.remember(f"EXPOSE {history.plain(exposed)}")
         case types.StopSignal():
@@ -86,3 +95,18 @@ def _signal(text: str) -> str:
     except HuskError as error:
         raise DockerfileError(str(error)) from None
     return text
+
+
+def parse_ports(text: str) -> list[str]:
+    """Read the ports of an `EXPOSE`: `80` is 80/tcp, `80-82/udp` three ports; a host's part means nothing here."""
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise DockerfileError(f"invalid containerPort: {text}")
+    protocol = (found["protocol"] or "tcp").lower()
+    if protocol not in PROTOCOLS:
+        raise DockerfileError(f'invalid port: "{text}": invalid proto: {found["protocol"]}')
+    first = int(found["first"])
+    last = int(found["last"] or first)
+    if not first <= last <= HIGHEST:
+        raise DockerfileError(f"invalid containerPort: {text}")
+    return [f"{port}/{protocol}" for port in range(first, last + 1)]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from husk.builder.dockerfile import classic, contexts, scans
+from husk.builder.dockerfile import classic, contexts
 from husk.builder.dockerfile import instructions as types
 from husk.builder.dockerfile.checks import Checks, check_bases, check_text, options_of
 from husk.builder.dockerfile.configure import configure
@@ -32,7 +32,7 @@ from husk.builder.dockerfile.options import (
 from husk.builder.dockerfile.outline import used_args
 from husk.builder.dockerfile.parse import parse, parse_trigger
 from husk.builder.dockerfile.run import Runner
-from husk.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step
+from husk.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step, scans_context, stages_to_scan
 from husk.builder.dockerfile.state import (
     DEFAULT_PATH,
     LARGEST_IMAGE,
@@ -103,9 +103,9 @@ async def convert(
     checks.raise_if_asked()
     _check(graph, state.image)
     args = used_args(dockerfile, needed, conversion.args, variables, rules)
-    scanned = scans.wanted_stages(target, needed, variables, options.build_args)
+    scanned = stages_to_scan(target, needed, variables, options.build_args)
     extras = {plan.name: conversion.states[plan].root for plan in scanned}
-    if scans.wants_context(target, variables, options.build_args):
+    if scans_context(target, variables, options.build_args):
         extras["context"] = conversion.main_context()
     return Converted(graph, state.root, state.image, checks.warnings, conversion.steps, args, extras)
 

@@ -1,11 +1,12 @@
 """COPY and ADD: what they become in terms of file operations."""
 
 import posixpath
+import re
 from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from husk.builder.dockerfile import git_refs, modes
+from husk.builder.dockerfile import git_refs
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.heredocs import Heredoc
 from husk.builder.dockerfile.instructions import Add, Copy
@@ -18,6 +19,7 @@ from husk.text.urls import split_url
 
 IN_TEXTS = Rules(quotes=False)  # a quote in a file is a quote
 UNNAMED = "__unnamed__"
+_SYMBOLIC = re.compile(r"[ugoa]*(?:[-+=](?:[rwxXst]*|[ugo]))+")
 
 
 class _Inputs:
@@ -45,7 +47,7 @@ class Copier:
         self._is_add = isinstance(instruction, Add)
         self._chown = state.text(instruction.chown)
         self._chmod = state.text(instruction.chmod)
-        self._mode, self._symbolic_mode = modes.parse(self._chmod)
+        self._mode, self._symbolic_mode = parse_mode(self._chmod)
         self._excludes = [state.text(pattern) for pattern in instruction.excludes]
         self._paths = [state.text(path) for path in instruction.files.paths]
         self._written_destination = state.text(instruction.files.destination)
@@ -266,3 +268,16 @@ def _has_wildcards(path: str) -> bool:
         elif letter in "*?[":
             return True
     return False
+
+
+def parse_mode(text: str) -> tuple[int | None, str]:
+    """Read a `--chmod`: the mode as a number, or else as text for `chmod`."""
+    if not text:
+        return None, ""
+    if re.fullmatch(r"[0-7]+", text):
+        number = int(text, 8)
+        if number <= 0o7777:
+            return number, ""
+    elif all(_SYMBOLIC.fullmatch(clause) for clause in text.split(",")):
+        return None, text
+    raise DockerfileError(f"invalid chmod parameter: '{text}'. it should be octal string and between 0 and 07777")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from husk.builder.dockerfile import heredocs, history, run_mounts, volumes
+from husk.builder.dockerfile import heredocs, history, run_mounts
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.instructions import Run
 from husk.builder.dockerfile.options import Options
-from husk.builder.dockerfile.state import StageState, inline_file, locations, shown
+from husk.builder.dockerfile.state import StageState, inline_file, locations, prepared_volumes, shown
 from husk.builder.dockerfile.variables import proxies
 from husk.builder.dockerfile.words import Rules
 from husk.builder.graph.graph import Graph
@@ -145,7 +145,7 @@ class Runner:
     def _volumes(self) -> None:
         """A volume is filled with what the image has in its place, and what is written into it is gone afterwards."""
         taken = {mount.target for mount in self._mounts}
-        prepared, paths = volumes.prepared(self._graph, self._state, self._instruction.origin.span)
+        prepared, paths = prepared_volumes(self._graph, self._state, self._instruction.origin.span)
         for path in paths:
             if path not in taken:
                 self._mounts.append(Mount(target=path, input=self._input(prepared), selector=path))

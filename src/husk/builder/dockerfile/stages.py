@@ -4,7 +4,7 @@ A stage that nothing needs is not built, and its base image not looked at. An im
 from is a stage without instructions.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -16,6 +16,9 @@ from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, parse_platform
 
 SCRATCH = "scratch"
+SCAN_CONTEXT, SCAN_STAGE = "BUILDKIT_SBOM_SCAN_CONTEXT", "BUILDKIT_SBOM_SCAN_STAGE"
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
 
 
 class Step(Struct, eq=False):
@@ -179,3 +182,31 @@ def _refuse_cycles(stages: list[StagePlan]) -> None:
                 )
             else:
                 way[following] = following.needs
+
+
+def scans_context(target: StagePlan, variables: Mapping[str, str], build_args: Mapping[str, str]) -> bool:
+    """True if the context is to be scanned for an SBOM: `BUILDKIT_SBOM_SCAN_CONTEXT`, which the target says."""
+    return _is_wanted(target, SCAN_CONTEXT, variables, build_args)
+
+
+def stages_to_scan(
+    target: StagePlan, needed: Iterable[StagePlan], variables: Mapping[str, str], build_args: Mapping[str, str]
+) -> list[StagePlan]:
+    """List the stages that the target needs and that are to be scanned for an SBOM, besides the target itself.
+
+    `ARG BUILDKIT_SBOM_SCAN_STAGE=true` in a stage is for that stage, before the first FROM or as `--build-arg` for all;
+    a list of names is for those stages.
+    """
+    others = [plan for plan in needed if plan is not target and plan.code]
+    return [plan for plan in others if _is_wanted(plan, SCAN_STAGE, variables, build_args)]
+
+
+def _is_wanted(plan: StagePlan, name: str, variables: Mapping[str, str], build_args: Mapping[str, str]) -> bool:
+    value = build_args.get(name, variables.get(name, ""))
+    for step in plan.steps:
+        if isinstance(step.instruction, types.ArgInstruction) and name not in build_args:
+            said = [arg.default for arg in step.instruction.args if arg.name == name and arg.default is not None]
+            value = said[-1].strip("\"'") if said else value
+    if value in _TRUE or value in ("", *_FALSE):
+        return value in _TRUE
+    return plan.name in value.split(",")

@@ -14,7 +14,7 @@ from husk.builder.dockerfile.instructions import Instruction, Origin
 from husk.builder.dockerfile.stages import StagePlan
 from husk.builder.dockerfile.words import Expanded, Rules, expand
 from husk.builder.graph.graph import Graph, Location
-from husk.builder.graph.operations import Edge, FileAction, Files, MakeFile, Operation
+from husk.builder.graph.operations import NONE, Edge, FileAction, Files, MakeDirectory, MakeFile, Operation
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.registry.manifest import Platform
@@ -141,3 +141,20 @@ def empty_image(platform: Platform) -> ImageConfig:
         rootfs=RootFS(),
         history=[],
     )
+
+
+def prepared_volumes(graph: Graph, state: StageState, span: Span) -> tuple[Edge | None, list[str]]:
+    """Add a directory for each volume of a stage: the classic builder lets steps write there, in vain.
+
+    Returns the file system, and the paths; outer ones come first.
+    """
+    paths = sorted({posixpath.normpath("/" + path.lstrip("/")) for path in state.config.volumes or ()} - {"/"})
+    if not paths:
+        return state.root, []
+    actions = []
+    for number, path in enumerate(paths):
+        before = (0 if state.root else NONE) if number == 0 else len([state.root] if state.root else []) + number - 1
+        made = MakeDirectory(path=path, mode=0o755, make_parents=True)
+        actions.append(FileAction(action=made, input=before, output=0 if number + 1 == len(paths) else NONE))
+    operation = Operation(Files(actions), [state.root] if state.root else [], state.platform)
+    return graph.add(operation, name=f"[internal] volumes {' '.join(paths)}", locations=locations(span)), paths

@@ -10,10 +10,11 @@ from husk.builder.cache.prune import Item
 from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
-from husk.builder.jobs.results import Definition, Question
+from husk.builder.jobs.results import Definition
+from husk.builder.solve import BuildRequest
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
-from husk.builder.solver.source_rules import Policy
+from husk.builder.solver.source_policy import DescribedImage
 from husk.config import CacheRule
 from husk.engine.model.filters import Filters
 from husk.registry.manifest import Platform
@@ -21,38 +22,6 @@ from husk.registry.manifest import Platform
 if TYPE_CHECKING:
     from husk.builder.frontend.gateway import Bridge
     from husk.builder.solver.source_policy import Found, Resolved
-
-
-class Choice(Struct, frozen=True):
-    """An exporter, or a place for the cache: its type, and what is said about it."""
-
-    type: str
-    attributes: Mapping[str, str] = {}
-
-
-class BuildRequest(Struct, frozen=True, kw_only=True):
-    """A build as Control.Solve has it."""
-
-    id: str
-    session: str = ""
-    # None: the client works itself, on the same connection, and gives the result (`Job.give`).
-    question: Question | None = None
-    exporters: Sequence[Choice] = ()
-    cache_exports: Sequence[Choice] = ()
-    cache_imports: Sequence[Choice] = ()
-    entitlements: Sequence[str] = ()
-    attributes: Mapping[str, str] = {}  # which statements about the result are wanted
-    internal: bool = False  # not for the history
-    source_policy: Policy = ()
-    policy_session: str = ""  # of a client that is asked about each source
-
-
-class ResolvedImage(Struct, frozen=True):
-    """The digest and the config that an image's name stands for now."""
-
-    reference: str
-    digest: str
-    config: bytes
 
 
 class FileStat(Struct, frozen=True, kw_only=True):
@@ -106,13 +75,13 @@ class Backend(Protocol):
 
     async def resolve_image(
         self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
-    ) -> ResolvedImage:
+    ) -> DescribedImage:
         """Find the digest and the config of an image; `mode` is `default`, `pull` or `local`."""
         ...
 
     async def resolve_layout(
         self, job: Job, source: Source, platform: Platform | None, shown_as: str, /
-    ) -> ResolvedImage:
+    ) -> DescribedImage:
         """Find the digest and the config of an image in a client's OCI layout."""
         ...
 

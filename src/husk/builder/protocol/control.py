@@ -2,22 +2,25 @@
 
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
 from husk.aio.tasks import Tasks
-from husk.builder.cache.prune import Item
+from husk.builder.cache.prune import FILTERS, Item
 from husk.builder.jobs.results import Question
 from husk.builder.jobs.status_log import StatusLog
-from husk.builder.protocol import filters, llb_write, policies, progress
-from husk.builder.protocol.backend import Backend, BuildRequest, Choice, Worker
+from husk.builder.protocol import llb_write, policies, progress
+from husk.builder.protocol.backend import Backend, Worker
 from husk.builder.protocol.errors import failed_build
 from husk.builder.protocol.history import History
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.common import Status, timestamp
 from husk.builder.protocol.serve import Metadata, answer, tell
+from husk.builder.solve import BuildRequest, Export
+from husk.builder.solver.interfaces import CacheSource
 from husk.config import CacheRule
-from husk.errors import Conflict, HuskError, NotFound
+from husk.engine.model.filters import Filters
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.status import CANCELLED, UNKNOWN
 from husk.version import __version__
@@ -31,6 +34,7 @@ _PAUSE = 0.03
 _MOST_INTERNAL = 100
 _DURATION = re.compile(r"(?<![\d.])([\d.]+)(h|m|s)")
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
+_TERM = re.compile(r"(?P<key>[\w.-]+)(?:(?P<how>==|=|~=)(?P<value>\"[^\"]*\"|[^,]*))?", re.ASCII)
 
 
 class Control:
@@ -170,7 +174,7 @@ class Control:
 
     async def disk_usage(self, request: control.DiskUsageRequest, metadata: Metadata) -> control.DiskUsageResponse:
         items: dict[str, Item] = {}
-        for wanted in filters.read(request.filter, request.age_limit):
+        for wanted in read_filters(request.filter, request.age_limit):
             items |= {item.id: item for item in await self._backend.cached(wanted)}
         return control.DiskUsageResponse([usage_record(item) for item in items.values()])
 
@@ -178,27 +182,26 @@ class Control:
         self, request: control.PruneRequest, metadata: Metadata
     ) -> AsyncGenerator[control.UsageRecord, None]:
         keep = request.max_used_space or request.reserved_space
-        for wanted in filters.read(request.filter, request.keep_duration):
+        for wanted in read_filters(request.filter, request.keep_duration):
             for item in await self._backend.prune(wanted, all=request.all, keep=keep):
                 yield usage_record(item)
 
 
 def build_request(request: control.SolveRequest, question: Question | None) -> BuildRequest:
     """A client's question in our words."""
-    exporters = [Choice(one.type, one.attrs) for one in request.exporters]
-    if not exporters and request.old_exporter:
-        exporters = [Choice(request.old_exporter, request.old_exporter_attrs)]
+    exports = [Export(one.type, one.attrs) for one in request.exporters]
+    if not exports and request.old_exporter:
+        exports = [Export(request.old_exporter, request.old_exporter_attrs)]
     cache = request.cache or control.CacheOptions()
     return BuildRequest(
         id=request.ref,
         session=request.session,
         question=question,
-        exporters=exporters,
-        cache_exports=[Choice(one.type, one.attrs) for one in cache.exports],
-        cache_imports=[Choice(one.type, one.attrs) for one in cache.imports],
+        exports=exports,
+        cache_exports=[CacheSource(one.type, one.attrs) for one in cache.exports],
+        cache_imports=[CacheSource(one.type, one.attrs) for one in cache.imports],
         entitlements=request.entitlements,
         attributes=request.frontend_attrs,
-        internal=request.internal,
         source_policy=policies.policy(request.source_policy),
         policy_session=request.source_policy_session,
     )
@@ -244,3 +247,25 @@ def usage_record(item: Item) -> control.UsageRecord:
         shared=item.shared,
         parents=item.parents,
     )
+
+
+def read_filters(texts: Sequence[str], unused_for: int = 0) -> list[Filters]:
+    """Read filters as BuildKit's clients write them (`type==regular,shared`).
+
+    Each text is one filter, and what fits one of them is meant; none at all means everything.
+
+    `unused_for` is a time in nanoseconds that has to have gone by since a record was used.
+    """
+    also = {"until": [f"{unused_for // 10**9}s"]} if unused_for else {}
+    return [Filters({**_terms(text), **also}) for text in texts or [""]]
+
+
+def _terms(text: str) -> dict[str, list[str]]:
+    fields: dict[str, list[str]] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        term = _TERM.fullmatch(part)
+        if term is None or term["key"] not in FILTERS:
+            raise InvalidParameter(f"invalid filter {part!r}: known are {', '.join(FILTERS)}")
+        value = "true" if term["how"] is None else term["value"].strip('"')
+        fields.setdefault(term["key"], []).append(value)
+    return fields

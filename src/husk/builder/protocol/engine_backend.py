@@ -10,13 +10,13 @@ from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
 from husk.builder.jobs.results import Definition
-from husk.builder.protocol.backend import BuildRequest, FileStat, ResolvedImage, Worker
+from husk.builder.protocol.backend import FileStat, Worker
 from husk.builder.protocol.definitions import Definitions
 from husk.builder.service import Builder, Entry
-from husk.builder.solve import Export, SolveRequest
-from husk.builder.solver.interfaces import CacheSource
+from husk.builder.solve import BuildRequest
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
+from husk.builder.solver.source_policy import DescribedImage
 from husk.engine.model.filters import Filters
 from husk.registry.manifest import Platform
 
@@ -48,20 +48,7 @@ class EngineBackend:
         return self._builder.kept
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
-        return await self._builder.solve(
-            SolveRequest(
-                id=request.id,
-                session=request.session,
-                question=request.question,
-                entitlements=request.entitlements,
-                exports=[Export(choice.type, choice.attributes) for choice in request.exporters],
-                cache_imports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_imports],
-                cache_exports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_exports],
-                attributes=request.attributes,
-                source_policy=request.source_policy,
-                policy_session=request.policy_session,
-            )
-        )
+        return await self._builder.solve(request)
 
     async def definition(self, data: bytes, /) -> Definition:
         return await self._definitions.read(data)
@@ -74,15 +61,13 @@ class EngineBackend:
 
     async def resolve_image(
         self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
-    ) -> ResolvedImage:
-        found = await self._builder.resolve_image(job, reference, platform, pull=mode == "pull", shown_as=shown_as)
-        return ResolvedImage(found.reference, found.digest, found.config)
+    ) -> DescribedImage:
+        return await self._builder.resolve_image(job, reference, platform, pull=mode == "pull", shown_as=shown_as)
 
     async def resolve_layout(
         self, job: Job, source: Source, platform: Platform | None, shown_as: str, /
-    ) -> ResolvedImage:
-        found = await self._builder.resolve_layout(job, source, platform, shown_as)
-        return ResolvedImage(found.reference, found.digest, found.config)
+    ) -> DescribedImage:
+        return await self._builder.resolve_layout(job, source, platform, shown_as)
 
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> "Resolved":
         return await self._builder.resolve_git(job, source, shown_as)

@@ -12,14 +12,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from husk.builder.protocol.backend import Backend
+import msgspec
+
+from husk.builder.jobs.jobs import Job
+from husk.builder.protocol.backend import Backend, Worker
 from husk.builder.protocol.control import Control
-from husk.builder.protocol.frontends import FrontendBridge, health
 from husk.builder.protocol.gateway import Gateway
 from husk.builder.protocol.history import History
-from husk.builder.protocol.messages.common import HealthCheckRequest
+from husk.builder.protocol.messages.common import HealthCheckRequest, HealthCheckResponse
 from husk.builder.protocol.messages.session import BytesMessage
-from husk.builder.protocol.serve import MOST, answer, router
+from husk.builder.protocol.serve import MOST, Metadata, answer, router
 from husk.builder.solver.sessions import Sessions
 from husk.rpc.grpc.connection import Bytes, Connection
 from husk.rpc.grpc.status import GrpcError
@@ -37,6 +39,7 @@ _PIECE = 1 << 20
 
 # All builds of one `docker buildx bake` go over one connection, and each has several calls open at once.
 _LIMITS = Limits(streams=1024, window=1 << 18)
+_SERVING = 1
 
 
 class BuildkitServer:
@@ -103,3 +106,33 @@ class _BytesOfStream:
 
     def abort(self) -> None:
         self._stream.cancel()
+
+
+class FrontendBridge:
+    """Answers the calls of frontends that are images: the service that clients have, for the build of each."""
+
+    def __init__(self, backend: Backend, control: Control) -> None:
+        self._backend = backend
+        self._control = control
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        workers = [_described(worker) for worker in self._backend.workers()]
+        return {"BUILDKIT_WORKERS": msgspec.json.encode(workers).decode(), "BUILDKIT_EXPORTEDPRODUCT": "husk"}
+
+    async def serve(self, streams: Bytes, job: Job, /) -> None:
+        methods = {
+            **Gateway(self._backend, self._control, job).methods,
+            "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
+        }
+        async with Connection(streams, handler=router(methods), most=MOST) as connection:
+            await connection.wait_closed()
+
+
+async def health(request: HealthCheckRequest, metadata: Metadata) -> HealthCheckResponse:
+    return HealthCheckResponse(_SERVING)
+
+
+def _described(worker: Worker) -> dict[str, object]:
+    platforms = [{"architecture": one.architecture, "os": one.os} for one in worker.platforms]
+    return {"id": worker.id, "labels": dict(worker.labels), "platforms": platforms}

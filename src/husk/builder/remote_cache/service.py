@@ -10,9 +10,15 @@ from husk.builder.jobs.results import Result
 from husk.builder.remote_cache import write
 from husk.builder.remote_cache.imports import CacheImporter
 from husk.builder.remote_cache.lookup import Loader, RemoteCaches
+from husk.builder.remote_cache.records import RemoteLayer
 from husk.builder.remote_cache.write import CacheWriter
 from husk.builder.solver.asking import Asker
-from husk.builder.solver.interfaces import CacheSource, Elsewhere, PortableExecutor
+from husk.builder.solver.interfaces import CacheSource, Elsewhere, PortableExecutor, Watcher
+from husk.builder.sources.images import Heard
+from husk.engine.images.fetch import OpenBlob, WantedLayer
+from husk.engine.images.make import chain_ids
+from husk.engine.images.service import Images
+from husk.engine.images.store import ImageStore
 from husk.registry.manifest import Descriptor
 
 
@@ -65,3 +71,19 @@ class CacheService:
             if export.kind != write.INLINE:
                 told |= await self._writer.write(job, result, export)
         return told
+
+
+class LayerLoader:
+    """Brings layers here that a cache elsewhere has; they stay as long as our own has a record on them."""
+
+    def __init__(self, images: Images, store: ImageStore) -> None:
+        self._images = images
+        self._store = store
+
+    async def load(self, layers: Sequence[RemoteLayer], blobs: OpenBlob, watcher: Watcher) -> None:
+        wanted = [WantedLayer(layer.descriptor, layer.diff_id) for layer in layers]
+        chain = chain_ids([layer.diff_id for layer in layers])
+        async with self._store.pins.hold(chain):
+            await self._images.fetcher.fetch(wanted, blobs, Heard(watcher).report)
+            assert self._store.held is not None
+            await self._store.held.add(chain)

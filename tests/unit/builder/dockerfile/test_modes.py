@@ -1,7 +1,7 @@
 import pytest
 
+from husk.builder.dockerfile.copy import parse_mode
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.modes import parse
 
 
 @pytest.mark.parametrize(
@@ -16,10 +16,10 @@ from husk.builder.dockerfile.modes import parse
     ],
 )
 def test_modes(text, expected):
-    assert parse(text) == expected
+    assert parse_mode(text) == expected
 
 
 @pytest.mark.parametrize("text", ["8", "10000", "u", "u+y", "u+x,", "rwx"])
 def test_what_is_no_mode(text):
     with pytest.raises(DockerfileError, match="invalid chmod parameter"):
-        parse(text)
+        parse_mode(text)

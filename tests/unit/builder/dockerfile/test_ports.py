@@ -1,7 +1,7 @@
 import pytest
 
+from husk.builder.dockerfile.configure import parse_ports
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.ports import parse
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,10 @@ from husk.builder.dockerfile.ports import parse
     ],
 )
 def test_ports(text, ports):
-    assert parse(text) == ports
+    assert parse_ports(text) == ports
 
 
 @pytest.mark.parametrize("text", ["", "x", "80/icmp", "65536", "82-80", "80-", "80/", "999999"])
 def test_what_is_no_port(text):
     with pytest.raises(DockerfileError):
-        parse(text)
+        parse_ports(text)

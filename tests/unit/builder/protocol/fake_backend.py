@@ -11,12 +11,13 @@ from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
 from husk.builder.jobs.results import Definition
-from husk.builder.protocol.backend import BuildRequest, FileStat, ResolvedImage, Worker
+from husk.builder.protocol.backend import FileStat, Worker
 from husk.builder.protocol.definitions import Definitions
 from husk.builder.protocol.server import BuildkitServer
+from husk.builder.solve import BuildRequest
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
-from husk.builder.solver.source_policy import Found, Resolved
+from husk.builder.solver.source_policy import DescribedImage, Found, Resolved
 from husk.builder.sources.request_bodies import RequestBodies
 from husk.config import CacheRule
 from husk.engine.model.filters import Filters
@@ -103,15 +104,15 @@ class FakeBackend:
 
     async def resolve_image(
         self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
-    ) -> ResolvedImage:
+    ) -> DescribedImage:
         self.questions.append((reference, str(platform), mode))
-        return ResolvedImage(f"{reference}@sha256:1", "sha256:1", b"{}")
+        return DescribedImage(f"{reference}@sha256:1", "sha256:1", b"{}")
 
     async def resolve_layout(
         self, job: Job, source: Source, platform: Platform | None, shown_as: str, /
-    ) -> ResolvedImage:
+    ) -> DescribedImage:
         self.questions.append((source.identifier, source.attributes, str(platform)))
-        return ResolvedImage("x@sha256:1", "sha256:1", b"{}")
+        return DescribedImage("x@sha256:1", "sha256:1", b"{}")
 
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
         return Resolved("refs/tags/v1", "a" * 40, "b" * 40)

@@ -105,8 +105,8 @@ def test_old_clients_name_their_exporter_elsewhere() -> None:
     request = control.SolveRequest(ref="b", old_exporter="image", old_exporter_attrs={"name": "x"}, frontend="f")
     request.cache = control.CacheOptions(imports=[control.CacheOptionsEntry("local", {"src": "d"})])
     read = build_request(request, Question(frontend="f"))
-    assert [(one.type, dict(one.attributes)) for one in read.exporters] == [("image", {"name": "x"})]
-    assert [one.type for one in read.cache_imports] == ["local"]
+    assert [(one.kind, dict(one.attributes)) for one in read.exports] == [("image", {"name": "x"})]
+    assert [one.kind for one in read.cache_imports] == ["local"]
     assert read.question == Question(frontend="f")
 
 

@@ -8,8 +8,9 @@ import pytest
 from husk.builder.cache.prune import Pruned
 from husk.builder.graph.operations import Source
 from husk.builder.protocol import llb_write
-from husk.builder.protocol.backend import BuildRequest, Choice
 from husk.builder.protocol.engine_backend import EngineBackend
+from husk.builder.solve import BuildRequest, Export
+from husk.builder.solver.interfaces import CacheSource
 from husk.builder.solver.source_policy import DescribedImage, Found, Resolved
 from husk.engine.model.filters import Filters
 from husk.storage.workers.answers import Entry
@@ -81,7 +82,7 @@ async def test_a_definition(backend: EngineBackend) -> None:
 
 
 async def test_a_build(backend: EngineBackend, builder: Builder) -> None:
-    request = BuildRequest(id="one", session="s", exporters=[Choice("moby", {"name": "x"})])
+    request = BuildRequest(id="one", session="s", exports=[Export("moby", {"name": "x"})])
     assert await backend.build(request) == {"containerimage.digest": "sha256:1"}
     assert (builder.solved.id, builder.solved.session, builder.solved.question) == ("one", "s", None)
     ((kind, attributes),) = [(export.kind, export.attributes) for export in builder.solved.exports]
@@ -89,7 +90,9 @@ async def test_a_build(backend: EngineBackend, builder: Builder) -> None:
 
 
 async def test_caches_go_with_a_build(backend: EngineBackend, builder: Builder) -> None:
-    await backend.build(BuildRequest(id="one", cache_exports=[Choice("registry")], cache_imports=[Choice("local")]))
+    await backend.build(
+        BuildRequest(id="one", cache_exports=[CacheSource("registry")], cache_imports=[CacheSource("local")])
+    )
     assert builder.solved is not None
     assert [one.kind for one in (*builder.solved.cache_exports, *builder.solved.cache_imports)] == ["registry", "local"]
 

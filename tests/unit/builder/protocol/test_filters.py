@@ -2,24 +2,24 @@
 
 import pytest
 
-from husk.builder.protocol.filters import read
+from husk.builder.protocol.control import read_filters
 from husk.errors import InvalidParameter
 
 
 def test_terms_of_one_text_belong_together_and_texts_are_alternatives() -> None:
-    first, second = read(['type==regular,id~="abc",shared', "description=x y"])
+    first, second = read_filters(['type==regular,id~="abc",shared', "description=x y"])
     assert (first.get("type"), first.get("id"), first.get("shared")) == (["regular"], ["abc"], ["true"])
     assert second.get("description") == ["x y"]
 
 
 def test_no_filter_means_everything_that_is_old_enough() -> None:
-    (only,) = read([], unused_for=90 * 10**9)
+    (only,) = read_filters([], unused_for=90 * 10**9)
     assert only.get("until") == ["90s"]
-    (only,) = read([])
+    (only,) = read_filters([])
     assert only.get("until") == []
 
 
 @pytest.mark.parametrize("text", ["colour==red", "==", "a b"])
 def test_what_is_no_filter_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter, match="invalid filter"):
-        read([text])
+        read_filters([text])

@@ -71,8 +71,8 @@ async def test_the_body_is_the_context_and_the_image_is_told(posted, backend):
     assert all(one.id == TRACE for one in told[:-1])
     (request,) = backend.builds
     assert request.question.frontend == "dockerfile.v0"
-    assert [(one.type, one.attributes) for one in request.cache_imports] == [("registry", {"ref": "a"})]
-    assert [one.type for one in request.cache_exports] == ["inline"]
+    assert [(one.kind, one.attributes) for one in request.cache_imports] == [("registry", {"ref": "a"})]
+    assert [one.kind for one in request.cache_exports] == ["inline"]
 
 
 async def test_a_quiet_one_says_the_id_alone(posted):

@@ -8,8 +8,7 @@ import os
 
 from husk.builder.store.sync.lines import ClientLines
 from husk.builder.store.sync.packets import SyncError
-from husk.builder.store.sync.reader import TreeReader
-from husk.builder.store.sync.sender import Sender
+from husk.builder.store.sync.sender import Sender, TreeReader
 from husk.builder.store.workers.jobs import SendJob
 from husk.builder.store.workers.stack_views import show_stacks
 from husk.storage.workers.answers import Failed, Invalid, Sent

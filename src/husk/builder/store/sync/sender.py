@@ -9,6 +9,8 @@ The tree is told of in order: a directory before what is in it, names by their b
 first, so that the receiver has something to do.
 """
 
+import os
+import stat as modes
 from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
@@ -100,3 +102,99 @@ class Sender:
             self._files[self._told] = stat
         self._told += 1
         return packets.stat(stat)
+
+
+# The client's gRPC takes no messages above 4 MiB.
+_CHUNK = 1 << 18
+_KINDS = {
+    modes.S_IFDIR: packets.MODE_DIRECTORY,
+    modes.S_IFLNK: packets.MODE_SYMLINK,
+    modes.S_IFIFO: packets.MODE_PIPE,
+    modes.S_IFBLK: packets.MODE_DEVICE,
+    modes.S_IFCHR: packets.MODE_DEVICE | packets.MODE_CHARACTER,
+}
+
+
+class TreeReader:
+    """See `sender.Tree`. All is told as if it lay in the directory `prefix`, if there is one, at the time `mtime`."""
+
+    def __init__(self, prefix: str = "", mtime: int | None = None) -> None:
+        self._prefix = os.fsencode(prefix)
+        self._mtime = mtime
+        self._first_names: dict[tuple[int, int], bytes] = {}
+
+    def walk(self) -> Iterator[Stat]:
+        above = b""
+        if self._prefix:
+            yield Stat(self._prefix, packets.MODE_DIRECTORY | 0o755, mtime=self._mtime or 0)
+            above = self._prefix + b"/"
+        # One list of names per directory on the way down, their last being the next.
+        levels = [(b"", _names(b"."))]
+        while levels:
+            place, names = levels[-1]
+            if not names:
+                levels.pop()
+                continue
+            path = place + names.pop()
+            status = os.lstat(path)
+            yield self._stat(path, above + path, status)
+            if modes.S_ISDIR(status.st_mode):
+                levels.append((path + b"/", _names(path)))
+
+    def open(self, stat: Stat) -> Iterator[bytes]:
+        path = stat.path[len(self._prefix) + 1 :] if self._prefix else stat.path
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return  # a socket, which is told as an empty file
+        try:
+            while piece := os.read(descriptor, _CHUNK):
+                yield piece
+        finally:
+            os.close(descriptor)
+
+    def _stat(self, path: bytes, told: bytes, status: os.stat_result) -> Stat:
+        kind = modes.S_IFMT(status.st_mode)
+        stat = Stat(
+            path=told,
+            mode=to_go_mode(status.st_mode),
+            uid=status.st_uid,
+            gid=status.st_gid,
+            mtime=status.st_mtime_ns if self._mtime is None else self._mtime,
+            xattrs=_xattrs(path),
+        )
+        if kind == modes.S_IFDIR:
+            return stat
+        if kind in (modes.S_IFBLK, modes.S_IFCHR):
+            stat = stat._replace(major=os.major(status.st_rdev), minor=os.minor(status.st_rdev))
+        elif kind == modes.S_IFLNK:
+            return stat._replace(link=os.readlink(path), size=status.st_size)
+        if status.st_nlink > 1:
+            first = self._first_names.setdefault((status.st_dev, status.st_ino), told)
+            if first != told:
+                return stat._replace(link=first)
+        return stat._replace(size=status.st_size)
+
+
+def to_go_mode(mode: int) -> int:
+    """The system's bits of a mode in Go's; a socket is told as a plain file."""
+    bits = mode & 0o777 | _KINDS.get(modes.S_IFMT(mode), 0)
+    if mode & modes.S_ISUID:
+        bits |= packets.MODE_SETUID
+    if mode & modes.S_ISGID:
+        bits |= packets.MODE_SETGID
+    if mode & modes.S_ISVTX:
+        bits |= packets.MODE_STICKY
+    return bits
+
+
+def _names(path: bytes) -> list[bytes]:
+    return sorted(os.listdir(path), reverse=True)
+
+
+def _xattrs(path: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+        return tuple((os.fsencode(name), os.getxattr(path, name, follow_symlinks=False)) for name in sorted(names))
+    except OSError:
+        return ()  # this file system has none

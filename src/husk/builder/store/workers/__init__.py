@@ -1,6 +1,6 @@
 """Workers of builds, as `husk.storage.workers` tells of workers; `jobs` are what they are told.
 
-- `file_job` carries out the file actions of a build (`copying`, `archive_files`, `rooted_tree`, `symbolic_modes`) on
+- `file_job` carries out the file actions of a build (`copying`, `archive_files`, `rooted_tree`) on
   file systems that `stack_views` shows it; `tree_read` reads and looks at files of one, `listing` lists them,
   `difference` compares two, `context` unpacks the context of a build, `stack_tar` packs a result
 - `diff_blob` makes a blob of what a step has changed, `layer_tar` packs a layer while it is copied

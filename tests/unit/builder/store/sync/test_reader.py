@@ -7,7 +7,7 @@ import pytest
 
 from husk.builder.store.sync import packets
 from husk.builder.store.sync.packets import MODE_DIRECTORY, MODE_SYMLINK
-from husk.builder.store.sync.reader import TreeReader, to_go_mode
+from husk.builder.store.sync.sender import TreeReader, to_go_mode
 
 
 @pytest.fixture

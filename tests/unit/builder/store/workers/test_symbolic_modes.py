@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from husk.builder.store.workers.symbolic_modes import apply
+from husk.builder.store.workers.copy_look import apply_symbolic_mode
 
 FILE, DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 
@@ -32,9 +32,9 @@ FILE, DIRECTORY = stat.S_IFREG, stat.S_IFDIR
     ],
 )
 def test_modes_of_files(text: str, before: int, after: int):
-    assert oct(apply(text, FILE | before)) == oct(after)
+    assert oct(apply_symbolic_mode(text, FILE | before)) == oct(after)
 
 
 def test_a_directory_can_be_entered_by_a_large_x():
-    assert apply("a+X", DIRECTORY | 0o600) == 0o711
-    assert apply("a+X", FILE | 0o600) == 0o600
+    assert apply_symbolic_mode("a+X", DIRECTORY | 0o600) == 0o711
+    assert apply_symbolic_mode("a+X", FILE | 0o600) == 0o600
