@@ -5,7 +5,7 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +21,13 @@ ROOT = os.getuid() == 0
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(listed_tree, "_MANY", 1)
     monkeypatch.setattr(listed_tree, "_PIECE", 4)
     monkeypatch.setattr(listed_tree, "_SMALL_MEAN", 1 << 30)
-    os.umask(0)
+    mask = os.umask(0)
+    yield
+    os.umask(mask)
 
 
 @pytest.fixture(params=["one process", "two processes"], autouse=True)
