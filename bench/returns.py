@@ -20,7 +20,7 @@ from typing import Any
 
 from husk.aio.tasks import Tasks
 from husk.swarm.ca.identity import Identity
-from husk.swarm.loops.persisting import again_and_again
+from husk.swarm.loops import again_and_again
 from husk.swarm.port.managers import Managers
 from husk.swarm.port.messages import RootReply, RootRequest
 from husk.swarm.port.peers import Peer

@@ -28,7 +28,7 @@ from husk.swarm.membership.etcd_membership import KEY as MEMBER_KEY
 from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.membership.moving import drop
 from husk.swarm.membership.nodes import Nodes
-from husk.swarm.model.machine import Machine
+from husk.swarm.model.node import Machine
 from husk.swarm.model.refusals import LOCKED
 from husk.swarm.model.swarm import Membership
 from husk.swarm.network.endpoints import Endpoints
@@ -174,7 +174,7 @@ def _build(stack: AsyncExitStack, core: OpenParts) -> _Parts:
         return Liveness(store.store, marking, period)
 
     def broker() -> "LogBroker":
-        from husk.swarm.logs.managers import open_broker
+        from husk.swarm.logs.broker import open_broker
 
         return open_broker(store.nodes, cluster, certificates, containers, assignments.task)
 

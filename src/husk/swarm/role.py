@@ -18,10 +18,10 @@ from husk.swarm.membership import joining
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.joining import JoinSettings
-from husk.swarm.model.node import MANAGER_PORT, Node
+from husk.swarm.model.node import Node
 from husk.swarm.model.swarm import KEY, Membership, Standing
 from husk.swarm.state.records import SwarmRecords
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 if TYPE_CHECKING:
     from husk.swarm.ca.identity import Identity

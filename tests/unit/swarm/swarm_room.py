@@ -32,7 +32,7 @@ from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.membership.nodes import Nodes
-from husk.swarm.model.machine import Machine
+from husk.swarm.model.node import Machine
 from husk.swarm.model.services import (
     ContainerSpec,
     EndpointSpec,

@@ -13,8 +13,8 @@ from husk.errors import InvalidParameter
 from husk.swarm.membership import addresses
 from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.membership.nodes import NODE_FILTERS
-from husk.swarm.model.node import MANAGER_PORT
 from husk.swarm.model.settings import NodeSpec, SwarmSpec
+from husk.text.endpoints import MANAGER_PORT
 from husk.text.gojson import Reader
 from husk.text.subnets import has_nobodys
 

@@ -21,11 +21,11 @@ from husk.storage.state.schema import SCHEMA
 from husk.swarm.backup import file as file
 from husk.swarm.backup.restored import of_today, own_node, restored
 from husk.swarm.manager.listener import ClusterListener
+from husk.swarm.membership.autolock import KEY_PREFIX, read_key
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.moving import KINDS, SWARM, drop, everything, in_batches
-from husk.swarm.membership.unlock_keys import KEY_PREFIX, read_key
-from husk.swarm.model.node import MANAGER_PORT, ManagerStatus
+from husk.swarm.model.node import ManagerStatus
 from husk.swarm.model.refusals import HAS_ONE
 from husk.swarm.model.swarm import KEY, Membership, Swarm, read_swarm
 from husk.swarm.role import NodeRole
@@ -34,7 +34,7 @@ from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale
 from husk.text.documents import Malformed, decode
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 log = logging.getLogger(__name__)
 

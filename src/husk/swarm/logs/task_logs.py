@@ -1,16 +1,16 @@
 """The logs of tasks, wherever their containers are."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from husk.engine.containers.service import Containers
 from husk.engine.logs.read import Form
-from husk.engine.logs.records import LogQuery
+from husk.engine.logs.records import Columns, LogQuery
+from husk.engine.model.clock import now_ns, rfc3339
 from husk.errors import HuskError, InvalidParameter, NotFound
-from husk.swarm.logs.unreachable import note
-from husk.swarm.loops.persisting import FIRST_PAUSE, LONGEST_PAUSE
+from husk.swarm.loops import FIRST_PAUSE, LONGEST_PAUSE
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.services import Task
 from husk.swarm.state.records import SwarmRecords
@@ -148,3 +148,16 @@ class _Reading(Generic[T]):
             times=self._times,
             begun=self._follow and any(query.tail == 0 for query in queries),
         )
+
+
+def told(tasks: Sequence[Task], host: str, reason: str) -> str:
+    """In one line. Pure."""
+    what = "the log of this task" if len(tasks) == 1 else f"the logs of {len(tasks)} tasks"
+    return f"husk: {what} cannot be read from {host or 'its node'} now, or not to the end: {reason}"
+
+
+async def note(tasks: Sequence[Task], host: str, reason: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
+    """As a line of the first task's own, on its standard error."""
+    if query.stderr:
+        times = [rfc3339(now_ns()).encode()] if form.needs_times else None
+        yield form.encode(Columns([b"stderr F"], [told(tasks, host, reason).encode()], times))

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
-from husk.swarm.loops.persisting import again_and_again
+from husk.swarm.loops import again_and_again
 from husk.swarm.port.assignment_messages import decoded
 from husk.swarm.port.log_messages import Asked
 

@@ -15,7 +15,7 @@ from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model import settings
 from husk.swarm.model.clocks import CLOCK
 from husk.swarm.model.ids import new_id
-from husk.swarm.model.node import MANAGER_PORT, Node, NodeDescription, NodeStatus, manager_at
+from husk.swarm.model.node import Node, NodeDescription, NodeStatus, manager_at
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.model.swarm import Trust
 from husk.swarm.port.assignment_messages import decoded
@@ -25,6 +25,7 @@ from husk.swarm.port.messages import CertificateReply, JoinRequest
 from husk.swarm.port.peers import Peer
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.transactions import NEW
+from husk.text.endpoints import MANAGER_PORT
 
 # Between two looks at what nodes should have, when nothing happens here: another manager may have changed it.
 _LOOK = 5.0

@@ -16,9 +16,8 @@ from husk.errors import SystemFault
 from husk.swarm.ca import renewal
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.model.node import MANAGER_PORT
 from husk.swarm.transport.listener import LazyListener, Listener
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 if TYPE_CHECKING:
     from husk.swarm.ca.identity import Identity

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from husk.aio.tasks import Tasks
 from husk.engine.model.events import Events
 from husk.errors import HuskError
-from husk.swarm.loops.looking import RETRY_NS, keep_looking
+from husk.swarm.loops import RETRY_NS, keep_looking
 from husk.swarm.manager.changes import Changes
 from husk.swarm.manager.planner import Create, Plan, planning
 from husk.swarm.manager.scheduler.scheduler import schedule

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from husk.errors import InvalidParameter
 from husk.network import own_addresses
-from husk.swarm.model.node import MANAGER_PORT
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _RIGHT = "must be {} IP address or network interface (with optional port number)"

@@ -6,18 +6,21 @@ asks for it, and goes after it.
 """
 
 import asyncio
+import base64
+import secrets
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from husk.errors import Unauthorized
+from husk.errors import InvalidParameter, Unauthorized
+from husk.storage.secrets.locks import UNLOCK_KEY_BYTES
 from husk.storage.secrets.sealing import Sealer
 from husk.swarm.membership import join_tokens
-from husk.swarm.membership.unlock_keys import new_key, read_key, write_key
 from husk.swarm.model.swarm import Swarm
 
 # What the unlock key is sealed as, in the record.
 _UNLOCK = "the unlock key of the swarm"
+KEY_PREFIX = "SWMKEY-1-"
 
 
 class Autolock:
@@ -87,3 +90,22 @@ class Autolock:
     def _key_of(self, swarm: Swarm) -> bytes:
         """Swarms of release 0.1 have it in the lock file alone."""
         return self._sealer.unseal(swarm.unlock_key, _UNLOCK) if swarm.unlock_key else self._sealer.unlock_key()
+
+
+def write_key(key: bytes) -> str:
+    return KEY_PREFIX + base64.b64encode(key).decode().rstrip("=")
+
+
+def read_key(text: str) -> bytes:
+    """Docker's form of an unlock key: SWMKEY-1-<base64>."""
+    encoded = text.strip().removeprefix(KEY_PREFIX)
+    try:
+        if not text.strip().startswith(KEY_PREFIX) or not encoded:
+            raise ValueError
+        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except ValueError:
+        raise InvalidParameter("invalid key string") from None
+
+
+def new_key() -> bytes:
+    return secrets.token_bytes(UNLOCK_KEY_BYTES)

@@ -23,12 +23,12 @@ from husk.swarm.membership.autolock import Autolock
 from husk.swarm.membership.founding import Home, first_node, new_swarm
 from husk.swarm.model import refusals, settings
 from husk.swarm.model.clocks import CLOCK, Clock
-from husk.swarm.model.machine import Machine
-from husk.swarm.model.node import MANAGER_PORT, MANAGERS, Node, NodeDescription, describe
+from husk.swarm.model.node import MANAGERS, Machine, Node, NodeDescription, describe
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import KEY, KIND, MEMBERSHIP, SELF, Membership, Swarm
 from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
+from husk.text.endpoints import MANAGER_PORT
 
 # In seconds: how long whoever unlocks a swarm waits for its store, and how often it is looked at meanwhile.
 PATIENCE, LOOK = 12.0, 0.1

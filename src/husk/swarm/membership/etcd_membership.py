@@ -237,7 +237,7 @@ class EtcdMembership:
 
     async def check(self, host: str) -> None:
         """Drop what a former try left; Unavailable where another program has a port that a member here needs."""
-        from husk.swarm.state.etcd.ports import check_free
+        from husk.swarm.state.etcd.member import check_free
 
         # Whatever a former try has left is in nobody's way.
         await self.drop()

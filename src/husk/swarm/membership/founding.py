@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from husk.swarm.model import settings
 from husk.swarm.model.ids import new_id
-from husk.swarm.model.node import MANAGER_PORT, Node, NodeDescription, NodeStatus, manager_at
+from husk.swarm.model.node import Node, NodeDescription, NodeStatus, manager_at
 from husk.swarm.model.settings import NodeSpec, SwarmSpec
 from husk.swarm.model.swarm import Swarm
 from husk.swarm.state.transactions import NEW
+from husk.text.endpoints import MANAGER_PORT
 
 _POOLS = ("10.0.0.0/8",)
 _SUBNET_SIZE = 24

@@ -10,9 +10,9 @@ from husk.errors import HuskError, InvalidParameter
 from husk.swarm.ca.tokens import WRONG_TOKEN
 from husk.swarm.membership import addresses
 from husk.swarm.model import settings
-from husk.swarm.model.node import MANAGER_PORT, NodeDescription
+from husk.swarm.model.node import NodeDescription
 from husk.swarm.port.assignment_messages import encoded
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 if TYPE_CHECKING:
     from husk.swarm.ca.identity import Identity

@@ -10,10 +10,9 @@ from typing import Literal
 from msgspec import Struct, field
 
 from husk.engine.logs.options import DRIVERS
-from husk.swarm.model.machine import Machine
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.settings import NodeSpec
-from husk.text.endpoints import MANAGER_PORT as MANAGER_PORT
+from husk.text.endpoints import MANAGER_PORT
 from husk.version import CLUSTER_PROTOCOL
 
 NETWORK_DRIVERS = ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")
@@ -23,6 +22,17 @@ MANAGERS = "managers"
 
 NodeState = Literal["unknown", "down", "ready", "disconnected"]
 Reachability = Literal["unknown", "unreachable", "reachable"]
+
+
+class Machine(Struct, frozen=True):
+    """The facts of the host that the daemon runs on, which is a node of the swarm."""
+
+    hostname: str = ""
+    architecture: str = ""
+    cpus: int = 1
+    memory: int = 0
+    # That of the engine.
+    version: str = ""
 
 
 class NodeDescription(Struct, kw_only=True, frozen=True):

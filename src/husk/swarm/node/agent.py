@@ -16,7 +16,7 @@ from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.events import Event, Events, matches
 from husk.engine.model.filters import Filters
 from husk.errors import HuskError
-from husk.swarm.loops.looking import RETRY_NS, keep_looking
+from husk.swarm.loops import RETRY_NS, keep_looking
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.services import Task, is_assigned
 from husk.swarm.node.assignments import Assignments

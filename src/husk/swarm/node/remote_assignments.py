@@ -16,7 +16,7 @@ import msgspec
 from husk.aio.tasks import Tasks
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.auth import Credentials
-from husk.swarm.loops.persisting import again_and_again
+from husk.swarm.loops import again_and_again
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Service, Task, TaskStatus
 from husk.swarm.node.delivery import Value

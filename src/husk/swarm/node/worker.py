@@ -22,7 +22,7 @@ from husk.swarm.ca.identity import Identity
 from husk.swarm.logs.source import LogSource
 from husk.swarm.logs.worker_logs import WorkerLogs
 from husk.swarm.membership.joining import FAREWELL, is_managers
-from husk.swarm.model.node import MANAGER_PORT, NodeDescription
+from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.swarm import Membership
 from husk.swarm.network.worker import WorkerNetworks
 from husk.swarm.node.agent import Agent
@@ -36,7 +36,7 @@ from husk.swarm.port.dispatch import DispatchCalls
 from husk.swarm.port.keeper import CertificateKeeper
 from husk.swarm.port.logs import LogCalls
 from husk.swarm.port.managers import Managers
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 log = logging.getLogger(__name__)
 

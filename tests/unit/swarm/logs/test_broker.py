@@ -7,7 +7,8 @@ import pytest
 from husk.engine.logs.records import LogQuery
 from husk.errors import Conflict, HuskError, NotFound, Unavailable
 from husk.swarm.logs import broker as log_broker
-from husk.swarm.logs.broker import BROKEN, MOST, NOT_HEARD, LogBroker
+from husk.swarm.logs.broker import BROKEN, MOST, NOT_HEARD, LogBroker, askable
+from husk.swarm.model.node import ManagerStatus, Node, NodeStatus
 from husk.swarm.port.assignment_messages import decoded, encoded
 from husk.swarm.port.log_messages import Asked
 from tests.support.waiting import soon, until_async
@@ -158,3 +159,16 @@ async def test_another_manager_asks_for_what_is_reached_here_alone() -> None:
         await until_async(first.done, "it is here")
         assert await first == b"1"
     await listening.aclose()
+
+
+def node(id: str, manager: bool, state: str = "ready") -> Node:
+    status = NodeStatus(state=state)
+    told = ManagerStatus(addr=f"{id}:2377") if manager else None
+    return Node(id=id, version=1, created_at="", updated_at="", status=status, manager=told)
+
+
+def test_a_manager_is_asked_itself_and_for_a_worker_all_others_that_live() -> None:
+    nodes = {one.id: one for one in (node("a", True), node("b", True), node("c", True, "down"), node("w", False))}
+    assert [one.id for one in askable("b", nodes, "a")] == ["b"]
+    assert [one.id for one in askable("w", nodes, "a")] == ["b"]
+    assert [one.id for one in askable("gone", nodes, "b")] == ["a"]

@@ -6,17 +6,20 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
+from husk.api.framing import LogEncoder
 from husk.engine.logs.read import AsRecords
-from husk.engine.logs.records import Columns, LogQuery
+from husk.engine.logs.records import STDERR, Columns, LogQuery
 from husk.engine.model.clock import rfc3339
 from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.logs import task_logs
 from husk.swarm.logs.broker import LogBroker
 from husk.swarm.logs.progress import Progress
+from husk.swarm.logs.task_logs import note, told
 from husk.swarm.model.services import Task
 from husk.swarm.port.log_messages import Asked, AsPieces, begun
 from tests.support.but import but
+from tests.unit.swarm.manager.test_planner import make_task
 from tests.unit.swarm.membership.test_nodes import worker
 from tests.unit.swarm.swarm_room import FakeBroker, SwarmRoom, spec, task
 from tests.unit.swarm.test_control import made
@@ -180,3 +183,18 @@ async def test_pieces_are_taken_apart_beside_the_event_loop(
     Breaking(room, [line(0, 1, "a")])
     assert await followed(room, there[:1]) == ["a\n"]
     assert threads and threading.get_ident() not in threads
+
+
+async def test_a_line_says_why_a_log_cannot_be_read() -> None:
+    task = make_task(1)
+    line = told([task], "beta", "the node is down")
+    assert line.startswith("husk: the log of this task cannot be read from beta") and line.endswith("the node is down")
+    assert "the logs of 2 tasks" in told([task, task], "beta", "")
+    [[record]] = [records async for records in note([task], "beta", "the node is down", LogQuery(), AsRecords())]
+    assert (record.stream, record.data) == (STDERR, line.encode() + b"\n")
+    plain = LogEncoder(multiplexed=False, timestamps=False)
+    assert [text async for text in note([task], "beta", "the node is down", LogQuery(), plain)] == [
+        line.encode() + b"\n"
+    ]
+    none = LogQuery(stderr=False)
+    assert [text async for text in note([task], "beta", "", none, plain)] == []

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from husk.errors import DiskFault, Unauthorized
+from husk.errors import DiskFault, InvalidParameter, Unauthorized
 from husk.storage.secrets.sealing import Sealer
-from husk.swarm.membership.autolock import Autolock
+from husk.swarm.membership.autolock import Autolock, new_key, read_key, write_key
 from husk.swarm.membership.founding import new_swarm
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import Swarm
@@ -90,3 +90,14 @@ async def test_another_manager_locks_with_the_same_key(tmp_path: Path, swarm: Sw
     assert first.lock.shared_keys(swarm) == second.lock.shared_keys(swarm)
     await first.lock.forget()
     assert first.files == []
+
+
+def test_what_is_written_is_read_again() -> None:
+    key = new_key()
+    assert write_key(key).startswith("SWMKEY-1-") and read_key(f" {write_key(key)}\n") == key
+
+
+@pytest.mark.parametrize("text", ["", "SWMKEY-1-", "SWMKEY-1-!!", "abc"])
+def test_what_is_no_key(text: str) -> None:
+    with pytest.raises(InvalidParameter, match="invalid key string"):
+        read_key(text)

@@ -10,7 +10,7 @@ import pytest
 from husk.errors import DiskFault, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import Change, StateStore
 from husk.swarm.membership import cluster
-from husk.swarm.membership.unlock_keys import write_key
+from husk.swarm.membership.autolock import write_key
 from husk.swarm.model import refusals
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import KEY, KIND, MEMBERSHIP

@@ -12,8 +12,8 @@ from husk.errors import InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
+from husk.swarm.membership.autolock import write_key
 from husk.swarm.membership.etcd_membership import GIVEN_STORE, RELIEF
-from husk.swarm.membership.unlock_keys import write_key
 from husk.swarm.model.services import SECOND
 from husk.swarm.model.settings import EncryptionConfig, NodeSpec, SwarmSpec
 from husk.swarm.port.enter import ManagerSecrets

@@ -14,8 +14,7 @@ from husk.errors import InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.nodes import Nodes
-from husk.swarm.model.machine import Machine
-from husk.swarm.model.node import Node, NodeDescription, NodeStatus
+from husk.swarm.model.node import Machine, Node, NodeDescription, NodeStatus
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.model.swarm import Membership
 from husk.swarm.state.records import SwarmRecords

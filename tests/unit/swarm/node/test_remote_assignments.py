@@ -62,8 +62,8 @@ class Worker:
 
 @pytest.fixture
 async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
-    monkeypatch.setattr("husk.swarm.loops.persisting.FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("husk.swarm.loops.persisting.LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("husk.swarm.loops.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("husk.swarm.loops.LONGEST_PAUSE", 0.01)
     made = Worker()
     yield made
     await made.assignments.close()

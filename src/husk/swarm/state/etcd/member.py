@@ -13,12 +13,13 @@ by its arguments: whatever process was started on its directory is this member, 
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -342,3 +343,19 @@ async def _end(pidfd: int) -> None:
     except TimeoutError:
         process.send_signal(pidfd, signal.SIGKILL)
         await process.wait_exit(pidfd)
+
+
+def check_free(places: Iterable[Endpoint]) -> None:
+    """Unavailable for one that another program has. Any other trouble is for etcd to tell."""
+    for place in places:
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(place)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise Unavailable(
+                        f"several managers need etcd, and another program has {place} on {socket.gethostname()}: stop "
+                        "it, or choose other ports with --swarm-etcd-ports"
+                    ) from None

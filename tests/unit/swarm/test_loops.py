@@ -1,16 +1,44 @@
-"""The loop that looks again and again."""
-
 import asyncio
+import random
+
+import pytest
 
 from husk.aio.tasks import Tasks
 from husk.engine.model.clock import now_ns
-from husk.swarm.loops import looking
-from husk.swarm.loops.looking import keep_looking
-from tests.support.waiting import until_async
+from husk.errors import Unavailable
+from husk.swarm import loops
+from husk.swarm.loops import again_and_again, keep_looking
+from tests.support.waiting import soon, until_async
+
+
+async def test_it_is_tried_again_and_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(random, "uniform", lambda least, most: (least + most) / 2)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    enough = asyncio.Event()
+
+    async def work() -> None:
+        if len(pauses) == 4:
+            enough.set()
+        if len(pauses) == 2:
+            raise KeyError("a fault of ours")
+        raise Unavailable("nobody is there")
+
+    running = soon(again_and_again(work, "test"))
+    await enough.wait()
+    running.cancel()
+    assert pauses[:4] == [0.001, 0.002, 0.004, 0.008]
 
 
 async def test_it_looks_when_it_is_woken_when_an_alarm_is_due_and_after_a_fault(monkeypatch) -> None:
-    monkeypatch.setattr(looking, "RETRY_NS", 1)
+    monkeypatch.setattr(loops, "RETRY_NS", 1)
     woken, tasks = asyncio.Event(), Tasks()
     looks: list[str] = []
     failures: list[str] = []

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from husk.errors import Unavailable
-from husk.swarm.state.etcd.ports import check_free
+from husk.swarm.state.etcd.member import check_free
 from husk.text.endpoints import Endpoint
 
 

@@ -1,18 +1,45 @@
-"""Work of a worker that goes on for as long as it is in the swarm, whichever manager answers."""
+"""Loops that go on for as long as their owner, and outlive what goes wrong in one turn."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable
 
 from husk.errors import HuskError
+from husk.swarm.model.clocks import CLOCK, Clock
 
 log = logging.getLogger(__name__)
+
+# When something keeps failing, or when an event was missed.
+RETRY_NS = 10**9
 
 # In seconds, between two tries to reach a manager: the first, the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 # Of such a pause.
 SPREAD = 0.5, 1.5
+
+
+async def keep_looking(
+    woken: asyncio.Event,
+    look: Callable[[], Awaitable[int | None]],
+    failed: Callable[[Exception], None],
+    clock: Clock = CLOCK,
+) -> None:
+    """`look` says when, by the `clock`, to look again without being woken; after one that `failed` it is soon."""
+    alarm: int | None = None
+    while True:
+        timeout = None if alarm is None else max(0.0, (alarm - clock.now()) / 1e9)
+        with contextlib.suppress(TimeoutError):
+            # `wait_for` of Python 3.11 loses a cancellation that comes with the event.
+            async with asyncio.timeout(timeout):
+                await woken.wait()
+        woken.clear()
+        try:
+            alarm = await look()
+        except Exception as error:
+            failed(error)
+            alarm = clock.now() + RETRY_NS
 
 
 async def again_and_again(work: Callable[[], Awaitable[None]], what: str) -> None:
