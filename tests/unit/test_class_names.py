@@ -11,8 +11,7 @@ SOURCE = Path(husk.__file__).parent
 MANY = 4
 # Docker's, OCI's and BuildKit's things, each as it is stored, sent, spoken of by clients and asked of a driver.
 WORDS = {
-    "Connection", "Files", "Images", "Mount", "Networks", "Platform", "Pruned", "Repositories", "Steps",
-    "Trees", "Ulimit", "Volume",
+    "Connection", "Images", "Mount", "Networks", "Platform", "Pruned", "Repositories", "Trees", "Ulimit", "Volume",
 }  # fmt: skip
 
 

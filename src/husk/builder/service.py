@@ -42,7 +42,7 @@ from husk.watch import Watch
 if TYPE_CHECKING:
     from husk.builder.classic.build import ClassicRequest, Report
     from husk.builder.frontend.gateway import Bridge
-    from husk.builder.solver.source_policy import Found, Resolved
+    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Contexts(Protocol):
     async def look(self, stack: str, path: str, *, inside: bool = False) -> Sequence[Entry]: ...
 
 
-class Steps(Protocol):
+class StepDefaults(Protocol):
     """Runs processes: `husk.builder.steps`."""
 
     def reload(self, defaults: ContainerDefaults) -> None: ...
@@ -112,7 +112,7 @@ class Builder:
         contexts: Contexts,
         sources: SourceParts,
         late: ResultParts,
-        steps: Steps,
+        steps: StepDefaults,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
@@ -279,7 +279,7 @@ class Builder:
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return await self._sources.git.resolve(source, watcher)
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str) -> "Found":
+    async def resolve_file(self, job: Job, source: Source, shown_as: str) -> "ResolvedFile":
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return (await self._sources.web.have(source, watcher))[0]
 

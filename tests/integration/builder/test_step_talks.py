@@ -9,14 +9,14 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph.operations import Exec, Mount, Process, SecretVariable
-from husk.builder.steps.held import Held
+from husk.builder.steps.held import StepContainer
 from husk.errors import Conflict, InvalidParameter
 from husk.runtime.supervise.stdio import Pipes, Streams, Terminal
 from tests.support.steps import Bench, FakeSession
 
 
 @asynccontextmanager
-async def held(bench: Bench, **words: object) -> AsyncIterator[Held]:
+async def held(bench: Bench, **words: object) -> AsyncIterator[StepContainer]:
     body = Exec(process=Process(args=["x"]), mounts=[Mount(target="/", input=0)], **words)  # type: ignore[arg-type]
     async with bench.steps.held(body, [bench.root], FakeSession({"s": b"silent"})) as one:  # type: ignore[arg-type]
         yield one

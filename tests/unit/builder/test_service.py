@@ -11,7 +11,7 @@ from husk.builder.dockerfile.options import Options
 from husk.builder.graph.operations import Source
 from husk.builder.service import Builder
 from husk.builder.solver.solver import Record
-from husk.builder.solver.source_policy import Found, Resolved
+from husk.builder.solver.source_policy import Resolved, ResolvedFile
 from husk.config import CacheRule
 from husk.errors import InvalidParameter, NotFound
 from tests.support.parsing import Here
@@ -86,7 +86,7 @@ class Registry:
 
 class Web:
     async def have(self, source, watcher):
-        return Found("sha256:1", "x"), Record("id", ["diff:1"])
+        return ResolvedFile("sha256:1", "x"), Record("id", ["diff:1"])
 
 
 class Steps:

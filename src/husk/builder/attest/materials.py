@@ -24,7 +24,7 @@ from husk.registry.manifest import Platform, host_platform
 from husk.registry.reference import Reference
 
 if TYPE_CHECKING:
-    from husk.builder.solver.source_policy import Found, Resolved
+    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 _SHA1_LENGTH = 40
 _ID = "sha256:"
@@ -39,7 +39,7 @@ class Repositories(Protocol):
 
 
 class Web(Protocol):
-    async def have(self, source: Source, watcher: Watcher, /) -> "tuple[Found, Record]": ...
+    async def have(self, source: Source, watcher: Watcher, /) -> "tuple[ResolvedFile, Record]": ...
 
 
 class Used(Struct):

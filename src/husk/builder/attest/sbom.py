@@ -42,7 +42,7 @@ class Entry(Protocol):
     def name(self) -> str: ...
 
 
-class Files(Protocol):
+class StackFiles(Protocol):
     """The files of stacks: `husk.builder.store.contexts`."""
 
     async def read(self, stack: str, path: str, most: int, /) -> bytes | None: ...
@@ -60,7 +60,7 @@ class _Statement(Struct):
 
 
 class Scanner:
-    def __init__(self, images: Images, files: Files) -> None:
+    def __init__(self, images: Images, files: StackFiles) -> None:
         self._images = images
         self._files = files
 

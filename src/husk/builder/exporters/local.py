@@ -11,7 +11,7 @@ from husk.builder.graph.progress import Status
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Result
 from husk.builder.solver.asking import Asker, Shown
-from husk.builder.solver.sessions import Channel
+from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import InvalidParameter
 
 # How many bytes more are worth telling.
@@ -22,7 +22,7 @@ class Sender(Protocol):
     """Sends the files of stacks: `husk.builder.store.sync.exports`."""
 
     async def send(
-        self, stacks: Mapping[str, str], channel: Channel, mtime: int | None, progress: Callable[[int], None], /
+        self, stacks: Mapping[str, str], channel: SyncChannel, mtime: int | None, progress: Callable[[int], None], /
     ) -> None: ...
 
 

@@ -55,7 +55,7 @@ LARGEST = 16 << 20
 BUILD_DEFINITION = "[internal] load build definition"
 
 
-class Files(Protocol):
+class StackFiles(Protocol):
     """The files of stacks: `husk.builder.store`."""
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
@@ -71,7 +71,7 @@ class DockerfileFrontend:
     def __init__(
         self,
         solver: Solver,
-        files: Files,
+        files: StackFiles,
         images: ImageSource,
         layouts: Callable[[], Layouts],
         dockerfiles: Dockerfiles,
@@ -147,7 +147,7 @@ class _Loader:
     """Reads what must be known before anything can be planned."""
 
     def __init__(
-        self, solver: Solver, files: Files, wanted: FrontendOptions, asker: Asker, remote: Remote | None
+        self, solver: Solver, files: StackFiles, wanted: FrontendOptions, asker: Asker, remote: Remote | None
     ) -> None:
         self._solver = solver
         self._files = files

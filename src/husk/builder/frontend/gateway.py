@@ -23,7 +23,7 @@ from husk.builder.jobs.results import Definition, Question, Result
 from husk.builder.solver.asking import Asker, Shown
 from husk.builder.solver.sessions import Session
 from husk.builder.sources.images import ImageSource
-from husk.builder.steps.held import Held, Talk
+from husk.builder.steps.held import StepContainer, Talk
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry import reference as references
@@ -74,14 +74,14 @@ class Bridge(Protocol):
         ...
 
 
-class Steps(Protocol):
+class StepContainers(Protocol):
     def held(
         self, body: Exec, inputs: Sequence[str], session: Session | None, platform: Platform | None = None
-    ) -> AbstractAsyncContextManager[Held]: ...
+    ) -> AbstractAsyncContextManager[StepContainer]: ...
 
 
 class GatewayFrontend:
-    def __init__(self, images: ImageSource, steps: Steps) -> None:
+    def __init__(self, images: ImageSource, steps: StepContainers) -> None:
         self._images = images
         self._steps = steps
         # There is none before the first client has come by the protocol.
@@ -132,7 +132,7 @@ class _Conversation:
         self._tasks = Tasks()
         self._complaint = b""
 
-    async def carry_out(self, held: Held) -> Result:
+    async def carry_out(self, held: StepContainer) -> Result:
         with Pipes() as pipes:
             try:
                 return await self._talk(held.talk(self._body.process, pipes), pipes)

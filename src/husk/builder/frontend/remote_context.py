@@ -30,7 +30,7 @@ _HEAD = 1024
 _SHOWN = "[internal] load remote build context"
 
 
-class Files(Protocol):
+class StackFiles(Protocol):
     """The files of stacks: `husk.builder.store`."""
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
@@ -46,7 +46,7 @@ class Remote(Struct, frozen=True):
 async def find(
     wanted: FrontendOptions,
     solver: Solver,
-    files: Files,
+    files: StackFiles,
     progress: Progress,
     session: Session | None,
     policy: SourcePolicy = FREE,

@@ -15,13 +15,13 @@ from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
-    from husk.builder.steps.held import Held
+    from husk.builder.steps.held import StepContainer
 
 MOST = 32
 
 Hold = Callable[
     [Exec, Sequence[str], Session | None, Platform | None, Collection[str]],
-    "AbstractAsyncContextManager[Held]",
+    "AbstractAsyncContextManager[StepContainer]",
 ]
 
 
@@ -31,7 +31,7 @@ class JobContainers:
         self._granted = granted
         self._hold = hold
         self._session = session
-        self._held: dict[str, tuple[Held, AsyncExitStack]] = {}
+        self._held: dict[str, tuple[StepContainer, AsyncExitStack]] = {}
         self._changing = asyncio.Lock()
         self._tasks = Tasks()
         self._closed = False
@@ -53,7 +53,7 @@ class JobContainers:
                 held = await stack.enter_async_context(self._hold(body, inputs, self._session, platform, self._granted))
                 self._held[id] = held, stack.pop_all()
 
-    def get(self, id: str) -> "Held":
+    def get(self, id: str) -> "StepContainer":
         if id not in self._held:
             raise NotFound(f'container "{id}" previously released or not created')
         return self._held[id][0]

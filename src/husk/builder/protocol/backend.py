@@ -21,7 +21,7 @@ from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
     from husk.builder.frontend.gateway import Bridge
-    from husk.builder.solver.source_policy import Found, Resolved
+    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 
 class FileStat(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class FileStat(Struct, frozen=True, kw_only=True):
     xattrs: Mapping[str, bytes] = {}
 
 
-class Worker(Struct, frozen=True, kw_only=True):
+class BuildWorker(Struct, frozen=True, kw_only=True):
     """The worker of builds, as clients are told of it: the labels decide what they think it can do."""
 
     id: str
@@ -89,7 +89,7 @@ class Backend(Protocol):
         """Find the commit that a name in a repository stands for now."""
         ...
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> "Found":
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> "ResolvedFile":
         """Find the digest of the file that an address of the web has now."""
         ...
 
@@ -103,7 +103,7 @@ class Backend(Protocol):
 
     async def stat(self, ref: Ref, path: str, /) -> FileStat: ...
 
-    def workers(self) -> Sequence[Worker]: ...
+    def workers(self) -> Sequence[BuildWorker]: ...
 
     def serve_frontends(self, bridge: "Bridge", /) -> None:
         """Let `bridge` answer the calls of frontends that are images, from now on."""

@@ -10,7 +10,7 @@ from husk.builder.cache.prune import FILTERS, Item
 from husk.builder.jobs.results import Question
 from husk.builder.jobs.status_log import StatusLog
 from husk.builder.protocol import llb_write, policies, progress
-from husk.builder.protocol.backend import Backend, Worker
+from husk.builder.protocol.backend import Backend, BuildWorker
 from husk.builder.protocol.errors import failed_build
 from husk.builder.protocol.history import History
 from husk.builder.protocol.messages import control
@@ -207,7 +207,7 @@ def build_request(request: control.SolveRequest, question: Question | None) -> B
     )
 
 
-def worker_record(worker: Worker) -> control.WorkerRecord:
+def worker_record(worker: BuildWorker) -> control.WorkerRecord:
     return control.WorkerRecord(
         id=worker.id,
         labels=dict(worker.labels),

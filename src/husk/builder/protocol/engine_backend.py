@@ -10,7 +10,7 @@ from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
 from husk.builder.jobs.results import Definition
-from husk.builder.protocol.backend import FileStat, Worker
+from husk.builder.protocol.backend import BuildWorker, FileStat
 from husk.builder.protocol.definitions import Definitions
 from husk.builder.service import Builder, Entry
 from husk.builder.solve import BuildRequest
@@ -22,7 +22,7 @@ from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
     from husk.builder.frontend.gateway import Bridge
-    from husk.builder.solver.source_policy import Found, Resolved
+    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
 """With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""
@@ -72,7 +72,7 @@ class EngineBackend:
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> "Resolved":
         return await self._builder.resolve_git(job, source, shown_as)
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> "Found":
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> "ResolvedFile":
         return await self._builder.resolve_file(job, source, shown_as)
 
     async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
@@ -86,10 +86,10 @@ class EngineBackend:
     async def stat(self, ref: Ref, path: str, /) -> FileStat:
         return _stat(await self._builder.stat(ref, path))
 
-    def workers(self) -> Sequence[Worker]:
+    def workers(self) -> Sequence[BuildWorker]:
         gateways = self._host_gateways()
         return [
-            Worker(
+            BuildWorker(
                 id=self._engine_id,
                 labels={SNAPSHOTTER: "overlayfs", **({HOST_GATEWAY: gateways[0]} if gateways else {})},
                 platforms=self._builder.platforms(),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from husk.builder.jobs.jobs import Job
-from husk.builder.protocol.backend import Backend, Worker
+from husk.builder.protocol.backend import Backend, BuildWorker
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.gateway import Gateway
 from husk.builder.protocol.history import History
@@ -133,6 +133,6 @@ async def health(request: HealthCheckRequest, metadata: Metadata) -> HealthCheck
     return HealthCheckResponse(_SERVING)
 
 
-def _described(worker: Worker) -> dict[str, object]:
+def _described(worker: BuildWorker) -> dict[str, object]:
     platforms = [{"architecture": one.architecture, "os": one.os} for one in worker.platforms]
     return {"id": worker.id, "labels": dict(worker.labels), "platforms": platforms}

@@ -89,7 +89,7 @@ class Trees(Protocol):
     async def difference(self, lower: str, upper: str) -> str: ...
 
 
-class Steps(Protocol):
+class StepRunner(Protocol):
     """Runs processes: `husk.builder.steps`."""
 
     def begin_anew(self, caches: Mapping[str, bool]) -> None: ...
@@ -129,7 +129,7 @@ LARGEST_DEFINITION = 16 << 20
 
 class Execution:
     def __init__(
-        self, sources: Mapping[str, SourceKind], trees: Trees, steps: Steps, files: FilesOfStacks | None = None
+        self, sources: Mapping[str, SourceKind], trees: Trees, steps: StepRunner, files: FilesOfStacks | None = None
     ) -> None:
         self._sources = sources
         self._files = files

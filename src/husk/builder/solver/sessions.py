@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from husk.builder.store.sync.exchange import Channel as Channel
+from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import Conflict, Unavailable
 from husk.registry.auth import Credentials
 from husk.registry.manifest import Platform
@@ -104,11 +104,11 @@ class Session(Protocol):
         """A registry's token, got by the client so that its password stays there; None if it leaves that to us."""
         ...
 
-    def sync(self, directory: LocalDirectory, /) -> AbstractAsyncContextManager[Channel]:
+    def sync(self, directory: LocalDirectory, /) -> AbstractAsyncContextManager[SyncChannel]:
         """The client's end of a file sync: packets of fsutil's, the client being the sender."""
         ...
 
-    def send_directory(self, exporter: int, /) -> AbstractAsyncContextManager[Channel]:
+    def send_directory(self, exporter: int, /) -> AbstractAsyncContextManager[SyncChannel]:
         """The client's end of a file sync the other way: it writes what we send into an exporter's directory."""
         ...
 

@@ -43,7 +43,7 @@ class Resolved(Struct, frozen=True):
     commit: str
 
 
-class Found(Struct, frozen=True):
+class ResolvedFile(Struct, frozen=True):
     """The file that an address has now."""
 
     digest: str
@@ -64,7 +64,7 @@ class Facts(Struct, frozen=True):
     source: Source
     image: DescribedImage | None = None
     git: Resolved | None = None
-    file: Found | None = None
+    file: ResolvedFile | None = None
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):

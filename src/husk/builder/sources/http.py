@@ -19,7 +19,7 @@ from husk.builder.graph.operations import Operation, Source
 from husk.builder.graph.progress import Status
 from husk.builder.solver.sessions import Session
 from husk.builder.solver.solver import Record, Watcher
-from husk.builder.solver.source_policy import Found
+from husk.builder.solver.source_policy import ResolvedFile
 from husk.builder.sources.per_build import PerBuild
 from husk.builder.sources.request_bodies import RequestBodies
 from husk.builder.sources.seen_files import SeenFiles
@@ -66,7 +66,7 @@ class WebFile(Protocol):
 Open = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[WebFile]]
 
 
-class Files(Protocol):
+class FileKeeper(Protocol):
     """Makes stacks of single files: `husk.builder.store.contexts`."""
 
     async def keep_file(
@@ -95,7 +95,7 @@ class HttpSource:
     def __init__(
         self,
         open: Open,
-        files: Files,
+        files: FileKeeper,
         cache: BuildCache,
         bodies: RequestBodies | None = None,
         seen: SeenFiles | None = None,
@@ -107,7 +107,7 @@ class HttpSource:
         self._bodies = bodies or RequestBodies()
         # What servers have said of files, to ask them whether it is still so.
         self._seen = seen or SeenFiles()
-        self._once: PerBuild[Found] = PerBuild()
+        self._once: PerBuild[ResolvedFile] = PerBuild()
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
         """The file is fetched for it, unless it is known: from then on the solver finds it in the cache."""
@@ -121,28 +121,28 @@ class HttpSource:
         _, record = await self.have(source, watcher)
         return FetchedFile(record.outputs[0], record.description)
 
-    async def have(self, source: Source, watcher: Watcher) -> tuple[Found, Record]:
+    async def have(self, source: Source, watcher: Watcher) -> tuple[ResolvedFile, Record]:
         """Return the state of the source right now, and the record of the file itself."""
         if any(source.attributes.get(name) for name in _SIGNATURES):
             raise NotImplementedYet("signatures of files of the web are not checked by Husk yet")
         checksum = source.attributes.get("http.checksum", "")
         if checksum:
-            wanted = Found(checksum, name_of(source))
+            wanted = ResolvedFile(checksum, name_of(source))
             if record := await self._cache.find(_known_as(source, wanted)):
                 return wanted, record
         found, record = await self._had(source, watcher) or await self._ask(source, watcher)
         self._once.keep(watcher.session, _asked(source), found)
         if checksum not in ("", found.digest):
             raise InvalidParameter(f"digest mismatch for {source.identifier}: {found.digest} (expected: {checksum})")
-        return (Found(checksum, found.name) if checksum else found), record
+        return (ResolvedFile(checksum, found.name) if checksum else found), record
 
-    async def _had(self, source: Source, watcher: Watcher) -> tuple[Found, Record] | None:
+    async def _had(self, source: Source, watcher: Watcher) -> tuple[ResolvedFile, Record] | None:
         """Return the file that this build has asked for before; None if there is none, or it is not here any more."""
         found = self._once.get(watcher.session, _asked(source))
         record = await self._cache.find(_known_as(source, found)) if found else None
         return (found, record) if found and record else None
 
-    async def _ask(self, source: Source, watcher: Watcher) -> tuple[Found, Record]:
+    async def _ask(self, source: Source, watcher: Watcher) -> tuple[ResolvedFile, Record]:
         if _is_of_client(source):
             return await self._keep(source, Upload(source, watcher.session), watcher)
         body = self._bodies.get(source.identifier)
@@ -162,7 +162,7 @@ class HttpSource:
                 raise InvalidParameter(f"{source.identifier} is said to be unchanged, and was never here")
             return await self._keep(source, file, watcher)
 
-    async def _keep(self, source: Source, file: WebFile, watcher: Watcher) -> tuple[Found, Record]:
+    async def _keep(self, source: Source, file: WebFile, watcher: Watcher) -> tuple[ResolvedFile, Record]:
         """Keep a file, unless the same is kept already."""
         name, modified = name_of(source, file.name), file.modified
         element, digest = await self._files.keep_file(
@@ -172,7 +172,7 @@ class HttpSource:
             owner=(_number(source, "http.uid"), _number(source, "http.gid")),
             time=seconds_of(modified),
         )
-        found = Found(digest, name, modified, file.etag)
+        found = ResolvedFile(digest, name, modified, file.etag)
         record = await self._cache.find(_known_as(source, found))
         wrong = source.attributes.get("http.checksum", "") not in ("", digest)
         if record is not None or wrong:
@@ -183,7 +183,9 @@ class HttpSource:
             if wrong:
                 return found, record
             # By its checksum it is found whatever its time is.
-            await self._cache.remember([_known_as(source, found), _known_as(source, Found(digest, name))], record)
+            await self._cache.remember(
+                [_known_as(source, found), _known_as(source, ResolvedFile(digest, name))], record
+            )
         if found.etag or found.modified:
             await self._seen.keep(_asked(source), found)
         return found, record
@@ -264,7 +266,7 @@ def _header(name: str, secret: bytes) -> str:
     return value
 
 
-def _conditions(seen: Found) -> dict[str, str]:
+def _conditions(seen: ResolvedFile) -> dict[str, str]:
     if seen.etag:
         return {"if-none-match": seen.etag}
     return {"if-modified-since": seen.modified} if seen.modified else {}
@@ -287,7 +289,7 @@ def _asked(source: Source) -> str:
     return f"{source.identifier} {said}"
 
 
-def _known_as(source: Source, found: Found) -> str:
+def _known_as(source: Source, found: ResolvedFile) -> str:
     owner = f"{source.attributes.get('http.uid', '')}:{source.attributes.get('http.gid', '')}"
     return f"http {found.digest} {found.name} {source.attributes.get('http.perm', '')} {owner} {found.modified}".strip()
 

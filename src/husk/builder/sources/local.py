@@ -14,9 +14,10 @@ from msgspec import Struct
 from husk.builder.graph import schemes
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Status
-from husk.builder.solver.sessions import Channel, LocalDirectory, Session, Sessions
+from husk.builder.solver.sessions import LocalDirectory, Session, Sessions
 from husk.builder.solver.solver import Watcher
 from husk.builder.store.ahead import AheadTar
+from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import InvalidParameter, NotImplementedYet, Unavailable
 from husk.registry.manifest import Platform
 from husk.text.documents import Malformed, decode
@@ -32,7 +33,7 @@ class Mirrors(Protocol):
     async def sync(
         self,
         key: str,
-        channel: Channel,
+        channel: SyncChannel,
         take: Callable[[str], Awaitable[bool]],
         progress: Callable[[int], None] | None = None,
         ahead: AheadTar | None = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from husk.builder.solver.source_policy import Found
+    from husk.builder.solver.source_policy import ResolvedFile
 
 # No host of the world has this name; what follows it cannot be guessed.
 HOST = "build-context.invalid"
@@ -25,7 +25,7 @@ class RequestBody:
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks: AsyncIterator[bytes] | None = chunks
         # The file that was made of it, by what was asked for: gone with it, for nobody gets its address again.
-        self.made: dict[str, Found] = {}
+        self.made: dict[str, ResolvedFile] = {}
 
     def chunks(self) -> AsyncIterator[bytes]:
         if self._chunks is None:

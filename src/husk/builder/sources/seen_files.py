@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from husk.builder.solver.source_policy import Found
+from husk.builder.solver.source_policy import ResolvedFile
 from husk.storage.state.store import Change
 
 KIND = "web-file"
@@ -20,7 +20,7 @@ class Seen(Struct, frozen=True):
     """One of them; `number` tells which were seen before it. What was asked is not kept: it may have a password."""
 
     key: str
-    found: Found
+    found: ResolvedFile
     number: int
 
 
@@ -43,11 +43,11 @@ class SeenFiles:
     def open(cls, state: State) -> "SeenFiles":
         return cls(state, state.records(KIND, Seen))
 
-    def get(self, question: str) -> Found | None:
+    def get(self, question: str) -> ResolvedFile | None:
         seen = self._seen.get(key_of(question))
         return seen.found if seen else None
 
-    async def keep(self, question: str, found: Found) -> None:
+    async def keep(self, question: str, found: ResolvedFile) -> None:
         if self.get(question) == found:
             return
         key, last = key_of(question), next(reversed(self._seen.values()), None)

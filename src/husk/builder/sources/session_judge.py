@@ -11,7 +11,7 @@ from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
 
 if TYPE_CHECKING:
-    from husk.builder.solver.source_policy import Found, Resolved
+    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 _MOST_QUESTIONS = 10
 
@@ -35,7 +35,7 @@ class Repositories(Protocol):
 
 
 class Web(Protocol):
-    async def have(self, source: Source, watcher: Watcher, /) -> "tuple[Found, Record]": ...
+    async def have(self, source: Source, watcher: Watcher, /) -> "tuple[ResolvedFile, Record]": ...
 
 
 class Sources(Protocol):

@@ -81,7 +81,7 @@ class Foreground(Protocol):
     ) -> Ended: ...
 
 
-class Files(Protocol):
+class StepRoots(Protocol):
     """`husk.runtime.assembly.step`."""
 
     @property

@@ -20,7 +20,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.graph.operations import Exec, Process, SecretVariable
 from husk.builder.solver import entitlements
 from husk.builder.solver.sessions import Session
-from husk.builder.steps.drivers import Files
+from husk.builder.steps.drivers import StepRoots
 from husk.builder.steps.mounts import Prepared, variables
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter
@@ -41,12 +41,18 @@ class Steps(Protocol):
 
     def record_of(self, body: Exec, *, tty: bool) -> Container: ...
 
-    def files_of(self, record: Container) -> Files: ...
+    def files_of(self, record: Container) -> StepRoots: ...
 
     def bundle_of(self, record: Container) -> Path: ...
 
     async def talk(
-        self, record: Container, body: Exec, prepared: Prepared, client: "Held", files: Files, streams: Streams
+        self,
+        record: Container,
+        body: Exec,
+        prepared: Prepared,
+        client: "StepContainer",
+        files: StepRoots,
+        streams: Streams,
     ) -> Ended: ...
 
     async def talk_beside(
@@ -54,8 +60,8 @@ class Steps(Protocol):
         record: Container,
         body: Exec,
         prepared: Prepared,
-        client: "Held",
-        files: Files,
+        client: "StepContainer",
+        files: StepRoots,
         streams: Streams,
         directory: Path,
     ) -> Ended: ...
@@ -64,7 +70,7 @@ class Steps(Protocol):
 class Talk:
     """One process: `run` carries it to its end, once."""
 
-    def __init__(self, held: "Held", body: Exec, streams: Streams, *, first: bool) -> None:
+    def __init__(self, held: "StepContainer", body: Exec, streams: Streams, *, first: bool) -> None:
         self._held = held
         self._body = body
         self._streams = streams
@@ -112,7 +118,7 @@ class Talk:
         return pid
 
 
-class Held:
+class StepContainer:
     def __init__(
         self,
         steps: Steps,
@@ -128,7 +134,7 @@ class Held:
         self._prepared = prepared
         self.session = session
         self._record: Container | None = None
-        self._files: Files | None = None
+        self._files: StepRoots | None = None
         self._ended = False
         self._tasks = Tasks()
         self._count = 0

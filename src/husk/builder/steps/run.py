@@ -22,7 +22,7 @@ from husk.builder.solver import entitlements
 from husk.builder.solver.interfaces import Customer
 from husk.builder.solver.sessions import Session
 from husk.builder.steps import plan, platforms
-from husk.builder.steps.drivers import Asking, Begun, Files, Foreground, Networks, Runtimes
+from husk.builder.steps.drivers import Asking, Begun, Foreground, Networks, Runtimes, StepRoots
 from husk.builder.steps.mounts import Mounts, Prepared
 from husk.builder.steps.remains import Remains
 from husk.builder.steps.spares import Spares
@@ -48,7 +48,7 @@ from husk.runtime.supervise.foreground import Ended
 from husk.runtime.supervise.stdio import Streams
 
 if TYPE_CHECKING:
-    from husk.builder.steps.held import Held
+    from husk.builder.steps.held import StepContainer
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Steps:
         self,
         *,
         paths: Paths,
-        files: Callable[[str], Files],
+        files: Callable[[str], StepRoots],
         mounts: Mounts,
         networks: Networks,
         runtimes: Runtimes,
@@ -172,20 +172,20 @@ class Steps:
         session: Session | None,
         platform: Platform | None = None,
         granted: Collection[str] = (),
-    ) -> AsyncIterator["Held"]:
+    ) -> AsyncIterator["StepContainer"]:
         """A file system to run processes in that somebody talks with; `body` says what is mounted, and the network.
         `granted` is what its user allows.
 
         What they write there is thrown away, and those that still run are ended with the block.
         """
-        from husk.builder.steps.held import Held
+        from husk.builder.steps.held import StepContainer
 
         entitlements.check_granted(body, granted)
         entitlements.check_allowed(body, self._entitlements)
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
         async with self._mounts.prepared(body, inputs, session) as prepared:
-            held = Held(self, body, prepared, session, granted)
+            held = StepContainer(self, body, prepared, session, granted)
             try:
                 yield held
             finally:
@@ -198,7 +198,7 @@ class Steps:
         return record
 
     async def talk(
-        self, record: Container, body: Exec, prepared: Prepared, client: Asking, files: Files, streams: Streams
+        self, record: Container, body: Exec, prepared: Prepared, client: Asking, files: StepRoots, streams: Streams
     ) -> Ended:
         """Run the first process: the container is there as long as it runs."""
 
@@ -214,7 +214,7 @@ class Steps:
         body: Exec,
         prepared: Prepared,
         client: Asking,
-        files: Files,
+        files: StepRoots,
         streams: Streams,
         directory: Path,
     ) -> Ended:
@@ -237,7 +237,7 @@ class Steps:
         entitlements.check_granted(body, client.granted)
         entitlements.check_allowed(body, self._entitlements)
 
-    def files_of(self, record: Container) -> Files:
+    def files_of(self, record: Container) -> StepRoots:
         return self._files(record.id)
 
     def bundle_of(self, record: Container) -> Path:
@@ -249,7 +249,7 @@ class Steps:
         body: Exec,
         prepared: Prepared,
         watcher: Asking,
-        files: Files,
+        files: StepRoots,
         run: Callable[[bytes], Awaitable[Ended]],
         followed: bool = False,
     ) -> Ended:
@@ -269,7 +269,7 @@ class Steps:
         record: Container,
         body: Exec,
         prepared: Prepared,
-        files: Files,
+        files: StepRoots,
         network: Connected,
         annotations: dict[str, str],
     ) -> bytes:
@@ -288,7 +288,7 @@ class Steps:
         record: Container,
         body: Exec,
         prepared: Prepared,
-        files: Files,
+        files: StepRoots,
         annotations: dict[str, str],
         left: tuple[Mount, ...],
     ) -> tuple[User, ContainerSpec]:
@@ -307,13 +307,13 @@ class Steps:
         return user, plan.spec_of(record, paths, user, self._host, extras, env, left)
 
     @asynccontextmanager
-    async def _taking_back(self, record: Container, files: Files, followed: bool) -> AsyncIterator[None]:
+    async def _taking_back(self, record: Container, files: StepRoots, followed: bool) -> AsyncIterator[None]:
         try:
             yield
         finally:
             await self._tasks.to_its_end(self._release(record, files, followed), "release a step")
 
-    async def _release(self, record: Container, files: Files, followed: bool) -> None:
+    async def _release(self, record: Container, files: StepRoots, followed: bool) -> None:
         """One part that fails keeps no other from being given back. What nobody sees goes while the next step runs."""
         later = followed and self._removals.count < _MOST_REMOVED
         work = self._release_files(record, files.unmount if later else files.release)
@@ -326,7 +326,7 @@ class Steps:
             elif isinstance(error, BaseException):
                 raise error
 
-    async def _remove(self, record: Container, files: Files) -> None:
+    async def _remove(self, record: Container, files: StepRoots) -> None:
         try:
             await asyncio.to_thread(files.remove)
         except HuskError as error:

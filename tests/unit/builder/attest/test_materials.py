@@ -15,7 +15,7 @@ from husk.builder.graph.operations import (
     Source,
     SshMount,
 )
-from husk.builder.solver.source_policy import DescribedImage, Found, Resolved
+from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile
 from husk.errors import NotFound
 from husk.registry.manifest import Platform
 
@@ -33,7 +33,7 @@ class Sources:
         return Resolved("refs/heads/main", COMMIT, COMMIT)
 
     async def have(self, source: Source, watcher: Any) -> Any:
-        return Found("sha256:ee", "file"), None
+        return ResolvedFile("sha256:ee", "file"), None
 
 
 def source(identifier: str, **attributes: str) -> Operation:

@@ -11,13 +11,13 @@ from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
 from husk.builder.jobs.results import Definition
-from husk.builder.protocol.backend import FileStat, Worker
+from husk.builder.protocol.backend import BuildWorker, FileStat
 from husk.builder.protocol.definitions import Definitions
 from husk.builder.protocol.server import BuildkitServer
 from husk.builder.solve import BuildRequest
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
-from husk.builder.solver.source_policy import DescribedImage, Found, Resolved
+from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile
 from husk.builder.sources.request_bodies import RequestBodies
 from husk.config import CacheRule
 from husk.engine.model.filters import Filters
@@ -117,8 +117,8 @@ class FakeBackend:
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
         return Resolved("refs/tags/v1", "a" * 40, "b" * 40)
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> Found:
-        return Found("sha256:1", "file", "Sat, 03 Feb 2001 04:05:06 GMT")
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> ResolvedFile:
+        return ResolvedFile("sha256:1", "file", "Sat, 03 Feb 2001 04:05:06 GMT")
 
     async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
         if path not in self.files:
@@ -136,9 +136,9 @@ class FakeBackend:
     def serve_frontends(self, bridge: Bridge, /) -> None:
         self.bridge = bridge
 
-    def workers(self) -> Sequence[Worker]:
+    def workers(self) -> Sequence[BuildWorker]:
         rules = [CacheRule(types=("source.local",), unused_for="48h", keep=7)]
-        return [Worker(id="w", labels={"a": "b"}, platforms=[Platform("amd64", "linux")], rules=rules)]
+        return [BuildWorker(id="w", labels={"a": "b"}, platforms=[Platform("amd64", "linux")], rules=rules)]
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:
         self.questions.append(filters.get("type"))

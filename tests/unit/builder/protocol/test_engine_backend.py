@@ -11,7 +11,7 @@ from husk.builder.protocol import llb_write
 from husk.builder.protocol.engine_backend import EngineBackend
 from husk.builder.solve import BuildRequest, Export
 from husk.builder.solver.interfaces import CacheSource
-from husk.builder.solver.source_policy import DescribedImage, Found, Resolved
+from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile
 from husk.engine.model.filters import Filters
 from husk.storage.workers.answers import Entry
 from tests.support.parsing import Here
@@ -46,8 +46,8 @@ class Builder:
     async def resolve_git(self, *asked: Any) -> Resolved:
         return Resolved("refs/heads/main", "1", "1")
 
-    async def resolve_file(self, *asked: Any) -> Found:
-        return Found("sha256:1", "x")
+    async def resolve_file(self, *asked: Any) -> ResolvedFile:
+        return ResolvedFile("sha256:1", "x")
 
     async def read_file(self, ref: Any, path: str, offset: int, length: int) -> bytes:
         return f"{path} {offset} {length}".encode()

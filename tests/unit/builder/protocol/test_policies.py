@@ -6,7 +6,7 @@ from husk.builder.graph.operations import Source
 from husk.builder.protocol import policies
 from husk.builder.protocol.messages.source_policy import AttrConstraint, Policy, Rule, Selector, Update
 from husk.builder.solver import source_rules
-from husk.builder.solver.source_policy import DescribedImage, Facts, Found, Resolved
+from husk.builder.solver.source_policy import DescribedImage, Facts, Resolved, ResolvedFile
 from husk.builder.solver.source_rules import Action, Condition, Constraint, Match
 from husk.errors import InvalidParameter
 
@@ -51,5 +51,7 @@ def test_what_is_known_of_a_source() -> None:
     assert bare.image is not None and bare.image.config == b""
     git = policies.facts_message(Facts(source, git=Resolved("refs/tags/v1", "a", "b"))).git
     assert git is not None and (git.checksum, git.ref, git.commit_checksum) == ("a", "refs/tags/v1", "b")
-    http = policies.facts_message(Facts(source, file=Found("sha256:1", "f", "Sat, 03 Feb 2001 04:05:06 GMT"))).http
+    http = policies.facts_message(
+        Facts(source, file=ResolvedFile("sha256:1", "f", "Sat, 03 Feb 2001 04:05:06 GMT"))
+    ).http
     assert http is not None and http.last_modified is not None and http.last_modified.seconds == 981173106

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from husk.builder.solver.source_policy import Found
+from husk.builder.solver.source_policy import ResolvedFile
 from husk.builder.sources import seen_files
 from husk.builder.sources.seen_files import Seen, SeenFiles
 
-ONE, TWO = Found("sha256:1", "a", etag="1"), Found("sha256:2", "a", etag="2")
+ONE, TWO = ResolvedFile("sha256:1", "a", etag="1"), ResolvedFile("sha256:2", "a", etag="2")
 
 
 class State:

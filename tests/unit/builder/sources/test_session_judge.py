@@ -5,7 +5,7 @@ import pytest
 from husk.builder.graph.operations import Source
 from husk.builder.jobs.status_log import StatusLog, VertexTold
 from husk.builder.solver.asking import Asker
-from husk.builder.solver.source_policy import Decision, DescribedImage, Facts, Found, Inquiry, Resolved
+from husk.builder.solver.source_policy import Decision, DescribedImage, Facts, Inquiry, Resolved, ResolvedFile
 from husk.builder.solver.source_rules import Action
 from husk.builder.sources.session_judge import SessionJudge
 from husk.errors import InvalidParameter
@@ -13,7 +13,7 @@ from husk.registry.manifest import Platform
 
 IMAGE = DescribedImage("docker.io/library/busybox:1@sha256:1", "sha256:1", b"{}")
 COMMIT = Resolved("refs/heads/main", "a" * 40, "a" * 40)
-FILE = Found("sha256:2", "file")
+FILE = ResolvedFile("sha256:2", "file")
 
 
 class Client:

@@ -10,7 +10,7 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.builder.graph.operations import Exec, Mount, Process
 from husk.builder.steps import held as module
-from husk.builder.steps.held import Held
+from husk.builder.steps.held import StepContainer
 from husk.builder.steps.mounts import Prepared
 from husk.errors import Conflict, Forbidden, InvalidParameter
 from husk.runtime.assembly.step import Layered
@@ -56,7 +56,7 @@ def steps(tmp_path):
 def held(steps):
     body = Exec(process=Process(args=["x"], hostname="h"), mounts=[Mount(target="/", input=0)])
     prepared = Prepared(root=Layered(()), mounts=[], env=[], agents=[], kept={})
-    return Held(steps, body, prepared, None)
+    return StepContainer(steps, body, prepared, None)
 
 
 async def test_the_first_is_the_containers_own(held, steps):

@@ -19,8 +19,9 @@ from husk.builder.protocol.messages.session import (
 )
 from husk.builder.protocol.session import files
 from husk.builder.protocol.session.calls import SessionCalls, in_our_words
-from husk.builder.solver.sessions import LARGEST_SECRET, Channel, LocalDirectory, Token, TokenRequest
+from husk.builder.solver.sessions import LARGEST_SECRET, LocalDirectory, Token, TokenRequest
 from husk.builder.solver.source_policy import Decision, Facts, Inquiry
+from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.auth import NOBODY, Credentials
 from husk.registry.manifest import Platform
@@ -127,10 +128,10 @@ class ClientSession:
         """True if the client offers directories at all."""
         return files.are_served(self._calls)
 
-    def sync(self, directory: LocalDirectory, /) -> AbstractAsyncContextManager[Channel]:
+    def sync(self, directory: LocalDirectory, /) -> AbstractAsyncContextManager[SyncChannel]:
         return files.sync(self._calls, directory)
 
-    def send_directory(self, exporter: int, /) -> AbstractAsyncContextManager[Channel]:
+    def send_directory(self, exporter: int, /) -> AbstractAsyncContextManager[SyncChannel]:
         return files.send_directory(self._calls, exporter)
 
     async def send_file(self, exporter: int, chunks: AsyncIterator[bytes], metadata: Mapping[str, str], /) -> bool:

@@ -14,7 +14,7 @@ from husk.storage.workers.handle import WorkerDied
 from husk.storage.workers.nursery import Nursery
 
 
-class Channel(Protocol):
+class SyncChannel(Protocol):
     """Messages both ways, each behind five bytes: a zero, and its length (32 bits, most significant byte first).
 
     What is received or sent at once begins and ends anywhere in a message.
@@ -39,7 +39,7 @@ Progress = Callable[[int], None]
 async def exchange(
     nursery: Nursery,
     job: ReceiveJob | SendJob,
-    channel: Channel,
+    channel: SyncChannel,
     progress: Progress | None = None,
     begun: bytes = b"",
     packing: Callable[[Dialogue], None] | None = None,
@@ -108,7 +108,7 @@ def _judge(outcome: Answer | None, failure: Exception | None) -> Received | Sent
             raise SystemFault("the worker that syncs files died: see the daemon's log")
 
 
-async def _to_worker(channel: Channel, dialogue: Dialogue, progress: Progress, begun: bytes) -> None:
+async def _to_worker(channel: SyncChannel, dialogue: Dialogue, progress: Progress, begun: bytes) -> None:
     total = len(begun)
     try:
         if begun:
@@ -123,7 +123,7 @@ async def _to_worker(channel: Channel, dialogue: Dialogue, progress: Progress, b
     dialogue.end_input()
 
 
-async def wait_for_goodbye(channel: Channel) -> None:
+async def wait_for_goodbye(channel: SyncChannel) -> None:
     """The client may still say what it has to, but not for long."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_GOODBYE):
@@ -131,7 +131,7 @@ async def wait_for_goodbye(channel: Channel) -> None:
                 pass
 
 
-async def _to_client(dialogue: Dialogue, channel: Channel) -> None:
+async def _to_client(dialogue: Dialogue, channel: SyncChannel) -> None:
     while data := await dialogue.read():
         await channel.send(data)
     await channel.end()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from husk.builder.store.diffs import DiffStore
-from husk.builder.store.sync.exchange import Channel, Progress, exchange
+from husk.builder.store.sync.exchange import Progress, SyncChannel, exchange
 from husk.builder.store.workers.jobs import SendJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
@@ -14,7 +14,7 @@ async def send_stacks(
     diffs: DiffStore,
     nursery: Nursery,
     stacks: Mapping[str, str],
-    channel: Channel,
+    channel: SyncChannel,
     *,
     mtime: int | None = None,
     progress: Progress | None = None,
@@ -40,5 +40,7 @@ class StackSender:
         self._diffs = diffs
         self._nursery = nursery
 
-    async def send(self, stacks: Mapping[str, str], channel: Channel, mtime: int | None, progress: Progress, /) -> None:
+    async def send(
+        self, stacks: Mapping[str, str], channel: SyncChannel, mtime: int | None, progress: Progress, /
+    ) -> None:
         await send_stacks(self._diffs, self._nursery, stacks, channel, mtime=mtime, progress=progress)

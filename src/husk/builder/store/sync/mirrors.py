@@ -23,7 +23,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.store.ahead import AheadTar
 from husk.builder.store.diffs import DiffStore
 from husk.builder.store.space import room_left
-from husk.builder.store.sync.exchange import Channel, Progress, exchange
+from husk.builder.store.sync.exchange import Progress, SyncChannel, exchange
 from husk.builder.store.sync.small import receive_small
 from husk.builder.store.sync_table import VERSION
 from husk.builder.store.workers.jobs import ReceiveJob
@@ -68,7 +68,7 @@ class Mirrors:
     async def sync(
         self,
         key: str,
-        channel: Channel,
+        channel: SyncChannel,
         take: Take,
         progress: Progress | None = None,
         ahead: AheadTar | None = None,
@@ -102,7 +102,7 @@ class Mirrors:
             new.unlink(missing_ok=True)
 
     async def _exchange(
-        self, job: ReceiveJob, channel: Channel, progress: Progress | None, begun: bytes, ahead: AheadTar | None
+        self, job: ReceiveJob, channel: SyncChannel, progress: Progress | None, begun: bytes, ahead: AheadTar | None
     ) -> Received | Sent:
         plan = ahead.open() if ahead is not None else None
         if ahead is None or plan is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from husk.builder.store.file_digest import content_hash
 from husk.builder.store.sync import packets
-from husk.builder.store.sync.exchange import Channel, Progress, wait_for_goodbye
+from husk.builder.store.sync.exchange import Progress, SyncChannel, wait_for_goodbye
 from husk.builder.store.sync.modes import permissions
 from husk.builder.store.sync.packets import HEAD_SIZE, STAT, Stat, SyncError
 from husk.builder.store.sync.receiver import Receiver
@@ -32,7 +32,7 @@ _MOST_DATA = 4 << 20
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-async def receive_small(job: ReceiveJob, channel: Channel, progress: Progress) -> Received | bytes:
+async def receive_small(job: ReceiveJob, channel: SyncChannel, progress: Progress) -> Received | bytes:
     """Receive a sync that is a small one. Of any other nothing is done: the bytes that have come are for a worker."""
     known = None
     if job.old and (known := await asyncio.to_thread(_small_table, job.old)) is None:
@@ -137,7 +137,7 @@ class SmallTree:
 
 
 async def _follow(
-    receiver: Receiver, tree: SmallTree, job: ReceiveJob, channel: Channel, told: bytes, progress: Progress
+    receiver: Receiver, tree: SmallTree, job: ReceiveJob, channel: SyncChannel, told: bytes, progress: Progress
 ) -> None:
     """Speak with the client until it has said its last."""
     data, total = told, len(told)
