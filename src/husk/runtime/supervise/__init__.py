@@ -1,7 +1,7 @@
 """The processes that keep a container's streams and exit status, and the connections to them.
 
-conmon      the monitor of a container of a daemon, which lives on while no daemon runs; `monitor_program` is its
-            program, a conmon without a library that takes memory (`elf`); `oom_watches` let it tell of the OOM killer
+conmon      the monitor of a container of a daemon, which lives on while no daemon runs; `oom_watches` let it tell of
+            the OOM killer
 console     a connection to the streams that conmon serves
 exec        one more process in a container, with a monitor of its own
 keeper      one process for all containers that somebody waits for, with `pipes` for their streams
