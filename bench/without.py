@@ -182,7 +182,7 @@ def tars() -> None:
 
 def answers() -> None:
     """Lists and inspects are encoded for each question."""
-    from husk.api.encoded import KeptAnswers
+    from husk.api.calls.encoded import KeptAnswers
 
     exchange(KeptAnswers, "get", nothing)
 

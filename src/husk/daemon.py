@@ -36,9 +36,9 @@ from husk.kernel.process import stop_ignoring_signals
 from husk.observe.log import set_level, set_up
 
 if TYPE_CHECKING:
-    from husk.api.counted import Counts
-    from husk.api.observed import Observer
-    from husk.api.server import Edge
+    from husk.api.edge.counted import Counts
+    from husk.api.edge.observed import Observer
+    from husk.api.edge.server import Edge
     from husk.dashboard.server import Dashboard
     from husk.observe.audit.writer import Writer
 
@@ -87,7 +87,7 @@ def run(source: ConfigSource) -> None:
 def _tls_context(config: Config) -> ssl.SSLContext | None:
     if config.tls is None:
         return None
-    from husk.api.tls import server_context
+    from husk.api.edge.tls import server_context
 
     return server_context(config.tls)
 
@@ -105,7 +105,7 @@ def _minimum_version() -> Version:
 
 def _load_edge() -> None:
     """Load what serves, which nobody needs before there is an engine."""
-    importlib.import_module("husk.api.server")
+    importlib.import_module("husk.api.edge.server")
 
 
 class Daemon:
@@ -140,19 +140,19 @@ class Daemon:
             engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files(), _load_edge))
             if self._ending.is_set():
                 return
+            from husk.api.edge.server import Edge, serve
             from husk.api.http.limits import Limits
-            from husk.api.server import Edge, serve
 
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             limits = Limits().within(descriptors)
             counts = await self._counts(engine, parts) if self._config.metrics_addr else None
             observers = self._observers(engine, parts)
             if observers:
-                from husk.api.observed import ObservedEdge
+                from husk.api.edge.observed import ObservedEdge
 
                 edge: Edge = ObservedEdge(engine, self._minimum, limits, observers, counts)
             elif counts is not None:
-                from husk.api.counted import CountedEdge
+                from husk.api.edge.counted import CountedEdge
 
                 edge = CountedEdge(engine, self._minimum, limits, counts)
             else:

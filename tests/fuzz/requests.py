@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 import husk.api
-from husk.api.router import Kind, Route
+from husk.api.calls.router import Kind, Route
 from husk.api.routes import all_routes
 from tests.fuzz import mutate, targets
 

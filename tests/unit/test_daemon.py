@@ -46,8 +46,8 @@ class Life:
             self.config, cast(ConfigSource, SimpleNamespace(load=self.load)), str(directory / "notify")
         )
         monkeypatch.setattr("husk.composition.Engine.open", self.open)
-        monkeypatch.setattr("husk.api.server.serve", self.serve)
-        monkeypatch.setattr("husk.api.server.Edge", lambda *_: None)
+        monkeypatch.setattr("husk.api.edge.server.serve", self.serve)
+        monkeypatch.setattr("husk.api.edge.server.Edge", lambda *_: None)
         monkeypatch.setattr(module, "raise_open_files", lambda: 1024)
         monkeypatch.setattr("gc.freeze", lambda: None)
 

@@ -74,5 +74,5 @@ def test_words_that_are_paths_or_modules() -> None:
 
 
 def test_a_path_that_is_gone_is_noticed() -> None:
-    assert [is_there(word) for word in ("husk.daemon", "husk.run", "api/server.py", "engine/model")] == [True] * 4
+    assert [is_there(word) for word in ("husk.daemon", "husk.run", "api/edge/server.py", "engine/model")] == [True] * 4
     assert [is_there(word) for word in ("husk.no_such", "api/no_such.py", "engine/no_such")] == [False] * 3

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.api.call import Call
+from husk.api.calls.call import Call
 from husk.builder.classic.build import DOCKERFILE, ClassicRequest
 from husk.builder.dockerfile.options import Options
 from husk.builder.graph.operations import Limits, Ulimit

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from husk.api.build_request import Output, request_of
-from husk.api.call import Call
-from husk.api.feed import stream_progress
+from husk.api.calls.call import Call
 from husk.api.http.response import Answer
 from husk.api.routes.buildkit import server_of
+from husk.api.streams.feed import stream_progress
 from husk.builder.classic.build import ClassicRequest, Report
 from husk.builder.protocol.messages.control import Exporter
 from husk.builder.protocol.posted import IMAGES, OF_UPLOAD, PostedBuild

@@ -55,7 +55,7 @@ def dashboard(
 def _context(certificate: str, key: str) -> "ssl.SSLContext | None":
     if not certificate and not key:
         return None
-    from husk.api.tls import server_context
+    from husk.api.edge.tls import server_context
     from husk.config import TlsConfig
 
     files = [Path(name).absolute() if name else None for name in (certificate, key)]

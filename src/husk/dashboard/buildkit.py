@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from husk.api.closing import closing
+from husk.api.streams.closing import closing
 from husk.builder.protocol.messages import control
 from husk.client.client import Client
 from husk.client.http import Reader, Writer

@@ -55,6 +55,6 @@ def client_of(edge: Callable[[], asyncio.Protocol]) -> AbstractAsyncContextManag
 
 def own_context(tls: TlsConfig) -> ssl.SSLContext:
     """The certificate that the API shows. Browsers are not asked for one: people sign in with a link."""
-    from husk.api.tls import server_context
+    from husk.api.edge.tls import server_context
 
     return server_context(msgspec.structs.replace(tls, verify=False))

@@ -11,12 +11,12 @@ import socket
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
+from husk.api.edge.listen import listen
 from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
 from husk.api.http.request import Query, Request, is_text
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
-from husk.api.listen import listen
 from husk.client.client import Client
 from husk.dashboard.failures import Failure, failure_of
 from husk.dashboard.guard import Guard, guarded
@@ -219,7 +219,7 @@ async def _opened(server: Server, listener: socket.socket, settings: Settings) -
     loop = asyncio.get_running_loop()
     if settings.tls is None:
         return await loop.create_server(server, sock=listener), None
-    from husk.api.tls import Tunnels
+    from husk.api.edge.tls import Tunnels
 
     tunnels = Tunnels(settings.tls, server, server.crowd)
     return await loop.create_server(tunnels, sock=listener), tunnels

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from husk.aio.loop_thread import ThreadBound
+from husk.api.edge.server import Edge
 from husk.api.http.limits import Limits
-from husk.api.server import Edge
 from husk.client.client import Client
 from husk.client.http import Connection
 from husk.composition import Engine as Core

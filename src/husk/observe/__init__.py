@@ -5,6 +5,6 @@
     tracing  OpenTelemetry traces
     audit    the audit log
 
-Metrics, traces and the audit log hear of requests from `husk.api.counted` and `observed`, and of the engine's work
+Metrics, traces and the audit log hear of requests from `husk.api.edge.counted` and `observed`, and of the engine's work
 from `husk.watch`.
 """

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from husk.api import missing
+from husk.api.edge import missing
 from tests.support.daemon import Answer, Daemon
 
 JSON = {"Content-Type": "application/json"}

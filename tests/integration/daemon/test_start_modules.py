@@ -25,7 +25,7 @@ async def main(root):
     config = ConfigSource(from_flags(given), root / "daemon.json").load()
     husk.observe.log.set_up(config.log_level, config.log_format)
     async with Engine.open(config, 0, husk.daemon._load_edge) as engine:
-        from husk.api.server import Edge
+        from husk.api.edge.server import Edge
         Edge(engine)
         assert engine.swarm_state == "inactive"
         print("\\n".join(sorted(sys.modules)))
@@ -39,7 +39,7 @@ UNWANTED = {
     "archives and compression": ("tarfile", "zstandard", "isal", "argparse", "shutil", "tempfile", "gzip"),
     "dataclasses, and more luck than the kernel has": ("dataclasses", "secrets", "random"),
     "a reader of JSON that knows where a mistake is": ("json",),
-    "TLS of our own": ("husk.api.tls",),
+    "TLS of our own": ("husk.api.edge.tls",),
     "web pages": ("husk.dashboard", "husk.client", "jinja2", "markupsafe"),
     "WebSockets": ("websockets", "husk.api.http.websocket"),
     "operations of the API and what they show": ("husk.api.routes.", "husk.api.types", "husk.api.views"),
@@ -65,7 +65,7 @@ UNWANTED = {
         "husk.runtime.seccomp.custom_profile",
         "husk.kernel.seccomp",
     ),
-    "who looks on": ("husk.api.observed", *(f"husk.observe.{part}" for part in ("metrics", "audit", "tracing"))),
+    "who looks on": ("husk.api.edge.observed", *(f"husk.observe.{part}" for part in ("metrics", "audit", "tracing"))),
     "what onlookers use": ("prometheus_client", "opentelemetry"),
     "workers": tuple(f"husk.storage.workers.{part}" for part in ("jobs", "answers", "messages", "handle")),
     "names of containers": ("husk.engine.networks.names", "husk.network.dns"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.server import Edge, serve
+from husk.api.edge.server import Edge, serve
 from tests.unit.api.fake_engine import FakeEngine
 
 if TYPE_CHECKING:

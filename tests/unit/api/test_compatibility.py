@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.api import missing
+from husk.api.edge import missing
 from husk.api.routes import all_routes
 
 ROOT = Path(__file__).parents[3]

@@ -1,6 +1,6 @@
-from husk.api.framing import frame
 from husk.api.http.hijack import hijack
 from husk.api.http.response import Unanswered
+from husk.api.streams.framing import frame
 from husk.client.console import Console
 
 

@@ -2,9 +2,9 @@ import base64
 
 import pytest
 
-from husk.api.framing import frame
 from husk.api.http.hijack import hijack
 from husk.api.http.response import Response, Unanswered, fields
+from husk.api.streams.framing import frame
 from husk.client.container import Container
 from husk.client.output import MULTIPLEXED
 from husk.errors import CommandFailed, InvalidParameter, NotFound

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from husk.api.framing import frame
 from husk.api.http.hijack import hijack
 from husk.api.http.response import Response, Unanswered, fields
+from husk.api.streams.framing import frame
 from husk.client.spec import ContainerSpec
 from husk.errors import Conflict, NotFound
 from tests.support.fake_engine import JSON, failed

@@ -1,8 +1,8 @@
 import pytest
 
-from husk.api.framing import frame
 from husk.api.http.hijack import hijack
 from husk.api.http.response import Unanswered
+from husk.api.streams.framing import frame
 from husk.client.container import Container
 from husk.client.execs import Result
 from husk.errors import Conflict

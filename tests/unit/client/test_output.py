@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.framing import frame
+from husk.api.streams.framing import frame
 from husk.client.output import Frames, Piece, collected, lines, pieces
 
 

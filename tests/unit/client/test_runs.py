@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from husk.api.framing import frame
 from husk.api.http.response import Response, StreamedResponse, fields
+from husk.api.streams.framing import frame
 from husk.client.ending import Ending
 from husk.client.runs import MOST_INPUT, CapturedOutput
 from husk.errors import Conflict

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from husk.api.framing import frame
 from husk.api.http.response import Response, fields
+from husk.api.streams.framing import frame
 from husk.client.output import MULTIPLEXED
 from husk.client.service_spec import ServiceSpec
 from husk.client.services import Service, Task

@@ -9,7 +9,7 @@ many daemons never see a swarm.
 import importlib
 from collections.abc import Iterator
 
-from husk.api.router import Route
+from husk.api.calls.router import Route
 
 # The first word of a path -> the modules that have operations on such paths.
 MODULES: dict[str, tuple[str, ...]] = {

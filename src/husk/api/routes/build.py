@@ -7,10 +7,10 @@ import json
 from typing import TYPE_CHECKING
 
 from husk.aio.once import load
-from husk.api.call import Call
-from husk.api.feed import stream_progress
+from husk.api.calls.call import Call
+from husk.api.calls.router import Route, change, stream
 from husk.api.http.response import Answer
-from husk.api.router import Route, change, stream
+from husk.api.streams.feed import stream_progress
 from husk.engine.model.image import Progress
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials, credentials_from

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from husk.aio.once import load
-from husk.api.call import Call, Common
+from husk.api.calls.call import Call, Common
+from husk.api.calls.router import Route, stream
 from husk.api.http import h2c
 from husk.api.http.response import Answer, Unanswered
-from husk.api.router import Route, stream
 from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
-from husk.api.call import Call
-from husk.api.closing import closing
-from husk.api.detach import DetachMatcher, parse_keys
-from husk.api.errors import status_of
-from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
+from husk.api.calls.call import Call
+from husk.api.calls.errors import status_of
+from husk.api.calls.router import stream
 from husk.api.http.hijack import HijackedStream, hijack
 from husk.api.http.response import Answer, Response, Unanswered, fields
-from husk.api.router import stream
+from husk.api.streams.closing import closing
+from husk.api.streams.detach import DetachMatcher, parse_keys
+from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
 from husk.api.versioning import Version
 from husk.engine.logs.attributes import details
 from husk.engine.logs.records import LogQuery

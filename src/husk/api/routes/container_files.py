@@ -3,11 +3,11 @@
 import base64
 import contextlib
 
-from husk.api.call import Call
-from husk.api.closing import closing
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read, stream
 from husk.api.http.download import all_sent, lent_socket
 from husk.api.http.response import Answer, Response, fields
-from husk.api.router import change, read, stream
+from husk.api.streams.closing import closing
 from husk.api.types.container_files import Change, PathStat
 from husk.api.views.container_files import path_stat
 from husk.engine.containers.copy import Archive, Upload

@@ -1,9 +1,9 @@
 """Operations on containers: their processes, what they use and may use, and the removal of those that may go."""
 
-from husk.api.call import Call
-from husk.api.closing import closing
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read, stream
 from husk.api.http.response import Answer
-from husk.api.router import change, read, stream
+from husk.api.streams.closing import closing
 from husk.api.types.container_operations import PruneResponse, TopResponse, UpdateResponse
 from husk.api.versioning import Version
 from husk.api.views.container_stats import container_stats

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from husk.api import adapting
-from husk.api.call import Call
-from husk.api.encoded import ImageNames
+from husk.api.calls import adapting
+from husk.api.calls.call import Call
+from husk.api.calls.encoded import ImageNames
+from husk.api.calls.router import Handled, change, read, stream
 from husk.api.http.response import Answer
-from husk.api.router import Handled, change, read, stream
 from husk.api.types.containers import CreateExtras, CreateResponse, WaitError, WaitResponse
 from husk.api.versioning import Version
 from husk.api.views import containers as views

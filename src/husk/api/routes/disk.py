@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from husk.api.call import Call
-from husk.api.encoded import ImageNames
+from husk.api.calls.call import Call
+from husk.api.calls.encoded import ImageNames
+from husk.api.calls.router import change, read
 from husk.api.http.response import Answer
-from husk.api.router import change, read
 from husk.api.types.containers import ContainerSummary
 from husk.api.types.disk import BuildCacheRecord, BuildsPruned, DiskUsage, DiskUsageSums, Usage
 from husk.api.types.images import ImageSummary

@@ -2,15 +2,15 @@
 
 from msgspec import UNSET
 
-from husk.api.adapting import WITH_CONSOLE_SIZE
-from husk.api.call import Call
-from husk.api.detach import DetachMatcher, parse_keys
-from husk.api.framing import frame
+from husk.api.calls.adapting import WITH_CONSOLE_SIZE
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read, stream
 from husk.api.http.hijack import hijack
 from husk.api.http.response import Answer, Unanswered
-from husk.api.router import change, read, stream
 from husk.api.routes.console import hijacked_type, talk
 from husk.api.routes.containers import dimension
+from husk.api.streams.detach import DetachMatcher, parse_keys
+from husk.api.streams.framing import frame
 from husk.api.types.exec import ExecCreated, ExecInspect, ExecStart, ProcessConfig
 from husk.engine.containers.exec import CannotRun
 from husk.engine.logs.records import STDOUT

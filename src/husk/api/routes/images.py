@@ -1,8 +1,8 @@
 """Images: list, look at, name, remove, and make from a container."""
 
-from husk.api.call import Call, platform_parameter, platform_parameters
+from husk.api.calls.call import Call, platform_parameter, platform_parameters
+from husk.api.calls.router import change, read
 from husk.api.http.response import Answer
-from husk.api.router import change, read
 from husk.api.types.images import AuthRequest, AuthResponse, CommitResponse, ImagePrune, ImageRemoval, ImageSummary
 from husk.api.versioning import Version
 from husk.api.views import images as views

@@ -3,9 +3,9 @@
 from msgspec import UNSET, UnsetType
 
 from husk.aio.once import load
-from husk.api.call import Call
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read
 from husk.api.http.response import Answer
-from husk.api.router import change, read
 from husk.api.types.networks import (
     ConnectRequest,
     DisconnectRequest,

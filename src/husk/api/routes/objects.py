@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from husk.api.call import Call
+from husk.api.calls.call import Call
+from husk.api.calls.router import Route, change, read
 from husk.api.http.response import Answer
-from husk.api.router import Route, change, read
 from husk.api.types.services import ObjectCreated, ObjectDocument
 from husk.api.views import services as views
 from husk.composition import Engine

@@ -1,8 +1,8 @@
 """The ping that every client sends first, in a module of its own that loads little."""
 
-from husk.api.call import Call
+from husk.api.calls.call import Call
+from husk.api.calls.router import read
 from husk.api.http.response import Answer, Response, fields
-from husk.api.router import read
 
 # 2 tells the docker command to build by BuildKit's protocol, 1 to send a context to the classic builder.
 _VERSIONS = {True: "2", False: "1"}

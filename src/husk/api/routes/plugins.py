@@ -3,9 +3,9 @@
 `docker inspect x` asks for a plugin of that name last of all: it takes "not found" for an answer, and nothing else.
 """
 
-from husk.api.call import Call
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read
 from husk.api.http.response import Answer
-from husk.api.router import change, read
 from husk.engine.model.filters import Filters
 from husk.errors import NotFound
 

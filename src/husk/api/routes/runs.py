@@ -13,11 +13,11 @@ from contextlib import suppress
 from msgspec import Struct
 
 from husk.aio.tasks import Tasks
-from husk.api.call import Call
-from husk.api.framing import MULTIPLEXED_STREAM, frame
+from husk.api.calls.call import Call
+from husk.api.calls.router import stream
 from husk.api.http.response import Answer
-from husk.api.router import stream
 from husk.api.routes.containers import made, wait_response
+from husk.api.streams.framing import MULTIPLEXED_STREAM, frame
 from husk.api.types.containers import RunExtras
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.index import Exit

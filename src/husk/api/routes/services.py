@@ -7,13 +7,13 @@ from typing import TypeVar
 import msgspec
 
 from husk.aio.tasks import Tasks
-from husk.api.call import Call
-from husk.api.closing import closing
-from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read, stream
 from husk.api.http.response import Answer
-from husk.api.router import change, read, stream
 from husk.api.routes.console import WITH_MULTIPLEXED_TYPE, log_query
 from husk.api.routes.transfer import credentials_of
+from husk.api.streams.closing import closing
+from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder
 from husk.api.types.services import ServiceCreated, Warnings
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters

@@ -3,9 +3,9 @@
 import base64
 import ipaddress
 
-from husk.api.call import Call
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read
 from husk.api.http.response import Answer, Response, fields
-from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, NodeUpdate, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters

@@ -4,10 +4,10 @@ import asyncio
 
 from msgspec.structs import replace
 
-from husk.api.call import Call
-from husk.api.closing import closing
+from husk.api.calls.call import Call
+from husk.api.calls.router import read, stream
 from husk.api.http.response import Answer
-from husk.api.router import read, stream
+from husk.api.streams.closing import closing
 from husk.api.versioning import Version
 from husk.api.views import system as views
 from husk.engine.model.filters import Filters

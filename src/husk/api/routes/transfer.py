@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from husk.api.call import Call, platform_parameter, platform_parameters
-from husk.api.closing import closing
-from husk.api.feed import stream_progress
+from husk.api.calls.call import Call, platform_parameter, platform_parameters
+from husk.api.calls.router import read, stream
 from husk.api.http.response import Answer
-from husk.api.router import read, stream
+from husk.api.streams.closing import closing
+from husk.api.streams.feed import stream_progress
 from husk.api.types.images import DistributionDescriptor, DistributionInspect
 from husk.engine.images.remote import SEARCH_FILTERS
 from husk.engine.model.filters import Filters

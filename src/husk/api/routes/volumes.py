@@ -1,8 +1,8 @@
 """Volumes: make them, look at them, remove them."""
 
-from husk.api.call import Call
+from husk.api.calls.call import Call
+from husk.api.calls.router import change, read
 from husk.api.http.response import Answer
-from husk.api.router import change, read
 from husk.api.types.volumes import Volume, VolumeList, VolumeRequest, VolumesPruned
 from husk.api.versioning import Version
 from husk.api.views import volumes as views

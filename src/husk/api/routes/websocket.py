@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
-from husk.api.call import Call
-from husk.api.closing import closing
-from husk.api.detach import DetachMatcher, parse_keys
+from husk.api.calls.call import Call
+from husk.api.calls.router import stream
 from husk.api.http import websocket
 from husk.api.http.response import Answer, Unanswered
 from husk.api.http.websocket import WebSocket
-from husk.api.router import stream
 from husk.api.routes.console import pass_on
+from husk.api.streams.closing import closing
+from husk.api.streams.detach import DetachMatcher, parse_keys
 from husk.api.versioning import Version
 from husk.errors import InvalidParameter
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from husk.api.edge.observed import Seen
 from husk.api.http.channel import Channel
 from husk.api.http.request import Query, Request
-from husk.api.observed import Seen
 from husk.observe.audit.powers import powers
 from husk.text.gojson import encode
 from husk.text.patterns import pattern

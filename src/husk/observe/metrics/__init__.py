@@ -1,7 +1,7 @@
 """Prometheus metrics, when `--metrics-addr` asks for them: until then nothing of this package is loaded.
 
     families    every metric there is, with its type, labels and help: one registry of our own
-    requests    requests (`husk.api.counted`) become counts and a histogram
+    requests    requests (`husk.api.edge.counted`) become counts and a histogram
     observe     actions of the engine (`husk.watch`) become counts and histograms
     facts       what is looked up when somebody asks: containers by state, the store, workers, the cache of builds
     containers  the numbers of each container, as many as the settings allow

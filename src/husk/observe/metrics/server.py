@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
+from husk.api.edge.listen import listen
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, fields
 from husk.api.http.server import Server
-from husk.api.listen import listen
 from husk.observe.metrics.facts import FactCollector, Gathered, gather
 from husk.observe.metrics.families import Families
 from husk.observe.metrics.loop_delay import LoopDelay

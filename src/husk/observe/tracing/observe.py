@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace import Span as RecordedSpan
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from husk.api.observed import Seen
+from husk.api.edge.observed import Seen
 
 # Others are what somebody made up.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})

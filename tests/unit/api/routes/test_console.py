@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
-from husk.api.server import Edge, serve
+from husk.api.edge.server import Edge, serve
+from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.container_config import ContainerConfig
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container

@@ -4,8 +4,9 @@ import pkgutil
 
 import pytest
 
-from husk.api import missing, routes
-from husk.api.router import Router
+from husk.api import routes
+from husk.api.calls.router import Router
+from husk.api.edge import missing
 from husk.api.routes import MODULES, Operations, all_routes, routes_of
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
+from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.engine.containers.exec import CannotRun
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict

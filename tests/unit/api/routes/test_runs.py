@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.framing import frame
+from husk.api.streams.framing import frame
 from husk.engine.containers.index import Exit
 from husk.errors import Conflict
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession
 from msgspec.structs import replace
 
-from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM
+from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 from tests.unit.api.swarm import swarm_behind

@@ -10,12 +10,12 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
+from husk.api.edge.observed import ObservedEdge, Seen
+from husk.api.edge.server import serve
 from husk.api.http.channel import Channel
 from husk.api.http.limits import Limits
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
-from husk.api.observed import ObservedEdge, Seen
-from husk.api.server import serve
 from husk.engine.model.container_config import ExecConfig
 from husk.observe.audit.lines import HIDDEN, AuditLog, in_ascii, line, who
 from tests.unit.api.conftest import engine

@@ -13,12 +13,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from husk import errors
+from husk.api.edge.observed import ObservedEdge, Seen
+from husk.api.edge.server import serve
 from husk.api.http.channel import Channel
 from husk.api.http.limits import Limits
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
-from husk.api.observed import ObservedEdge, Seen
-from husk.api.server import serve
 from husk.observe.tracing.observe import EngineTraces, RequestTraces
 from husk.watch import Watch
 from tests.unit.api.conftest import engine

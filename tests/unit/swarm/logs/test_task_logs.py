@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
-from husk.api.framing import LogEncoder
+from husk.api.streams.framing import LogEncoder
 from husk.engine.logs.read import AsRecords
 from husk.engine.logs.records import STDERR, Columns, LogQuery
 from husk.engine.model.clock import rfc3339

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api import framing
-from husk.api.framing import LogEncoder, frame
+from husk.api.streams import framing
+from husk.api.streams.framing import LogEncoder, frame
 from husk.engine.logs.records import take_apart
 
 T = b"2026-01-02T03:04:05.000000006Z"

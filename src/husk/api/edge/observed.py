@@ -1,5 +1,5 @@
 """The HTTP edge where somebody looks on: traces, the audit log. Without them the daemon has an edge that only counts
-(`husk.api.counted`), or the plain `Edge`.
+(`husk.api.edge.counted`), or the plain `Edge`.
 
 Each observer hears of a request when it begins and when it is answered. Between them it may set context variables
 (`entered`), which then count for all that is done for the request.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from husk.api.counted import BUILDKIT, CountedEdge, Counts, result_of, status_of
+from husk.api.edge.counted import BUILDKIT, CountedEdge, Counts, result_of, status_of
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from husk.api import encoded
-from husk.api.encoded import Answers, KeptAnswers
+from husk.api.calls import encoded
+from husk.api.calls.encoded import Answers, KeptAnswers
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.container import Container, Endpoint, Health, HealthResult, MountPoint, State
 from husk.engine.model.container_config import (

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from husk.api.errors import PageNotFound
+from husk.api.calls.errors import PageNotFound
 from husk.api.http.response import Answer
 
 if TYPE_CHECKING:
-    from husk.api.call import Call
+    from husk.api.calls.call import Call
 
 # The one path that dockerd knows with a slash at its end too.
 _OTHER_NAMES = {"/networks/": "/networks"}

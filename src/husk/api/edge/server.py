@@ -12,22 +12,22 @@ from urllib.parse import quote
 
 from husk.aio.listening import KEEP_FILE
 from husk.aio.once import load
-from husk.api import missing
-from husk.api.call import Call, Common
-from husk.api.errors import JSON_TYPE, error_body, error_response, failure
+from husk.api.calls.call import Call, Common
+from husk.api.calls.errors import JSON_TYPE, error_body, error_response, failure
+from husk.api.calls.router import Kind, Route, Router, clean_path
+from husk.api.edge import missing
+from husk.api.edge.listen import held_by_systemd, listen
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request, is_text
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
-from husk.api.listen import held_by_systemd, listen
-from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import Operations
 from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
 
 if TYPE_CHECKING:
-    from husk.api.tls import Tunnels
+    from husk.api.edge.tls import Tunnels
     from husk.composition import Engine
 
 log = logging.getLogger(__name__)
@@ -241,7 +241,7 @@ async def _open(
         return await loop.create_unix_server(edge.server, sock=listener, backlog=BACKLOG, **KEEP_FILE)
     if tls is None:
         return await loop.create_server(edge.server, sock=listener, backlog=BACKLOG)
-    from husk.api.tls import Tunnels
+    from husk.api.edge.tls import Tunnels
 
     tunnels.append(Tunnels(tls, edge.server, edge.server.crowd))
     return await loop.create_server(tunnels[-1], sock=listener, backlog=BACKLOG)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from husk.aio.once import load
 from husk.aio.tasks import Tasks
-from husk.api.errors import JSON_TYPE
+from husk.api.calls.errors import JSON_TYPE
 from husk.api.http.errors import BadRequest, BodyCutOff
 from husk.api.http.limits import Limits
 from husk.api.http.request import Query, Request
@@ -19,7 +19,7 @@ from husk.text.documents import Malformed, decode
 from husk.text.gojson import Document, Reader, encode, parse_document
 
 if TYPE_CHECKING:
-    from husk.api.encoded import Answers
+    from husk.api.calls.encoded import Answers
     from husk.builder.protocol.history import History
     from husk.builder.protocol.server import BuildkitServer
     from husk.composition import Engine
@@ -55,7 +55,7 @@ class Common:
     def answers(self) -> "Answers":
         """Those that are kept; what shows containers and images is loaded with the first of them."""
         if self._answers is None:
-            from husk.api.encoded import Answers
+            from husk.api.calls.encoded import Answers
 
             self._answers = Answers(self.engine)
         return self._answers

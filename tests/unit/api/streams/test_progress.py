@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.progress import error_line, human_size, progress_bar, progress_line
+from husk.api.streams.progress import error_line, human_size, progress_bar, progress_line
 from husk.engine.model.image import Progress
 
 

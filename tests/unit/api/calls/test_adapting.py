@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.api.adapting import MAC_DEPRECATED, adapt
+from husk.api.calls.adapting import MAC_DEPRECATED, adapt
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.container_config import (
     BindOptions,

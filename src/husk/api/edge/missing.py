@@ -3,9 +3,9 @@
 An operation leaves this table in the change that adds its handler.
 """
 
-from husk.api.call import Call
+from husk.api.calls.call import Call
+from husk.api.calls.router import Handler, Route, read
 from husk.api.http.response import Answer
-from husk.api.router import Handler, Route, read
 from husk.errors import NotImplementedYet
 
 MISSING = """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 import aiohttp
 import pytest
 
-from husk.api.observed import ObservedEdge, Seen
-from husk.api.server import serve
+from husk.api.edge.observed import ObservedEdge, Seen
+from husk.api.edge.server import serve
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from husk.api import tls
+from husk.api.edge import tls
+from husk.api.edge.server import Edge, serve
+from husk.api.edge.tls import server_context
 from husk.api.http.crowd import Crowd
 from husk.api.http.limits import Limits
-from husk.api.server import Edge, serve
-from husk.api.tls import server_context
 from husk.config import TlsConfig
 from husk.errors import InvalidParameter
 from tests.support.certificates import Authority, Pair

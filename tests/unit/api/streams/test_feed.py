@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.api.call import Call
-from husk.api.feed import ProgressFeed, Work, stream_progress
+from husk.api.calls.call import Call
+from husk.api.streams.feed import ProgressFeed, Work, stream_progress
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, HuskError, NotFound
 

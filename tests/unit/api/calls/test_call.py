@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from husk.api.call import Call, Common, platform_parameter, platform_parameters
+from husk.api.calls.call import Call, Common, platform_parameter, platform_parameters
 from husk.api.http.errors import BadRequest, BodyCutOff
 from husk.api.http.request import Query
 from husk.api.versioning import CURRENT
@@ -158,7 +158,7 @@ async def test_a_document_of_many_values_is_read_in_a_thread(monkeypatch: pytest
         readers.append(threading.get_ident())
         return parse_document(data)
 
-    monkeypatch.setattr("husk.api.call.parse_document", parse)
+    monkeypatch.setattr("husk.api.calls.call.parse_document", parse)
     for values, in_thread in ((10, False), (6000, True)):
         asked = call(body=b'{"Test": [%b]}' % b",".join([b'"x"'] * values), content_type="application/json")
         found = await asked.body(Reader(HealthConfig))

@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from husk.api.edge.server import Edge
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, StreamedResponse
-from husk.api.server import Edge
 from husk.api.versioning import MINIMUM, Version
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Counts(Protocol):
 
 
 class CountedEdge(Edge):
-    """`counts` may be None for the sake of those that look on in other ways (`husk.api.observed`)."""
+    """`counts` may be None for the sake of those that look on in other ways (`husk.api.edge.observed`)."""
 
     def __init__(
         self,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api import missing
-from husk.api.errors import PageNotFound
-from husk.api.router import Router, change, clean_path, read
+from husk.api.calls.errors import PageNotFound
+from husk.api.calls.router import Router, change, clean_path, read
+from husk.api.edge import missing
 from husk.api.routes import all_routes
 
 

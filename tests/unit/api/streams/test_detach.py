@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.detach import DEFAULT_KEYS, DetachMatcher, parse_keys
+from husk.api.streams.detach import DEFAULT_KEYS, DetachMatcher, parse_keys
 from husk.errors import InvalidParameter
 
 

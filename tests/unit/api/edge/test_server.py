@@ -15,8 +15,8 @@ from yarl import URL
 
 from husk import errors
 from husk.aio.tasks import Tasks
+from husk.api.edge.server import Edge, serve
 from husk.api.http.limits import Limits
-from husk.api.server import Edge, serve
 from tests.unit.api.fake_engine import FakeEngine, container
 from tests.unit.api.http.test_bodies import BAD
 from tests.unit.api.loops import on_both_loops, until
@@ -345,7 +345,7 @@ async def test_what_a_request_needs_is_loaded_in_a_thread(engine: FakeEngine, mo
     async def noting(*modules: str) -> None:
         loaded.extend(modules)
 
-    monkeypatch.setattr("husk.api.server.load", noting)
+    monkeypatch.setattr("husk.api.edge.server.load", noting)
     async with (
         serve(Edge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
         ClientSession(address.replace("tcp", "http", 1)) as session,

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Coroutine
 
 from husk.aio.tasks import Tasks
-from husk.api.call import JSON, Call
+from husk.api.calls.call import JSON, Call
 from husk.api.http.response import Answer
-from husk.api.progress import error_line, progress_line
+from husk.api.streams.progress import error_line, progress_line
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, HuskError
 

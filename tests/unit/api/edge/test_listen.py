@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.api import listen as module
-from husk.api.listen import listen
+from husk.api.edge import listen as module
+from husk.api.edge.listen import listen
 from husk.errors import HuskError, InvalidParameter, SystemFault
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, cast
 import aiohttp
 import pytest
 
-from husk.api.counted import CountedEdge
-from husk.api.observed import ObservedEdge
-from husk.api.server import Edge, serve
+from husk.api.edge.counted import CountedEdge
+from husk.api.edge.observed import ObservedEdge
+from husk.api.edge.server import Edge, serve
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 
