@@ -37,7 +37,6 @@ from husk.swarm.model.services import (
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.network.endpoints import Endpoints
 from husk.swarm.network.networks import SwarmNetworks
-from husk.swarm.network.services import ServiceOnNetwork
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.runner import Runner
@@ -46,6 +45,7 @@ from husk.swarm.spec import validate
 from husk.swarm.spec.declared import changed_to, mode_of, published_ports
 from husk.swarm.spec.defaults import complete
 from husk.swarm.spec.matching import service_matches, task_matches
+from husk.swarm.spec.network_services import ServiceOnNetwork
 from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.swarm.state.transactions import StoreUnavailable
 

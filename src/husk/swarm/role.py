@@ -17,8 +17,8 @@ from husk.swarm.manager.workers import Workers
 from husk.swarm.membership import joining
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.model.node import Node
+from husk.swarm.model.settings import JoinSettings
 from husk.swarm.model.swarm import KEY, Membership, Standing
 from husk.swarm.state.records import SwarmRecords
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint

@@ -19,7 +19,6 @@ from husk.swarm.ca import authority
 from husk.swarm.ca.identity import Identity
 from husk.swarm.manager.ca_server import CAServer
 from husk.swarm.membership import joining
-from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.model.node import Node, NodeDescription
 from husk.swarm.model.services import (
     ConfigReference,
@@ -36,7 +35,7 @@ from husk.swarm.model.services import (
     TaskRestartPolicy,
     TaskSpec,
 )
-from husk.swarm.model.settings import NodeSpec
+from husk.swarm.model.settings import JoinSettings, NodeSpec
 from husk.swarm.model.swarm import Standing
 from husk.swarm.port.join import Joined
 from husk.swarm.port.messages import JoinRequest

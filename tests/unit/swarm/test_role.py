@@ -16,9 +16,8 @@ from husk.swarm.ca.identity import Identity
 from husk.swarm.manager.ca_server import CAServer
 from husk.swarm.manager.role import Noted
 from husk.swarm.membership import joining
-from husk.swarm.membership.joining import JoinSettings
 from husk.swarm.model.node import ManagerStatus, Node, NodeDescription
-from husk.swarm.model.settings import NodeSpec
+from husk.swarm.model.settings import JoinSettings, NodeSpec
 from husk.swarm.model.swarm import KEY, Membership
 from husk.swarm.port import enter as entering
 from husk.swarm.port.enter import ManagerSecrets

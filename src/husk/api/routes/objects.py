@@ -9,8 +9,9 @@ from husk.api.types.services import ObjectCreated, ObjectDocument
 from husk.api.views import services as views
 from husk.composition import Engine
 from husk.engine.model.filters import Filters
-from husk.swarm.manager.objects import CONFIG_FILTERS, SECRET_FILTERS, Objects
+from husk.swarm.manager.objects import Objects
 from husk.swarm.model.services import ClusterObject, ObjectSpec
+from husk.swarm.spec.matching import CONFIG_FILTERS, SECRET_FILTERS
 from husk.text.gojson import Reader
 
 _spec = Reader(ObjectSpec)

@@ -10,10 +10,9 @@ from husk.api.types.services import InitRequest, JoinRequest, NodeUpdate, Unlock
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
-from husk.swarm.membership import addresses
-from husk.swarm.membership.joining import JoinSettings
-from husk.swarm.membership.nodes import NODE_FILTERS
-from husk.swarm.model.settings import NodeSpec, SwarmSpec
+from husk.swarm.model.settings import JoinSettings, NodeSpec, RestoreAddresses, SwarmSpec
+from husk.swarm.spec import addresses
+from husk.swarm.spec.matching import NODE_FILTERS
 from husk.text.endpoints import MANAGER_PORT
 from husk.text.gojson import Reader
 from husk.text.subnets import has_nobodys
@@ -111,9 +110,6 @@ async def backup(call: Call) -> Answer:
 
 async def restore(call: Call) -> Answer:
     """Husk's own: go on with the swarm of such a file."""
-    from husk.swarm.backup.backups import RestoreAddresses
-    from husk.swarm.backup.file import LARGEST
-
     services = call.engine.swarm
     services.cluster.check_alone()
     secret, advertise, listen = _passphrase(call), call.text("advertiseAddr"), call.text("listenAddr")
@@ -122,12 +118,11 @@ async def restore(call: Call) -> Answer:
         listen=await addresses.listening(listen) if listen else None,
         data_path=await addresses.data_path(call.text("dataPathAddr")),
     )
-    data = bytearray()
+    backups, data = services.backups(), bytearray()
     async for piece in call.upload(1 << 20):
         data += piece
-        if len(data) > LARGEST:
-            raise InvalidParameter(f"a backup of a swarm has {LARGEST} bytes at most")
-    node_id = await services.backups().restore(bytes(data), secret, where)
+        backups.check_size(len(data))
+    node_id = await backups.restore(bytes(data), secret, where)
     await services.started()
     return call.json(node_id)
 

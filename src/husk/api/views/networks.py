@@ -20,7 +20,7 @@ from husk.engine.model import network as model
 from husk.engine.model.container import Container
 from husk.engine.model.filters import Filters
 from husk.engine.networks.load_balancer import LoadBalancer
-from husk.swarm.network.services import ServiceOnNetwork
+from husk.swarm.spec.network_services import ServiceOnNetwork
 
 # An IPv6 subnet has more addresses than fit into the number on the wire.
 _MOST_COUNTED = 2**64 - 1

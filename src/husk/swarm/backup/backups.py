@@ -8,7 +8,6 @@ the swarm last. So whatever a crash leaves, the next start has all of it, or rem
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import msgspec
 
@@ -27,6 +26,7 @@ from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.moving import KINDS, SWARM, drop, everything, in_batches
 from husk.swarm.model.node import ManagerStatus
 from husk.swarm.model.refusals import HAS_ONE
+from husk.swarm.model.settings import RestoreAddresses
 from husk.swarm.model.swarm import KEY, Membership, Swarm, read_swarm
 from husk.swarm.role import NodeRole
 from husk.swarm.state.cluster_store import ClusterStore
@@ -43,14 +43,6 @@ SHORTEST = 8
 OVERLAY = "overlay"
 _LATEST = 1 << 62
 _ANY = ("0.0.0.0", "::")
-
-
-class RestoreAddresses(NamedTuple):
-    """The addresses of the restored manager; an empty one stays as it was."""
-
-    advertise: Endpoint | None = None
-    listen: Endpoint | None = None
-    data_path: str = ""
 
 
 class Backups:
@@ -74,6 +66,11 @@ class Backups:
         self._node_role = node_role
 
     # --- backup
+
+    def check_size(self, length: int) -> None:
+        """InvalidParameter for more bytes than a backup has."""
+        if length > file.LARGEST:
+            raise InvalidParameter(f"a backup of a swarm has {file.LARGEST} bytes at most")
 
     async def make(self, passphrase: str) -> bytes:
         """The file. A swarm with autolock needs no passphrase: what unlocks it opens the backup, too."""

@@ -17,8 +17,6 @@ from husk.swarm.model.ids import check_object_name, new_id
 from husk.swarm.model.services import ClusterObject, ContainerSpec, ObjectSpec, Service
 from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 
-CONFIG_FILTERS = ("id", "label", "name")
-SECRET_FILTERS = (*CONFIG_FILTERS, "names")
 Kind = Literal["secret", "config"]
 # The first size that is too much.
 _LIMITS = {"secret": 500 * 1024, "config": 1000 * 1024}

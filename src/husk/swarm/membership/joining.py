@@ -2,16 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from husk.aio.once import load
 from husk.errors import HuskError, InvalidParameter
 from husk.swarm.ca.tokens import WRONG_TOKEN
-from husk.swarm.membership import addresses
 from husk.swarm.model import settings
 from husk.swarm.model.node import NodeDescription
+from husk.swarm.model.settings import JoinSettings
 from husk.swarm.port.assignment_messages import encoded
+from husk.swarm.spec import addresses
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 if TYPE_CHECKING:
@@ -20,21 +20,6 @@ if TYPE_CHECKING:
 
 # How long a manager has to hear that a node leaves, in seconds.
 FAREWELL = 2.0
-
-
-class JoinSettings(NamedTuple):
-    """A client's request to join, in its words."""
-
-    remotes: Sequence[str]
-    token: str
-    listen: str
-    advertise: str = ""
-    data_path: str = ""
-    availability: str = ""
-    # Of the cluster port, where another than the usual one is told to others.
-    port: int = 0
-    # `listen` as an address, of a manager's cluster port; empty for the usual one.
-    own_listen: str = ""
 
 
 def check(wish: JoinSettings) -> tuple[Endpoint, ...]:

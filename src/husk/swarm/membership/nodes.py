@@ -14,7 +14,6 @@ from husk.swarm.model.node import MANAGERS, Node, NodeDescription, NodeState, No
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 
-NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
 _REFUSED = "rpc error: code = FailedPrecondition desc = "
 _WORDS = {"role": ("manager", "worker"), "membership": ("accepted", "pending")}
 

@@ -1,12 +1,14 @@
 """The settings of a swarm and of its node, as clients declare them and as they are kept. Pure."""
 
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.swarm.model.services import SECOND, DriverSpec, shown
+from husk.text.endpoints import Endpoint
 
 Settings = TypeVar("Settings", bound=Struct)
 
@@ -15,6 +17,29 @@ HISTORY = 5
 SHORTEST_EXPIRY = 3600 * SECOND
 DATA_PATH_PORT = 4789
 DATA_PATH_PORTS = range(1024, 49152)
+
+
+class JoinSettings(NamedTuple):
+    """A client's request to join, in its words."""
+
+    remotes: Sequence[str]
+    token: str
+    listen: str
+    advertise: str = ""
+    data_path: str = ""
+    availability: str = ""
+    # Of the cluster port, where another than the usual one is told to others.
+    port: int = 0
+    # `listen` as an address, of a manager's cluster port; empty for the usual one.
+    own_listen: str = ""
+
+
+class RestoreAddresses(NamedTuple):
+    """The addresses of the restored manager; an empty one stays as it was."""
+
+    advertise: Endpoint | None = None
+    listen: Endpoint | None = None
+    data_path: str = ""
 
 
 class Orchestration(Struct, kw_only=True, rename="pascal"):

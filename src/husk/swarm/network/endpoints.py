@@ -17,8 +17,8 @@ from husk.network.balance import BalancedPort
 from husk.swarm.model.services import Service, VirtualIP, any_ingress, is_reached
 from husk.swarm.network.networks import ingress_of
 from husk.swarm.network.reached import ReachableTasks
-from husk.swarm.network.services import OnNetworks, ServiceOnNetwork, services_on
 from husk.swarm.spec.containers import attachments
+from husk.swarm.spec.network_services import OnNetworks, ServiceOnNetwork, services_on
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.transactions import StoreUnavailable
 

@@ -11,7 +11,7 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.errors import HuskError
 from husk.swarm.model.services import Task, is_reached
-from husk.swarm.network.services import Elsewhere, OnNetworks
+from husk.swarm.spec.network_services import Elsewhere, OnNetworks
 from husk.swarm.state.records import SwarmRecords
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Filters of a client on services and tasks. Pure."""
+"""Filters of a client: their names for each kind of thing, and which services and tasks they let through. Pure."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,9 @@ from husk.engine.model.filters import Filters
 from husk.swarm.model.services import Service, Task
 from husk.swarm.spec.declared import mode_of
 
+NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
+CONFIG_FILTERS = ("id", "label", "name")
+SECRET_FILTERS = (*CONFIG_FILTERS, "names")
 SERVICE_FILTERS = ("id", "label", "mode", "name", "runtime")
 TASK_FILTERS = ("desired-state", "id", "label", "name", "node", "service", "_up-to-date", "runtime")
 

@@ -7,7 +7,7 @@ from husk.api.views import networks as views
 from husk.engine.model.container import Endpoint
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import Network
-from husk.swarm.network.services import ServiceOnNetwork, TaskOnNetwork
+from husk.swarm.spec.network_services import ServiceOnNetwork, TaskOnNetwork
 from tests.unit.engine.records import container
 
 

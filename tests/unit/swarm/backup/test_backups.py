@@ -11,9 +11,9 @@ import pytest
 
 from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.backup.backups import Backups, RestoreAddresses
+from husk.swarm.backup.backups import Backups
 from husk.swarm.membership.moving import KINDS
-from husk.swarm.model.settings import SwarmSpec
+from husk.swarm.model.settings import RestoreAddresses, SwarmSpec
 from husk.swarm.model.swarm import KEY, MEMBERSHIP, Membership
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Put

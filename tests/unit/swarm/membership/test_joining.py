@@ -1,8 +1,9 @@
 import pytest
 
 from husk.errors import InvalidParameter, Unavailable
-from husk.swarm.membership.joining import JoinSettings, check, join
+from husk.swarm.membership.joining import check, join
 from husk.swarm.model.node import NodeDescription
+from husk.swarm.model.settings import JoinSettings
 from husk.text.endpoints import Endpoint
 from tests.support.free_ports import free_port
 

@@ -15,7 +15,7 @@ from husk.storage.state.store import StateStore
 from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.reached import ReachableTasks
-from husk.swarm.network.services import Elsewhere
+from husk.swarm.spec.network_services import Elsewhere
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but

@@ -6,7 +6,7 @@ import pytest
 
 from husk.errors import InvalidParameter
 from husk.network import own_addresses
-from husk.swarm.membership.addresses import advertised, data_path, listening, only
+from husk.swarm.spec.addresses import advertised, data_path, listening, only
 from husk.text.endpoints import Endpoint
 
 

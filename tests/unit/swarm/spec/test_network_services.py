@@ -3,7 +3,7 @@
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.network import Network
 from husk.swarm.model.services import NetworkAttachment, PortConfig, Service, ServiceSpec, TaskSpec, VirtualIP
-from husk.swarm.network.services import Elsewhere, ServiceOnNetwork, TaskOnNetwork, services_on
+from husk.swarm.spec.network_services import Elsewhere, ServiceOnNetwork, TaskOnNetwork, services_on
 from tests.unit.engine.records import container
 
 NETWORK = Network(id="n1", name="back", driver="overlay", created="")
