@@ -16,7 +16,7 @@ from husk.storage.workers import nursery as module
 from husk.storage.workers.answers import FileStatus
 from husk.storage.workers.handle import Producer
 from husk.storage.workers.jobs import PackJob, UnpackJob
-from husk.storage.workers.messages import LARGEST_JOB
+from husk.storage.workers.messages import LARGEST_JOB, encode
 from husk.storage.workers.nursery import Nursery
 from tests.support.waiting import until
 from tests.support.workers import forkers_of, reserve_of, workers_of
@@ -111,7 +111,7 @@ async def test_a_job_that_is_just_short_enough_arrives(root: Path):
     async with nursery() as one:
         stdin, stdout = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
         try:
-            long = "x" * (LARGEST_JOB - 200)
+            long = "x" * (LARGEST_JOB - len(encode(PackJob(str(root), [], ""))))
             child = await one.spawn(PackJob(str(root), [], long), [stdin, stdout, stdout])
             await wait_exit(child.pidfd)  # there is no such path
             child.close()
