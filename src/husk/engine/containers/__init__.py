@@ -44,6 +44,6 @@ of all; `drivers` says what is needed of them, so that tests run on doubles (`te
     for the edge                service
     how they are put together   parts
 
-The import contract in `pyproject.toml` says which of these builds on which; docs/architecture.md names the files that
+The import contract in `pyproject.toml` says which of these builds on which; docs/design/run.md names the files that
 `docker run` goes through.
 """
