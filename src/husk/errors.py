@@ -1,7 +1,7 @@
 """Errors, in the words of the API.
 
-Every layer raises these; one middleware of the HTTP edge turns them into a status and `{"message": ...}`. An exception
-that is not one of these is an internal fault: the client gets a 500, the log gets the traceback.
+Every layer raises these; `husk.api.calls.errors` turns them into a status and `{"message": ...}`. An exception that is
+not one of these is an internal fault: the client gets a 500, the log gets the traceback.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """The store that the swarm needs: records with versions, transactions on them, news of changes, leases.
 
-Two stores do this and pass the same tests (`tests/support/store_contract.py`): `embedded` in the engine's own SQLite
-file, for one host, and `husk.swarm.state.etcd.store`, which several hosts share.
+Two stores do this and pass the same tests (`tests/support/store_contract.py`): `husk.swarm.state.sqlite` in the
+engine's own SQLite file, for one host, and `husk.swarm.state.etcd.store`, which several hosts share.
 
     listing = await store.listing("service")
     await store.commit(Put("service", id, body, version=record.version), Delete("task", old))    # all or nothing
