@@ -46,7 +46,8 @@ def test_the_default_bridge_is_docker0_where_nothing_else_is(host: Host, dockerd
     first = host.daemon(program=PROGRAM, wrapper=dockerd)
     assert bridge_of(first) == "docker0"
     first.docker("run", "-d", "--name", "web", "-p", "127.0.0.1:8080:80", "busybox", "httpd", "-f", "-h", "/etc")
-    assert host.run(*REACH)
+    # The program may take a while to listen.
+    until(lambda: host.run(*REACH, check=False), "the program answers")
     second = host.daemon(program=PROGRAM, wrapper=dockerd)
     assert bridge_of(second) == second.config.bridge_name != "docker0", "that one is the first daemon's"
     second.close()
@@ -70,11 +71,12 @@ def test_containers_come_along_when_the_bridge_gets_the_name(host: Host, dockerd
     host.run("ip", "link", "add", "docker0", "type", "bridge")
     daemon = host.daemon(program=PROGRAM, wrapper=dockerd)
     daemon.docker("run", "-d", "--name", "web", "-p", "127.0.0.1:8080:80", "busybox", "httpd", "-f", "-h", "/etc")
+    until(lambda: host.run(*REACH, check=False), "the program answers")
     daemon.stop()
     host.run("ip", "link", "delete", "docker0")
     daemon.start()
     assert bridge_of(daemon) == "docker0"
-    assert host.run("busybox", *("wget", "-qO-", "http://127.0.0.1:8080/hostname"))
+    assert host.run(*REACH)
     assert daemon.docker("exec", "web", "ip", "route").stdout.startswith("default")
 
 

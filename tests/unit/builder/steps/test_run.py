@@ -45,6 +45,7 @@ class World:
         self.removes.set()
         self.leaves = asyncio.Event()
         self.leaves.set()
+        self.leaving = asyncio.Event()
         self.dropped: list[str] = []
         self.config: dict[str, object] = {}
         self.sockets: Sequence[socket.socket] = ()
@@ -64,6 +65,7 @@ class World:
         try:
             yield Prepared(root=Layered(()), mounts=[], env=["S=t"], agents=[], kept={0: ("a", self)})  # type: ignore[dict-item]
         finally:
+            self.leaving.set()
             await self.leaves.wait()
             self.happened.append("done")
 
@@ -307,8 +309,8 @@ async def test_what_is_kept_of_a_step_that_nobody_waits_for_any_more_is_dropped(
     world.leaves.clear()
     running = Tasks().spawn(steps.run(BODY, ["a"], Listener()), "a step", awaited=True)
     async with asyncio.timeout(30):
-        while "keep" not in world.happened:
-            await asyncio.sleep(0.005)
+        await world.leaving.wait()
+    assert "keep" in world.happened
     running.cancel()
     await asyncio.wait([running])
     assert running.cancelled()
