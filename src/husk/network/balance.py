@@ -407,6 +407,7 @@ class Balancer:
 
     def _write(self, balance: Balance) -> None:
         needed = _needed(balance)
+        known = self._generation
         # What fails, or is cut off, may be done or not: then all of it is written anew.
         former, self._written, self._generation = self._written, {}, -1
         contents = {family: _contents(balance, family, former.get(family, _EMPTY)) for family in needed}
@@ -423,8 +424,10 @@ class Balancer:
             self._nftables.run(self._commands(former, contents) + self._removal(self._stale(former, needed)))
         self._shapes = self._look(former, contents)
         self._written = contents
-        # Nobody else has changed any rule meanwhile: so they are whole.
-        if len(self._shapes) == len(contents) and nflisting.generation() == before + 1:
+        # Nobody else has changed any rule meanwhile, nor since they were whole: so they are. What else somebody has
+        # removed, a difference does not bring back.
+        whole = len(self._shapes) == len(contents) and (not former or known == before)
+        if whole and nflisting.generation() == before + 1:
             self._generation = before + 1
 
     def _look(self, former: Mapping[str, _Contents], contents: Mapping[str, _Contents]) -> dict[str, nflisting.Shape]:

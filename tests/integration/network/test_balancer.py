@@ -102,6 +102,18 @@ def test_a_change_of_what_somebody_has_removed_writes_all_of_it() -> None:
     assert balancer.intact() and families() == ["ip", "ip6"]
 
 
+def test_a_change_does_not_hide_what_somebody_has_removed_before() -> None:
+    """The rules are looked at a moment after they were removed, and tasks change meanwhile."""
+    balancer = Balancer(TABLE)
+    balancer.change(BALANCES["a port"])
+    whole = listing_of(Balance((), (BalancedPort("tcp", 8089, 80, TWO),)))
+    subprocess.run(["nft", "flush", "table", "ip", TABLE], check=True)
+    balancer.change(Balance((), (BalancedPort("tcp", 8089, 80, TWO),)))
+    assert not balancer.intact()
+    balancer.apply()
+    assert balancer.intact() and listing() == whole
+
+
 def listing() -> list[list[str]]:
     """The sets, maps and chains of both tables with their words; neither is listed in an order that matters."""
     found = [subprocess.check_output(["nft", "list", "table", family, TABLE], text=True) for family in families()]
