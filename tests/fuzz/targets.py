@@ -23,8 +23,7 @@ from husk.builder.dockerfile import git_refs
 from husk.builder.dockerfile.convert import convert
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.options import Options
-from husk.builder.protocol import llb_read, llb_write
-from husk.builder.protocol.messages import ops
+from husk.builder.graph import llb_read, llb_write, ops
 from husk.builder.sources.git import chosen
 from husk.engine.containers.config import limits as host_limits
 from husk.engine.images.archive import read_archive

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from husk.builder.graph import ops
 from husk.builder.graph.graph import Graph
+from husk.builder.graph.llb_write import definition
 from husk.builder.graph.operations import NONE, Build, FileAction, Files, MakeFile, Operation, Source
-from husk.builder.protocol.llb_write import definition
-from husk.builder.protocol.messages import containers, gateway, ops
+from husk.builder.protocol.messages import containers, gateway
 from husk.builder.protocol.messages.common import Status
 from husk.registry.manifest import host_platform
 from husk.rpc.grpc.status import GrpcError

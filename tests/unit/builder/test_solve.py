@@ -9,9 +9,10 @@ from husk.aio.tasks import Tasks
 from husk.builder.exporters.image import ImageExport
 from husk.builder.frontend.dockerfile_frontend import DockerfileFrontend
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
+from husk.builder.graph.graph import Definition
 from husk.builder.jobs.failure import BuildFailed
 from husk.builder.jobs.jobs import Jobs
-from husk.builder.jobs.results import Definition, Question, Result
+from husk.builder.jobs.results import Question, Result
 from husk.builder.remote_cache.service import CacheService
 from husk.builder.solve import BuildRequest, Export, Solves
 from husk.builder.solver.interfaces import CacheSource

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import pytest
 
-from husk.builder.protocol.messages import containers, control, gateway, ops
+from husk.builder.graph import ops
+from husk.builder.protocol.messages import containers, control, gateway
 from husk.errors import InvalidParameter
 from husk.rpc import protobuf
 from husk.rpc.protobuf import Int32, Message, Uint32, Uint64

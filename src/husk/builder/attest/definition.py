@@ -7,26 +7,12 @@ import base64
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from husk.builder.graph import op_json
+from husk.builder.graph import llb_write
 from husk.builder.graph.graph import Graph, Location
-from husk.builder.graph.op_json import Json, filled
-from husk.builder.graph.operations import (
-    Build,
-    CacheMount,
-    Diff,
-    Edge,
-    Exec,
-    FileAction,
-    Files,
-    Merge,
-    Mount,
-    Operation,
-    SecretMount,
-    Source,
-    SshMount,
-    TmpfsMount,
-)
+from husk.builder.graph.llb_json import Json, document, filled
+from husk.builder.graph.operations import Edge, Exec, Operation, Source
 from husk.builder.graph.schemes import shown
 
 
@@ -54,16 +40,16 @@ def steps_of(graph: Graph, edge: Edge) -> StepNames:
 
 def source_of(graph: Graph, steps: StepNames, loaded: Operation | None) -> Json:
     """The files that a graph was made from, and which lines its steps are; `loaded` is how they came."""
-    document: Json = {}
+    came: Json = {}
     if loaded is not None:
         alone = Graph()
-        document = steps_of(alone, alone.add(loaded)).document
+        came = steps_of(alone, alone.add(loaded)).document
     infos = [
         {
             "filename": file.name,
             "language": file.language,
             "data": base64.b64encode(file.content).decode(),
-            **document,
+            **came,
         }
         for file in graph.files
     ]
@@ -86,71 +72,9 @@ def _location(place: Location) -> Json:
 
 
 def _operation(operation: Operation) -> Json:
-    document: Json = {"Op": _body(operation)}
-    if platform := operation.platform:
-        document["platform"] = filled(
-            {
-                "Architecture": platform.architecture,
-                "OS": platform.os,
-                "Variant": platform.variant,
-                "OSVersion": platform.os_version,
-                "OSFeatures": list(platform.os_features),
-            }
-        )
-    return document | {"constraints": {}}
-
-
-def _body(operation: Operation) -> Json:
     match operation.body:
         case Source() as body:
-            told = shown(body)
-            return {"source": filled({"identifier": told.identifier, "attrs": told.attributes})}
+            operation = replace(operation, body=shown(body))
         case Exec() as body:
-            return {"exec": _exec(body)}
-        case Files(actions):
-            return {"file": {"actions": [_action(one) for one in actions]}}
-        case Merge():
-            return {"merge": {"inputs": [filled({"input": one}) for one in range(len(operation.inputs))]}}
-        case Diff(lower, upper):
-            return {"diff": {"lower": filled({"input": lower}), "upper": filled({"input": upper})}}
-        case Build(builder, inputs, attributes):
-            taken = {name: filled({"input": number}) for name, number in inputs.items()}
-            return {"build": filled({"builder": builder, "inputs": taken, "attrs": attributes})}
-
-
-# --- processes -------------------------------------------------------------------------------------------------------
-
-
-def _exec(body: Exec) -> Json:
-    hosts: list[Json] = [{"Host": name, "IP": address} for name, address in body.process.extra_hosts]
-    return op_json.execution(body, op_json.process(body.process, hosts), [_mount(one) for one in body.mounts])
-
-
-def _mount(mount: Mount) -> Json:
-    document: Json = {
-        "input": mount.input,
-        "selector": mount.selector,
-        "dest": mount.target,
-        "output": mount.output,
-        "readonly": mount.read_only,
-        "mountType": op_json.KINDS[type(mount.kind)],
-    }
-    match mount.kind:
-        case TmpfsMount(size):
-            document["TmpfsOpt"] = filled({"size": size})
-        case CacheMount(id, sharing):
-            document["cacheOpt"] = filled({"ID": id, "sharing": op_json.SHARING[sharing]})
-        case SecretMount() as secret:
-            document["secretOpt"] = op_json.granted(secret)
-        case SshMount() as agent:
-            document["SSHOpt"] = op_json.granted(agent)
-    return filled(document)
-
-
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
-def _action(step: FileAction) -> Json:
-    name, document = op_json.action(step.action)
-    places = {"input": step.input, "secondaryInput": step.second_input, "output": step.output}
-    return {**places, "Action": {name: document}}
+            operation = replace(operation, body=replace(body, process=replace(body.process, proxy={})))
+    return document(replace(llb_write.operation(operation), inputs=[])) | {"constraints": {}}

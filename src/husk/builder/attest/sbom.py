@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from husk.builder.attest.wanted import Sbom
 from husk.builder.dockerfile.options import BaseImage
-from husk.builder.graph.graph import Graph
+from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import NONE, Exec, Mount, Operation, Process, Source, TmpfsMount
 from husk.builder.jobs.jobs import Job
-from husk.builder.jobs.results import Definition, Predicate
+from husk.builder.jobs.results import Predicate
 from husk.builder.solver.asking import Asker, Shown
 from husk.builder.solver.interfaces import Watcher
 from husk.builder.solver.refs import Ref

@@ -9,7 +9,7 @@ from msgspec import Struct
 from husk.builder.attest.wanted import V1, Provenance
 from husk.builder.dockerfile import git_refs
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.graph.op_json import Json, filled
+from husk.builder.graph.llb_json import Json, filled
 from husk.builder.graph.schemes import redacted
 from husk.engine.model.clock import shortest_rfc3339
 from husk.registry.manifest import Descriptor, Platform

@@ -15,11 +15,11 @@ from typing import Protocol
 
 from husk.aio.tasks import Tasks
 from husk.builder.dockerfile.options import BaseImage
-from husk.builder.graph.graph import Graph
+from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import Edge, Exec, Mount, Operation, Process, Source
 from husk.builder.jobs.failure import MissingCapability
 from husk.builder.jobs.jobs import Job
-from husk.builder.jobs.results import Definition, Question, Result
+from husk.builder.jobs.results import Question, Result
 from husk.builder.solver.asking import Asker, Shown
 from husk.builder.solver.sessions import Session
 from husk.builder.sources.images import ImageSource

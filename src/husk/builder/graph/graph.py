@@ -150,3 +150,10 @@ class Graph:
             if vertex.digest in wanted:
                 wanted.update(edge.digest for edge in vertex.operation.inputs)
         return [vertex for vertex in self if vertex.digest in wanted]
+
+
+class Definition(Struct, frozen=True):
+    """An edge of a graph that is to be made, or nothing."""
+
+    graph: Graph
+    edge: Edge | None

@@ -11,10 +11,11 @@ import json
 import posixpath
 from collections.abc import Iterable
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
-from husk.builder.graph import op_json
-from husk.builder.graph.op_json import Json, NeverOmitted, filled
+from husk.builder.graph import llb_write, ops
+from husk.builder.graph.llb_json import Json, document, filled
 from husk.builder.graph.operations import (
     NONE,
     BindMount,
@@ -70,14 +71,11 @@ def op_key(operation: Operation) -> OpKey | None:
             return _exec(body, operation)
         case Files() as body:
             return _files(body, len(operation.inputs))
-        case Merge():
-            inputs = [filled({"input": number}) for number in range(len(operation.inputs))]
-            document: Json = {"Type": "buildkit.merge.v0", "Merge": filled({"inputs": inputs})}
-            return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
-        case Diff(lower, upper):
-            sides = {"lower": filled({"input": lower}), "upper": filled({"input": upper})}
-            document = {"Type": "buildkit.diff.v0", "Diff": sides}
-            return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
+        case Merge() | Diff() as body:
+            kind = type(body).__name__
+            written = _within(document(llb_write.operation(operation)), "Op")
+            key = _json_digest({"Type": f"buildkit.{kind.lower()}.v0", kind: written[kind.lower()]})
+            return OpKey(key, [InputKey()] * len(operation.inputs))
         case _:
             return None
 
@@ -91,12 +89,14 @@ def digest_of(data: bytes) -> str:
 
 def _exec(body: Exec, operation: Operation) -> OpKey:
     platform = operation.platform or host_platform()
-    hosts = [filled({"Host": name}) for name, _ in body.process.extra_hosts]
-    mounts = [] if _is_plain_root(body.mounts) else [_mount(mount) for mount in body.mounts]
-    exec_document = op_json.execution(body, op_json.process(body.process, hosts), mounts)
-    document = {
+    written = llb_write.execution(body)
+    meta = written.meta
+    assert meta is not None
+    written.meta = replace(meta, proxy_env=None, extra_hosts=[ops.HostIP(one.host) for one in meta.extra_hosts])
+    written.mounts = [] if _is_plain_root(body.mounts) else [_mount(one) for one in body.mounts]
+    told = {
         "Type": "buildkit.exec.v0",
-        "Exec": exec_document,
+        "Exec": document(written),
         "OS": platform.os,
         "Arch": platform.architecture,
         **filled(
@@ -111,7 +111,7 @@ def _exec(body: Exec, operation: Operation) -> OpKey:
     for one in body.mounts:
         if not isinstance(one.kind, SecretMount | SshMount | TmpfsMount):
             mounts_of.setdefault(one.input, []).append(one)
-    return OpKey(_json_digest(document), [_mounted(mounts_of.get(n, [])) for n in range(len(operation.inputs))])
+    return OpKey(_json_digest(told), [_mounted(mounts_of.get(n, [])) for n in range(len(operation.inputs))])
 
 
 def _is_plain_root(mounts: list[Mount]) -> bool:
@@ -119,33 +119,17 @@ def _is_plain_root(mounts: list[Mount]) -> bool:
     return len(mounts) == 1 and mounts[0].target == "/" and not mounts[0].read_only and mounts[0].kind == BindMount()
 
 
-def _mount(mount: Mount) -> Json:
-    document: Json = {
-        "input": mount.input,
-        "dest": mount.target,
-        "output": mount.output,
-        "readonly": mount.read_only,
-        "mountType": op_json.KINDS[type(mount.kind)],
-    }
-    match mount.kind:
-        case TmpfsMount(size):
-            # Without any option there is no structure for them.
-            document |= {"TmpfsOpt": NeverOmitted(filled({"size": size}))} if size else {}
-        case CacheMount() as cache:
-            document["cacheOpt"] = NeverOmitted(_cache(cache, mount.target))
-        case SecretMount() as secret:
-            document["secretOpt"] = NeverOmitted(op_json.granted(secret))
-        case SshMount() as agent:
-            document["SSHOpt"] = NeverOmitted(op_json.granted(agent))
-    return filled(document)
+def _mount(mount: Mount) -> ops.Mount:
+    """Write a mount without what may change: its selector, and any name of a cache but the usual one."""
+    written = replace(llb_write.mount(mount), selector="")
+    if isinstance(mount.kind, CacheMount) and not _is_usual(mount.kind, mount.target):
+        written.cache_opt = ops.CacheOpt()
+    return written
 
 
-def _cache(cache: CacheMount, target: str) -> Json:
-    """Only the name that a Dockerfile gives a cache by itself counts; any other may change."""
-    usual = cache.id == target or cache.id.partition("/")[2] == target
-    if not usual or cache.sharing != "shared":
-        return {}
-    return filled({"ID": cache.id, "sharing": op_json.SHARING[cache.sharing]})
+def _is_usual(cache: CacheMount, target: str) -> bool:
+    """Return True for the name that a Dockerfile gives a cache by itself."""
+    return cache.sharing == "shared" and (cache.id == target or cache.id.partition("/")[2] == target)
 
 
 def _mounted(mounts: Iterable[Mount]) -> InputKey:
@@ -172,15 +156,15 @@ def _mounted(mounts: Iterable[Mount]) -> InputKey:
 def _files(body: Files, count: int) -> OpKey:
     chosen: dict[int, list[Selection]] = {}
     actions = [_action(step, count, chosen) for step in body.actions]
-    document: Json = {"Type": "buildkit.file.v0", "Actions": actions}
+    told: Json = {"Type": "buildkit.file.v0", "Actions": actions}
     places = [[step.input, step.second_input, step.output] for step in body.actions]
     if places and not _are_usual(places):
-        document["indexes"] = places
+        told["indexes"] = places
     whole = {step.input for step in body.actions}
     inputs = [
         _chosen(chosen[number]) if number in chosen and number not in whole else InputKey() for number in range(count)
     ]
-    return OpKey(_json_digest(document), inputs)
+    return OpKey(_json_digest(told), inputs)
 
 
 def _chosen(selections: list[Selection]) -> InputKey:
@@ -220,8 +204,9 @@ def _action(step: FileAction, count: int, chosen: dict[int, list[Selection]]) ->
                 chosen.setdefault(one.input, []).append(Selection(path=path, follow_links=True))
     if isinstance(action, Copy) and 0 <= step.second_input < count:
         chosen.setdefault(step.second_input, []).append(_selection(action))
-        action = structs.replace(action, source=_base(action.source))
-    return base64.b64encode(_json(op_json.action(action)[1])).decode()
+        step = replace(step, action=replace(action, source=_base(action.source)))
+    (written,) = _within(document(llb_write.file_action(step)), "Action").values()
+    return base64.b64encode(_json(written)).decode()
 
 
 def _selection(copy: Copy) -> Selection:
@@ -266,6 +251,12 @@ def _json(document: object) -> bytes:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text.encode("utf-8", "replace")
+
+
+def _within(told: Json, name: str) -> Json:
+    inner = told[name]
+    assert isinstance(inner, dict)
+    return inner
 
 
 def _json_digest(document: object) -> str:

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from husk.builder.dockerfile.rules import Warning
 from husk.builder.dockerfile.syntax import Syntax
-from husk.builder.graph.graph import KnownVertices, Location, SourceFile
+from husk.builder.graph.graph import Definition, KnownVertices, Location, SourceFile
 from husk.builder.jobs import failed_steps
 from husk.builder.jobs.containers import Hold, JobContainers
 from husk.builder.jobs.failed_steps import FailedStep
@@ -25,7 +25,6 @@ from husk.builder.jobs.failure import BuildFailed, of_vertex
 from husk.builder.jobs.results import (
     DOCKERFILE,
     GATEWAY,
-    Definition,
     FrontendResult,
     Predicate,
     Question,

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from husk.builder.dockerfile.rules import Warning
 from husk.builder.dockerfile.syntax import Syntax
-from husk.builder.graph.graph import Graph, SourceFile
-from husk.builder.graph.operations import Edge
+from husk.builder.graph.graph import Definition, SourceFile
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.source_rules import Policy
 from husk.engine.model.image import ImageConfig
@@ -23,13 +22,6 @@ GATEWAY = "gateway.v0"
 CONFIG = "containerimage.config"
 PLATFORMS = "refs.platforms"
 EPOCH = "source.date.epoch"
-
-
-class Definition(Struct, frozen=True):
-    """An edge of a graph that is to be made, or nothing."""
-
-    graph: Graph
-    edge: Edge | None
 
 
 class Question(Struct, frozen=True, kw_only=True):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from husk.builder.cache.prune import Item
+from husk.builder.graph.graph import Definition
 from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
-from husk.builder.jobs.results import Definition
 from husk.builder.solve import BuildRequest
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions

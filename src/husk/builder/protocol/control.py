@@ -7,9 +7,10 @@ from contextlib import aclosing
 
 from husk.aio.tasks import Tasks
 from husk.builder.cache.prune import FILTERS, Item
+from husk.builder.graph import llb_write
 from husk.builder.jobs.results import Question
 from husk.builder.jobs.status_log import StatusLog
-from husk.builder.protocol import llb_write, policies, progress
+from husk.builder.protocol import policies, progress
 from husk.builder.protocol.backend import Backend, BuildWorker
 from husk.builder.protocol.errors import failed_build
 from husk.builder.protocol.history import History

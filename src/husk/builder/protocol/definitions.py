@@ -6,9 +6,8 @@ import msgspec
 
 from husk.builder.frontend.reading import graphs
 from husk.builder.frontend.reading.dockerfiles import NO_ANSWER, Parsers
-from husk.builder.graph.graph import Graph
+from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import Edge
-from husk.builder.jobs.results import Definition
 from husk.errors import InvalidParameter, NotImplementedYet, SystemFault
 
 MODULE = "husk.builder.protocol.llb_answerer"

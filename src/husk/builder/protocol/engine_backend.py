@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from husk.builder.cache.prune import Item
+from husk.builder.graph.graph import Definition
 from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
-from husk.builder.jobs.results import Definition
 from husk.builder.protocol.backend import BuildWorker, FileStat
 from husk.builder.protocol.definitions import Definitions
 from husk.builder.service import Builder, Entry

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from husk.builder.graph import operations
+from husk.builder.graph import operations, ops
 from husk.builder.graph.graph import Location, SourceFile
-from husk.builder.graph.op_json import Json, filled
+from husk.builder.graph.llb_json import Json, filled
+from husk.builder.graph.llb_write import source_info
 from husk.builder.jobs.failed_steps import FailedStep
 from husk.builder.jobs.failure import BuildFailed, MissingCapability, UnknownQuestion
-from husk.builder.protocol.llb_write import source_info
-from husk.builder.protocol.messages import ops
 from husk.builder.protocol.messages.common import Any, Status
 from husk.builder.solver.source_rules import Action, SourceDenied
 from husk.errors import (

@@ -8,16 +8,17 @@ import stat
 from collections.abc import Sequence
 from functools import cache
 
+from husk.builder.graph import llb_read, llb_write, ops
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import Edge, Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Question, Result
 from husk.builder.jobs.status_log import WarningTold
-from husk.builder.protocol import capabilities, llb_read, llb_write, policies
+from husk.builder.protocol import capabilities, policies
 from husk.builder.protocol.backend import Backend, FileStat
 from husk.builder.protocol.control import Control, worker_record
 from husk.builder.protocol.errors import failed_build, from_status
-from husk.builder.protocol.messages import gateway, ops
+from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.files import Stat
 from husk.builder.protocol.messages.source_policy import Policy
 from husk.builder.protocol.serve import Metadata, answer

@@ -6,10 +6,9 @@ import msgspec
 from msgspec import Struct
 
 from husk.builder.frontend.reading import graphs
+from husk.builder.graph import llb_read, ops
 from husk.builder.graph.graph import SourceFile
 from husk.builder.graph.operations import Edge
-from husk.builder.protocol import llb_read
-from husk.builder.protocol.messages import ops
 from husk.errors import HuskError, NotImplementedYet
 
 

@@ -3,8 +3,9 @@
 from enum import IntEnum
 from typing import TypeVar
 
+from husk.builder.graph import ops
 from husk.builder.graph.operations import Source
-from husk.builder.protocol.messages import gateway, ops
+from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages import source_policy as messages
 from husk.builder.protocol.messages.common import Timestamp
 from husk.builder.solver.source_policy import Facts

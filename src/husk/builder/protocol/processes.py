@@ -10,10 +10,10 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from husk.aio.tasks import Tasks
+from husk.builder.graph import llb_read, ops
 from husk.builder.graph.operations import NONE, Exec, Mount, Process, SecretVariable
 from husk.builder.jobs.jobs import Job
-from husk.builder.protocol import llb_read
-from husk.builder.protocol.messages import containers, gateway, ops
+from husk.builder.protocol.messages import containers, gateway
 from husk.builder.protocol.messages.common import Status
 from husk.builder.protocol.serve import Metadata, answer
 from husk.builder.steps.held import Descriptor, Pipes, Streams, Talk, Terminal

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from husk.builder.graph import ops
+from husk.builder.graph.llb_write import lines, source_info
 from husk.builder.jobs.status_log import LogTold, StatusTold, Told, VertexTold, WarningTold
-from husk.builder.protocol.llb_write import lines, source_info
-from husk.builder.protocol.messages import control, ops
+from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.common import timestamp
 
 # What one message carries: things that were told, and bytes of logs.

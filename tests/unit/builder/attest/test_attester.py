@@ -9,8 +9,9 @@ import pytest
 from husk.builder.attest.attester import Attester
 from husk.builder.attest.slsa import PREDICATE_V02, Captured, Material
 from husk.builder.attest.wanted import Provenance, Sbom, WantedAttestations
+from husk.builder.graph.graph import Definition
 from husk.builder.graph.operations import Source
-from husk.builder.jobs.results import Definition, Predicate, Question, Result
+from husk.builder.jobs.results import Predicate, Question, Result
 from husk.registry.manifest import Descriptor
 from tests.unit.builder.jobs.test_jobs import Bench
 from tests.unit.builder.solver.solving import chain

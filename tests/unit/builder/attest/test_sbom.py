@@ -8,8 +8,9 @@ import pytest
 from husk.builder.attest.sbom import PREDICATE, Scanner, definition
 from husk.builder.attest.wanted import Sbom
 from husk.builder.dockerfile.options import BaseImage
+from husk.builder.graph.graph import Definition
 from husk.builder.graph.operations import NONE, Exec
-from husk.builder.jobs.results import Definition, Predicate
+from husk.builder.jobs.results import Predicate
 from husk.builder.sources import given
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS

@@ -9,8 +9,9 @@ import pytest
 
 from husk.builder.frontend import gateway as gateway_frontend
 from husk.builder.frontend.gateway import GatewayFrontend, check_capabilities, exec_of
+from husk.builder.graph.graph import Definition
 from husk.builder.jobs.failure import BuildFailed, MissingCapability
-from husk.builder.jobs.results import Definition, Question, Result
+from husk.builder.jobs.results import Question, Result
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import InvalidParameter, NotImplementedYet
 from tests.unit.builder.frontend.test_dockerfile_frontend import Client, Images

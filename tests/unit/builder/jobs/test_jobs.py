@@ -9,11 +9,11 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.builder.frontend.dockerfile_frontend import DockerfileFrontend
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
-from husk.builder.graph.graph import KnownVertices, Location, SourceFile
+from husk.builder.graph.graph import Definition, KnownVertices, Location, SourceFile
 from husk.builder.jobs import jobs
 from husk.builder.jobs.failure import BuildFailed
 from husk.builder.jobs.jobs import Jobs
-from husk.builder.jobs.results import Definition, Question, Result
+from husk.builder.jobs.results import Question, Result
 from husk.builder.jobs.status_log import WarningTold
 from husk.builder.solver.solver import Solver
 from husk.builder.steps.plan import StepFailed

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from husk.builder.cache.prune import Item
 from husk.builder.frontend.gateway import Bridge
+from husk.builder.graph.graph import Definition
 from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
-from husk.builder.jobs.results import Definition
 from husk.builder.protocol.backend import BuildWorker, FileStat
 from husk.builder.protocol.definitions import Definitions
 from husk.builder.protocol.server import BuildkitServer

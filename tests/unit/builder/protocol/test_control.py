@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
+from husk.builder.graph.llb_write import definition
+from husk.builder.graph.ops import Definition
 from husk.builder.jobs.results import Question
 from husk.builder.protocol.control import Control, build_request
 from husk.builder.protocol.history import History
-from husk.builder.protocol.llb_write import definition
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.gateway import Empty, InputsResponse, ReturnRequest
-from husk.builder.protocol.messages.ops import Definition
 from husk.builder.protocol.messages.source_policy import Policy, Rule
 from husk.errors import NotFound
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNKNOWN, GrpcError

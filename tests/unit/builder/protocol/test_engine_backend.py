@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from husk.builder.cache.prune import Pruned
+from husk.builder.graph import llb_write
 from husk.builder.graph.operations import Source
-from husk.builder.protocol import llb_write
 from husk.builder.protocol.engine_backend import EngineBackend
 from husk.builder.solve import BuildRequest, Export
 from husk.builder.solver.interfaces import CacheSource

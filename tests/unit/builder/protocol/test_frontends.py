@@ -3,7 +3,7 @@
 import json
 
 from husk.aio.tasks import Tasks
-from husk.builder.jobs.results import Definition
+from husk.builder.graph.graph import Definition
 from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.common import HealthCheckRequest, HealthCheckResponse
 from husk.rpc.grpc.connection import Connection

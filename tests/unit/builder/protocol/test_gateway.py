@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from husk.builder.graph import ops
+from husk.builder.graph.llb_write import definition
 from husk.builder.protocol.backend import FileStat
 from husk.builder.protocol.gateway import stat_message
-from husk.builder.protocol.llb_write import definition
-from husk.builder.protocol.messages import containers, control, gateway, ops
+from husk.builder.protocol.messages import containers, control, gateway
 from husk.builder.protocol.messages.common import Status, Timestamp
 from husk.builder.protocol.messages.source_policy import Policy, Rule, Selector
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError

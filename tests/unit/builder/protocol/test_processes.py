@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from husk.builder.protocol.messages import containers, gateway, ops
+from husk.builder.graph import ops
+from husk.builder.protocol.messages import containers, gateway
 from husk.kernel import process
 from husk.rpc.grpc.status import GrpcError
 from tests.unit.builder.protocol.fake_backend import Caller, FakeBackend, calling

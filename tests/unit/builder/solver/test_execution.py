@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from husk.builder.graph.graph import Graph
+from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import (
     NONE,
     Build,
@@ -21,7 +21,6 @@ from husk.builder.graph.operations import (
     Process,
     Source,
 )
-from husk.builder.jobs.results import Definition
 from husk.builder.solver.execution import Execution, described, merged
 from husk.builder.sources.given import GivenStacks, source_of
 from husk.engine.images.make import MOST_LAYERS

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from husk.builder.graph import cache_keys
+from husk.builder.graph import cache_keys, llb_read, llb_write
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import Operation, Source
-from husk.builder.protocol import llb_read, llb_write
 from husk.builder.sources import given
 from husk.errors import Forbidden
 

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+from husk.builder.graph.ops import HostIP, Meta, Mount, Platform, SecretEnv, WorkerConstraints
 from husk.builder.protocol.messages.common import Status
 from husk.builder.protocol.messages.gateway import Empty
-from husk.builder.protocol.messages.ops import HostIP, Meta, Mount, Platform, SecretEnv, WorkerConstraints
 from husk.rpc.protobuf import Enum, Message, Uint32
 
 

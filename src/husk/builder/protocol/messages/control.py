@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from husk.builder.graph.ops import Platform, ProgressGroup, Range, SourceInfo
 from husk.builder.protocol.messages.common import Status, Timestamp
-from husk.builder.protocol.messages.ops import Platform, ProgressGroup, Range, SourceInfo
 from husk.builder.protocol.messages.source_policy import Policy
 from husk.rpc.protobuf import Enum, Int32, Message
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+from husk.builder.graph.ops import Platform, Range, SourceInfo, SourceOp
 from husk.builder.protocol.messages.common import Status, Timestamp
 from husk.builder.protocol.messages.control import CacheOptionsEntry, WorkerRecord
 from husk.builder.protocol.messages.files import Stat
-from husk.builder.protocol.messages.ops import Platform, Range, SourceInfo, SourceOp
 from husk.builder.protocol.messages.source_policy import Policy
 from husk.rpc.protobuf import Enum, Int32, Message
 

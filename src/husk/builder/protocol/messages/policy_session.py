@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from husk.builder.graph.ops import Platform, SourceOp
 from husk.builder.protocol.messages.gateway import ResolveSourceMetaRequest, ResolveSourceMetaResponse
-from husk.builder.protocol.messages.ops import Platform, SourceOp
 from husk.rpc.protobuf import Enum, Message
 
 

@@ -1,6 +1,6 @@
 """A client's own decisions about the sources of its build."""
 
-from husk.builder.protocol import llb_read, llb_write
+from husk.builder.graph import llb_read, llb_write
 from husk.builder.protocol.messages.policy_session import CheckPolicyRequest, CheckPolicyResponse
 from husk.builder.protocol.policies import facts_message, source
 from husk.builder.protocol.session.calls import SessionCalls, in_our_words

@@ -2,8 +2,8 @@
 
 import pytest
 
+from husk.builder.graph import ops
 from husk.builder.graph.operations import Source
-from husk.builder.protocol.messages import ops
 from husk.builder.protocol.messages.gateway import ResolveSourceMetaRequest
 from husk.builder.protocol.messages.policy_session import (
     CheckPolicyRequest,

@@ -1,10 +1,9 @@
 """Graphs are written so that they can be read back, and named by the digests of what is sent."""
 
+from husk.builder.graph import llb_read, llb_write, ops
 from husk.builder.graph.graph import Graph, SourceFile
+from husk.builder.graph.llb_read import digest_of
 from husk.builder.graph.operations import Operation, Source
-from husk.builder.protocol import llb_read, llb_write
-from husk.builder.protocol.llb_read import digest_of
-from husk.builder.protocol.messages import ops
 from tests.unit.builder.protocol.graphs import everything
 
 

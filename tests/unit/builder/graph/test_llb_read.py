@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.builder.graph import graph
+from husk.builder.graph import graph, llb_read, ops
 from husk.builder.graph import operations as ours
-from husk.builder.protocol import llb_read
-from husk.builder.protocol.llb_read import digest_of
-from husk.builder.protocol.messages import ops
+from husk.builder.graph.llb_read import digest_of
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 
 SOURCE = ops.Op(source=ops.SourceOp("docker-image://x"))

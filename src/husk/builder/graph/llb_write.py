@@ -3,12 +3,14 @@
 Its operations are named by the digests of what is sent, so a vertex may have another digest there than here.
 """
 
+from collections.abc import Mapping
+
 from husk.builder.graph import operations as ours
+from husk.builder.graph import ops
 from husk.builder.graph.graph import Graph, Location, SourceFile, Vertex
+from husk.builder.graph.llb_names import CUSTOM_NAME
+from husk.builder.graph.llb_read import digest_of
 from husk.builder.graph.operations import Edge, Operation
-from husk.builder.protocol.llb_names import CUSTOM_NAME
-from husk.builder.protocol.llb_read import digest_of
-from husk.builder.protocol.messages import ops
 from husk.registry.manifest import Platform
 
 _NETWORKS = {"sandbox": ops.NET_SANDBOX, "host": ops.NET_HOST, "none": ops.NET_NONE}
@@ -63,7 +65,7 @@ def _metadata(vertex: Vertex) -> ops.OpMetadata:
     return ops.OpMetadata(ignore_cache=vertex.ignore_cache, description=description, progress_group=group)
 
 
-def operation(read: Operation, known: dict[str, str]) -> ops.Op:
+def operation(read: Operation, known: Mapping[str, str] = {}) -> ops.Op:
     """`known` are the digests that inputs have in what is sent, by ours."""
     op = ops.Op(inputs=[ops.Input(known.get(edge.digest, edge.digest), edge.output) for edge in read.inputs])
     op.platform = platform(read.platform) if read.platform else None
@@ -71,9 +73,9 @@ def operation(read: Operation, known: dict[str, str]) -> ops.Op:
         case ours.Source(identifier, attributes):
             op.source = ops.SourceOp(identifier, attributes)
         case ours.Exec() as body:
-            op.exec = _exec(body)
+            op.exec = execution(body)
         case ours.Files(actions):
-            op.file = ops.FileOp([_file_action(one) for one in actions])
+            op.file = ops.FileOp([file_action(one) for one in actions])
         case ours.Merge():
             op.merge = ops.MergeOp([ops.InputIndex(number) for number in range(len(read.inputs))])
         case ours.Diff(lower, upper):
@@ -94,7 +96,7 @@ def platform(described: Platform) -> ops.Platform:
     )
 
 
-def _exec(body: ours.Exec) -> ops.ExecOp:
+def execution(body: ours.Exec) -> ops.ExecOp:
     process = body.process
     meta = ops.Meta(
         args=process.args,
@@ -111,28 +113,29 @@ def _exec(body: ours.Exec) -> ops.ExecOp:
     )
     return ops.ExecOp(
         meta=meta,
-        mounts=[_mount(one) for one in body.mounts],
+        mounts=[mount(one) for one in body.mounts],
         network=_NETWORKS[body.network],
         security=ops.SECURITY_INSECURE if body.insecure else ops.SECURITY_SANDBOX,
         secretenv=[ops.SecretEnv(one.id, one.name, one.optional) for one in body.secret_env],
     )
 
 
-def _mount(mount: ours.Mount) -> ops.Mount:
+def mount(read: ours.Mount) -> ops.Mount:
     message = ops.Mount(
-        input=mount.input,
-        selector=mount.selector,
-        dest=mount.target,
-        output=mount.output,
-        readonly=mount.read_only,
+        input=read.input,
+        selector=read.selector,
+        dest=read.target,
+        output=read.output,
+        readonly=read.read_only,
     )
-    match mount.kind:
+    match read.kind:
         case ours.CacheMount(id, sharing):
             message.mount_type = ops.MOUNT_CACHE
             message.cache_opt = ops.CacheOpt(id, _SHARING[sharing])
         case ours.TmpfsMount(size):
             message.mount_type = ops.MOUNT_TMPFS
-            message.tmpfs_opt = ops.TmpfsOpt(size)
+            # Without any option there is no structure for them.
+            message.tmpfs_opt = ops.TmpfsOpt(size) if size else None
         case ours.SecretMount(id, uid, gid, mode, optional):
             message.mount_type = ops.MOUNT_SECRET
             message.secret_opt = ops.SecretOpt(id, uid, gid, mode, optional)
@@ -142,7 +145,7 @@ def _mount(mount: ours.Mount) -> ops.Mount:
     return message
 
 
-def _file_action(step: ours.FileAction) -> ops.FileAction:
+def file_action(step: ours.FileAction) -> ops.FileAction:
     message = ops.FileAction(step.input, step.second_input, step.output)
     match step.action:
         case ours.Copy() as copy:

@@ -3,8 +3,8 @@
 import pytest
 
 from husk.builder.graph import operations as ours
+from husk.builder.graph.llb_names import LONGEST, name_of
 from husk.builder.graph.operations import Body, Edge, Operation
-from husk.builder.protocol.llb_names import LONGEST, name_of
 
 INPUTS = ["a", "b"]
 

@@ -10,11 +10,10 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from husk.builder.graph import operations as ours
-from husk.builder.graph.graph import MOST_OPERATIONS, Graph, Location, SourceFile
+from husk.builder.graph import ops
+from husk.builder.graph.graph import MOST_OPERATIONS, Definition, Graph, Location, SourceFile
+from husk.builder.graph.llb_names import CUSTOM_NAME, name_of
 from husk.builder.graph.operations import Edge, Operation
-from husk.builder.jobs.results import Definition
-from husk.builder.protocol.llb_names import CUSTOM_NAME, name_of
-from husk.builder.protocol.messages import ops
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 
