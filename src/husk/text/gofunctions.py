@@ -13,6 +13,16 @@ _HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;", "'": "&#39;", '"'
 _KINDS = {str: "string", int: "int", bool: "bool", float: "float64"}
 
 
+class Absent:
+    """The value of what is not there, where that is no error."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ABSENT = Absent()
+
+
 def is_true(value: object) -> bool:
     return bool(value)
 
@@ -20,6 +30,8 @@ def is_true(value: object) -> bool:
 def printed(value: object) -> str:
     """A value as `{{.}}` writes it."""
     if value is None:
+        return "<nil>"
+    if value is ABSENT:
         return "<no value>"
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -27,6 +39,8 @@ def printed(value: object) -> str:
         return f"{value:g}"
     if isinstance(value, dict):
         return "map[" + " ".join(f"{key}:{printed(item)}" for key, item in sorted(value.items())) + "]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(printed, value))}]"
     return str(value)
 
 
@@ -81,6 +95,8 @@ def _index(value: object, *keys: object) -> object:
     for key in keys:
         if isinstance(value, dict):
             value = value.get(key, "")
+        elif isinstance(value, list) and isinstance(key, int) and key >= 0:
+            value = value[key]
         elif isinstance(value, str) and isinstance(key, int):
             value = value.encode(errors="surrogateescape")[key]
         else:
@@ -117,15 +133,20 @@ def _compared(test: Callable[[object, object], bool]) -> Callable[[object, objec
 def _eq(first: object, *others: object) -> bool:
     if not others:
         raise TypeError("missing argument for comparison")
-    if any(type(first) is not type(other) for other in others):
+    if any(type(first) is not type(other) and not _is_nothing(first, other) for other in others):
         raise TypeError("incompatible types for comparison")
     return first in others
+
+
+def _is_nothing(*values: object) -> bool:
+    """Return True where one of the values is none: it equals no other."""
+    return any(value is None or value is ABSENT for value in values)
 
 
 def _len(value: object) -> int:
     if isinstance(value, str):
         return len(value.encode(errors="surrogateescape"))
-    if isinstance(value, dict):
+    if isinstance(value, dict | list):
         return len(value)
     raise TypeError(f"len of {printed(value)}")
 

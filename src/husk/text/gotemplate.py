@@ -1,18 +1,18 @@
-"""Go's template language (`{{…}}`), as far as services use it. Pure: words in, text out.
+"""Go's template language (`{{…}}`), as far as services and `--format` use it. Pure: words in, text out.
 
 `parse` reads a text into nodes, `Template.render` writes it with a dot and functions: values, fields, variables,
-pipelines, `if`, `with`, `range`, trimming and comments. `define`, `block` and `template` are refused. As Docker has
-it, a field or an entry that is not there is an error.
+pipelines, `if`, `with`, `range`, trimming and comments. `define`, `block` and `template` are refused. A field or an
+entry that is not there is an error, as Docker has it for services, or what the caller says (`Missing`).
 """
 
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
 from husk.errors import InvalidParameter
-from husk.text.gofunctions import BUILTINS, is_true, printed
+from husk.text.gofunctions import ABSENT, BUILTINS, is_true, printed
 from husk.text.patterns import pattern
 
 DEEPEST = 50
@@ -81,14 +81,17 @@ class Branch(msgspec.Struct):
 
 Node = str | Pipeline | Branch
 Function = Callable[..., object]
+# Gives the value of a field that a value does not have, or raises.
+Missing = Callable[[object, str], object]
 Scope = ChainMap[str, object]
 
 
 class _Tokens:
     """The tokens of one action, read from left to right."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, functions: Collection[str] | None) -> None:
         self._tokens = list(_tokens(code))
+        self._functions = functions
         self._place = 0
 
     def peek(self, kind: str, text: str | None = None) -> Token | None:
@@ -155,6 +158,8 @@ class _Tokens:
             fields += [token.text[1:]] if token.text != "." else []
         elif (token := self.take("word")) is not None:
             kind, value = ("value", _CONSTANTS[token.text]) if token.text in _CONSTANTS else ("function", token.text)
+            if kind == "function" and self._functions is not None and token.text not in self._functions:
+                raise wrong(f'function "{token.text}" not defined')
         elif self.take("sign", "("):
             kind, value = "pipeline", self.pipeline(depth + 1)
             if not self.take("sign", ")"):
@@ -211,7 +216,10 @@ def _bytes_of(letter: re.Match[str]) -> bytes:
     raise ValueError(letter[0])
 
 
-def parse(text: str) -> "Template":
+def parse(text: str, functions: Collection[str] | None = None) -> "Template":
+    """Read a text; InvalidParameter where it is no template. A function that is none of `functions` and not built in is
+    refused here, or when it is called where they are not given."""
+    known = None if functions is None else {*BUILTINS, *functions}
     nodes: list[Node] = []
     open_branches: list[tuple[Branch, list[Node], int]] = []
     place, trim = 0, False
@@ -223,7 +231,7 @@ def parse(text: str) -> "Template":
         _add_literal(nodes, text[place:begin], trim, bool(match["left"]))
         place, trim = match.end(), bool(match["right"])
         if match["comment"] is None:
-            nodes = _add_action(_Tokens(match["code"]), nodes, open_branches)
+            nodes = _add_action(_Tokens(match["code"], known), nodes, open_branches)
     _add_literal(nodes, text[place:], trim, False)
     if open_branches:
         raise wrong("unexpected EOF")
@@ -287,36 +295,48 @@ def _opened(
 class Effort:
     """Bounds the work and the memory of renderings that share it."""
 
-    def __init__(self) -> None:
-        self._steps = 0
-        self._size = 0
+    def __init__(self, *, steps: int = MOST_STEPS, said: int = MOST_SAID) -> None:
+        self._steps = steps
+        self._size = said
 
     def step(self, count: int = 1) -> None:
-        self._steps += count
-        if self._steps > MOST_STEPS:
+        self._steps -= count
+        if self._steps < 0:
             raise wrong("it does not come to an end")
 
     def look(self, value: object) -> None:
         """Count what it costs to go through all of a value."""
         if isinstance(value, str):
             self.step(len(value) // _LETTERS)
-        elif isinstance(value, dict):
+        elif isinstance(value, dict | list):
             self.step(len(value) // _ENTRIES)
-            for inner in value.values():
+            for inner in value.values() if isinstance(value, dict) else value:
                 self.look(inner)
 
     def say(self, text: str) -> None:
-        self._size += len(text)
-        if self._size > MOST_SAID:
+        self._size -= len(text)
+        if self._size < 0:
             raise wrong("it says too much")
+
+
+def refuse(value: object, name: str) -> object:
+    """Raise for a field that is not there."""
+    known = isinstance(value, Structure) or not isinstance(value, dict)
+    raise wrong(f"can't evaluate field {name}" if known else f'map has no entry for key "{name}"')
 
 
 class Template:
     def __init__(self, nodes: list[Node]) -> None:
         self._nodes = nodes
 
-    def render(self, dot: object, functions: Mapping[str, Function], effort: Effort | None = None) -> str:
-        run = _Run({**BUILTINS, **functions}, effort or Effort())
+    def render(
+        self,
+        dot: object,
+        functions: Mapping[str, Function],
+        effort: Effort | None = None,
+        missing: Missing = refuse,
+    ) -> str:
+        run = _Run({**BUILTINS, **functions}, effort or Effort(), missing)
         run.write(self._nodes, dot, ChainMap({"$": dot}))
         return "".join(run.said)
 
@@ -324,9 +344,10 @@ class Template:
 class _Run:
     """One rendering. Variables are those of the block and of those around it; a name is looked up in `scope`."""
 
-    def __init__(self, functions: Mapping[str, Function], effort: Effort) -> None:
+    def __init__(self, functions: Mapping[str, Function], effort: Effort, missing: Missing) -> None:
         self._functions = functions
         self._effort = effort
+        self._missing = missing
         self.said: list[str] = []
 
     def write(self, nodes: list[Node], dot: object, scope: Scope) -> None:
@@ -358,13 +379,19 @@ class _Run:
     def _range(self, branch: Branch, dot: object, scope: Scope) -> None:
         names = branch.pipeline.variables
         found = self._value(Pipeline(branch.pipeline.commands), dot, scope)
-        if not isinstance(found, dict):
+        if isinstance(found, dict):
+            entries: list[tuple[object, object]] = sorted(found.items())
+        elif isinstance(found, list):
+            entries = list(enumerate(found))
+        elif found is None or found is ABSENT:
+            entries = []
+        else:
             raise wrong(f"range can't iterate over {printed(found)}")
-        self._effort.step(len(found))
-        for key, value in sorted(found.items()):
+        self._effort.step(len(entries))
+        for key, value in entries:
             given = (key, value) if len(names) == 2 else (value,)
             self.write(branch.body, value, scope.new_child(dict(zip(names, given, strict=False))))
-        if not found:
+        if not entries:
             self.write(branch.otherwise, dot, scope)
 
     def _value(self, pipeline: Pipeline, dot: object, scope: Scope) -> object:
@@ -385,7 +412,7 @@ class _Run:
                 raise wrong("can't give argument to non-function")
             return self._operand(first, dot, scope)
         arguments = [self._operand(operand, dot, scope) for operand in command[1:]]
-        return _fields(self._call(str(first.value), (*arguments, *given)), first.fields)
+        return self._fields(self._call(str(first.value), (*arguments, *given)), first.fields)
 
     def _call(self, name: str, arguments: tuple[object, ...]) -> object:
         if (function := self._functions.get(name)) is None:
@@ -414,15 +441,9 @@ class _Run:
                 value = self._call(str(operand.value), ())
             case _:
                 value = operand.value
-        return _fields(value, operand.fields)
+        return self._fields(value, operand.fields)
 
-
-def _fields(value: object, names: tuple[str, ...]) -> object:
-    for name in names:
-        if not isinstance(value, dict):
-            raise wrong(f"can't evaluate field {name}")
-        if name not in value:
-            known = isinstance(value, Structure)
-            raise wrong(f"can't evaluate field {name}" if known else f'map has no entry for key "{name}"')
-        value = value[name]
-    return value
+    def _fields(self, value: object, names: tuple[str, ...]) -> object:
+        for name in names:
+            value = value[name] if isinstance(value, dict) and name in value else self._missing(value, name)
+        return value

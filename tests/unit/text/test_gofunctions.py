@@ -2,13 +2,15 @@
 
 import pytest
 
-from husk.text.gofunctions import BUILTINS, printed
+from husk.text.gofunctions import ABSENT, BUILTINS, printed
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "<no value>"),
+        (None, "<nil>"),
+        (ABSENT, "<no value>"),
+        (["a", 1], "[a 1]"),
         (True, "true"),
         (3, "3"),
         (2.5, "2.5"),
