@@ -10,6 +10,7 @@ from husk.builder.attest.materials import Materials
 from husk.builder.cache.cache import BuildCache
 from husk.builder.cache.prune import CachePruner, default_rules
 from husk.builder.frontend.dockerfile_frontend import DockerfileFrontend
+from husk.builder.frontend.reading.definitions import Definitions
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
 from husk.builder.jobs.jobs import Jobs
 from husk.builder.jobs.kept_builds import KeptBuilds
@@ -81,9 +82,10 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     remains = Remains(cache.forget)
     steps = _steps(around, Mounts(diffs, caches), remains)
     stack.push_async_callback(steps.close)
-    execution = Execution(sources.by_scheme, trees, steps, contexts)
-    solver = Solver(execution, cache, around.watch)
     parsers = Parsers(around.nursery)
+    definitions = Definitions(parsers)
+    execution = Execution(sources.by_scheme, trees, steps, contexts, definitions.read)
+    solver = Solver(execution, cache, around.watch)
     dockerfiles = Dockerfiles(parsers)
     late = ResultParts(
         around,
@@ -103,7 +105,6 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     attester = Attester(Materials(images, lambda: sources.git, lambda: sources.web), lambda: late.scanner)
     return Builder(
         jobs=jobs,
-        execution=execution,
         kept=KeptBuilds(BuildRecords(config.data_root / "build-records")),
         sessions=sessions,
         solves=Solves(jobs, sessions, late.exporters, lambda: late.caches, attester, late.judge),
@@ -117,7 +118,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
         platforms=await _platforms(around.host.machine),
         rest=Rest(),
-        parsers=parsers,
+        definitions=definitions,
         watch=around.watch,
     )
 

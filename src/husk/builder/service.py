@@ -13,7 +13,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.cache.cache import BuildCache
 from husk.builder.cache.prune import CachePruner, Item, Pruned
 from husk.builder.frontend import remote_context
-from husk.builder.frontend.reading.dockerfiles import Parsers
+from husk.builder.frontend.reading.definitions import Definitions
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Progress as WatchesBuild
 from husk.builder.graph.progress import Status
@@ -23,7 +23,6 @@ from husk.builder.jobs.kept_builds import KeptBuilds
 from husk.builder.result_parts import ResultParts
 from husk.builder.solve import BuildRequest, Solves
 from husk.builder.solver.asking import Asker, Shown
-from husk.builder.solver.execution import Execution, ReadDefinition
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
 from husk.builder.solver.source_policy import DescribedImage
@@ -103,7 +102,6 @@ class Builder:
         self,
         *,
         jobs: Jobs,
-        execution: Execution,
         kept: KeptBuilds,
         sessions: Sessions,
         solves: Solves,
@@ -117,14 +115,12 @@ class Builder:
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
         rest: Rest,
-        parsers: Parsers,
+        definitions: Definitions,
         watch: Watch | None = None,
     ) -> None:
-        """`rules` say what of the cache goes after a build, `platforms` what steps can be run for; `parsers` read what
-        is foreign."""
-        self.parsers = parsers
+        """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
+        self.definitions = definitions
         self.jobs = jobs
-        self._execution = execution
         self.kept = kept
         self.sessions = sessions
         self._solves = solves
@@ -148,10 +144,9 @@ class Builder:
         """The bodies of requests, as a source of builds."""
         return self._sources.bodies
 
-    def understand(self, bridge: "Bridge", read: ReadDefinition) -> None:
-        """Take the parts that speak BuildKit's protocol: `bridge` answers frontends, `read` reads definitions."""
+    def understand(self, bridge: "Bridge") -> None:
+        """Let `bridge` answer the calls of frontends that are images."""
         self._late.understand(bridge)
-        self._execution.read_definition = read
 
     def owns(self, parts: AsyncExitStack) -> None:
         """Take parts that are closed together with the builder."""

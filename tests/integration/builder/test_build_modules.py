@@ -55,7 +55,7 @@ UNWANTED = {
 NOT_CLASSIC = (
     *("hpack", "husk.rpc.grpc.connection", "husk.rpc.grpc.framing", "husk.rpc.grpc.status", "husk.rpc.grpc.stream"),
     *("husk.rpc.http2", "husk.api.http.h2c", "husk.api.routes.buildkit", "husk.builder.protocol.session"),
-    *(f"husk.builder.protocol.{name}" for name in ("control", "engine_backend", "gateway", "serve", "server")),
+    *(f"husk.builder.protocol.{name}" for name in ("control", "gateway", "serve", "server", "worker")),
 )
 # The classic door has its own code, and contexts that come as archives.
 ONLY_CLASSIC = (

@@ -13,11 +13,9 @@ from husk.api.http import h2c
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
-from husk.builder.protocol.server import BuildkitServer
-from husk.builder.protocol.session.attach import attach
 from tests.support.build_client import PLUGIN
 from tests.support.building import needs_buildx
-from tests.unit.builder.protocol.fake_backend import FakeBackend
+from tests.unit.builder.protocol.fake_builder import FakeBuilder, serving_server
 
 pytestmark = needs_buildx
 
@@ -30,8 +28,8 @@ class Daemon:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.socket = directory / "s"
-        self.backend = FakeBackend()
-        self._buildkit = BuildkitServer(self.backend, attach)
+        self.builder = FakeBuilder()
+        self._buildkit = serving_server(self.builder)
         self.server = Server(self._answer, http2=self._http2)
 
     async def _answer(self, request: Request) -> Answer:
@@ -91,11 +89,11 @@ async def daemon(tmp_path: Path) -> AsyncIterator[Daemon]:
 async def test_a_build_over_the_upgraded_connections(daemon: Daemon) -> None:
     said = await daemon.buildx("build", "--progress=plain", "-t", "a:b", str(daemon.directory / "context"))
     assert "[1/1] FROM" in said
-    asked, build = daemon.backend.builds
+    asked, build = daemon.builder.builds
     assert asked.exports == [], "not the question of what we can do"
     assert build.question is None
     assert [(one.kind, one.attributes["name"]) for one in build.exports] == [("moby", "a:b")]
-    assert daemon.backend.bench.worker.ran, "the result was not made"
+    assert daemon.builder.bench.worker.ran, "the result was not made"
 
 
 async def test_a_failing_build_says_why(daemon: Daemon) -> None:
@@ -111,13 +109,13 @@ async def test_a_builder_by_its_socket_alone(daemon: Daemon) -> None:
     await daemon.buildx("create", "--name", "remote", "--driver", "remote", f"unix://{daemon.socket}")
     assert "linux/amd64" in await daemon.buildx("inspect", "remote")
     await daemon.buildx("build", "--builder", "remote", "-o", "type=image", str(daemon.directory / "context"))
-    assert [one.kind for one in daemon.backend.builds[-1].exports] == ["image"]
+    assert [one.kind for one in daemon.builder.builds[-1].exports] == ["image"]
 
 
 async def test_the_cache_is_shown_and_pruned(daemon: Daemon) -> None:
     assert "r1" in await daemon.buildx("du")
     assert "r1" in await daemon.buildx("prune", "-f", "--all", "--filter", "until=24h")
-    assert daemon.backend.questions[-1] == (["86400s"], True, 0)
+    assert daemon.builder.questions[-1] == (["86400s"], True, 0)
 
 
 async def test_builds_that_were_done_are_listed(daemon: Daemon) -> None:

@@ -14,7 +14,6 @@ from husk.builder.solver.solver import Record
 from husk.builder.solver.source_policy import Resolved, ResolvedFile
 from husk.config import CacheRule
 from husk.errors import InvalidParameter, NotFound
-from tests.support.parsing import Here
 
 
 class Classic:
@@ -121,11 +120,11 @@ class Bench:
         self.registry: Any = Registry()
         self.steps: Any = Steps()
         self.pruner: Any = Pruner()
-        doubles: dict[str, Any] = dict.fromkeys(("jobs", "execution", "kept", "sessions", "solves"))
+        doubles: dict[str, Any] = dict.fromkeys(("jobs", "kept", "sessions", "solves", "definitions"))
         doubles |= {"contexts": Contexts(), "steps": self.steps, "registry": self.registry}
         doubles |= {"sources": SimpleNamespace(git=Git(), web=Web()), "late": SimpleNamespace(classic=self.classic)}
         doubles |= {"cache": self.cache, "pruner": self.pruner}
-        self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, rest=self.rest, parsers=Here(), **doubles)
+        self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, rest=self.rest, **doubles)
         self.told: list[Any] = []
 
     async def upload(self) -> Any:

@@ -33,15 +33,16 @@ async def server_of(common: Common) -> "BuildkitServer":
     builder = await engine.builder.get()
     history = await common.history()
     if common.buildkit is None:
-        await load(*(f"husk.builder.protocol.{name}" for name in ("server", "engine_backend", "session.attach")))
-        from husk.builder.protocol.engine_backend import EngineBackend
+        await load(*(f"husk.builder.protocol.{name}" for name in ("server", "worker", "session.attach")))
         from husk.builder.protocol.server import BuildkitServer
         from husk.builder.protocol.session.attach import attach
+        from husk.builder.protocol.worker import worker_record
 
     if common.buildkit is None:
         id, networks = engine.system.info().engine_id, engine.networks
-        backend = EngineBackend(builder, id, lambda: networks.host_gateways)
-        common.buildkit = BuildkitServer(backend, attach, history)
+        common.buildkit = BuildkitServer(
+            builder, lambda: worker_record(builder, id, networks.host_gateways), attach, history
+        )
     return common.buildkit
 
 

@@ -2,49 +2,45 @@
 
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 
 from husk.aio.tasks import Tasks
 from husk.builder.cache.prune import FILTERS, Item
-from husk.builder.graph import llb_write
 from husk.builder.jobs.results import Question
 from husk.builder.jobs.status_log import StatusLog
 from husk.builder.protocol import policies, progress
-from husk.builder.protocol.backend import Backend, BuildWorker
 from husk.builder.protocol.errors import failed_build
 from husk.builder.protocol.history import History
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.common import Status, timestamp
 from husk.builder.protocol.serve import Metadata, answer, tell
+from husk.builder.protocol.worker import version
+from husk.builder.service import Builder
 from husk.builder.solve import BuildRequest, Export
 from husk.builder.solver.interfaces import CacheSource
-from husk.config import CacheRule
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.status import CANCELLED, UNKNOWN
-from husk.version import __version__
 
 _SERVICE = "/moby.buildkit.v1.Control"
-# What clients are told that we are as good as: some of them ask for versions before they use a feature.
-_VERSION = "v0.26.0"
-_DOCKERFILE_VERSION = "1.20.0"
 # A message of its own for each thing that is told would wake the client a hundred times in a small build.
 _PAUSE = 0.03
 _MOST_INTERNAL = 100
-_DURATION = re.compile(r"(?<![\d.])([\d.]+)(h|m|s)")
-_SECONDS = {"h": 3600, "m": 60, "s": 1}
 _TERM = re.compile(r"(?P<key>[\w.-]+)(?:(?P<how>==|=|~=)(?P<value>\"[^\"]*\"|[^,]*))?", re.ASCII)
 
 
 class Control:
-    def __init__(self, backend: Backend, history: History | None = None) -> None:
-        """`history` is one that others write to, as well."""
-        self._backend = backend
+    def __init__(
+        self, builder: Builder, worker: Callable[[], control.WorkerRecord], history: History | None = None
+    ) -> None:
+        """`worker` describes what carries builds out; `history` is one that others write to, as well."""
+        self._builder = builder
+        self.worker = worker
         # What the frontend of a build may ask for, as it came.
         self.inputs: dict[str, dict[str, bytes]] = {}
-        self.history = history or History(backend.kept_builds)
+        self.history = history or History(builder.kept)
         self._tasks = Tasks()
         # The last builds of clients for themselves, of which no record is kept.
         self._internal: deque[str] = deque(maxlen=_MOST_INTERNAL)
@@ -73,7 +69,7 @@ class Control:
             self.inputs[request.ref] = request.frontend_inputs
         try:
             if request.internal or not request.ref or not self.history.begin(request):
-                return control.SolveResponse(dict(await self._backend.build(wanted)))
+                return control.SolveResponse(dict(await self._builder.solve(wanted)))
             return await self._remembered(request, wanted)
         except HuskError as error:
             raise failed_build(error) from error
@@ -85,7 +81,7 @@ class Control:
     async def _question(self, request: control.SolveRequest) -> Question | None:
         if request.definition is None and not request.frontend:
             return None
-        read = self._backend.definition
+        read = self._builder.definitions.read
         return Question(
             definition=await read(request.definition) if request.definition is not None else None,
             frontend=request.frontend,
@@ -95,11 +91,11 @@ class Control:
 
     async def _remembered(self, request: control.SolveRequest, wanted: BuildRequest) -> control.SolveResponse:
         """Build, and keep how it went."""
-        begun = self._tasks.spawn(self._backend.job(request.ref), "job of a build", awaited=True)
+        begun = self._tasks.spawn(self._builder.jobs.get(request.ref), "job of a build", awaited=True)
         response: dict[str, str] = {}
         error: Status | None = Status(CANCELLED, "context canceled")
         try:
-            response = dict(await self._backend.build(wanted))
+            response = dict(await self._builder.solve(wanted))
             error = None
         except HuskError as failure:
             described = failed_build(failure).details
@@ -134,7 +130,7 @@ class Control:
         if (told := await self.history.statuses(ref)) is not None:
             return told
         try:
-            return self.history.told_by(ref) or (await self._backend.job(ref)).log
+            return self.history.told_by(ref) or (await self._builder.jobs.get(ref)).log
         except NotFound:
             # It is ending: its job is gone, and its record is about to be there.
             if await self.history.wait(ref):
@@ -166,17 +162,17 @@ class Control:
     async def list_workers(
         self, request: control.ListWorkersRequest, metadata: Metadata
     ) -> control.ListWorkersResponse:
-        return control.ListWorkersResponse([worker_record(worker) for worker in self._backend.workers()])
+        return control.ListWorkersResponse([self.worker()])
 
     async def info(self, request: control.InfoRequest, metadata: Metadata) -> control.InfoResponse:
-        return control.InfoResponse(_version())
+        return control.InfoResponse(version())
 
     # --- the cache ---------------------------------------------------------------------------------------------------
 
     async def disk_usage(self, request: control.DiskUsageRequest, metadata: Metadata) -> control.DiskUsageResponse:
         items: dict[str, Item] = {}
         for wanted in read_filters(request.filter, request.age_limit):
-            items |= {item.id: item for item in await self._backend.cached(wanted)}
+            items |= {item.id: item for item in await self._builder.items(wanted)}
         return control.DiskUsageResponse([usage_record(item) for item in items.values()])
 
     async def prune(
@@ -184,7 +180,7 @@ class Control:
     ) -> AsyncGenerator[control.UsageRecord, None]:
         keep = request.max_used_space or request.reserved_space
         for wanted in read_filters(request.filter, request.keep_duration):
-            for item in await self._backend.prune(wanted, all=request.all, keep=keep):
+            for item in (await self._builder.prune(wanted, all=request.all, keep=keep)).items:
                 yield usage_record(item)
 
 
@@ -206,33 +202,6 @@ def build_request(request: control.SolveRequest, question: Question | None) -> B
         source_policy=policies.policy(request.source_policy),
         policy_session=request.source_policy_session,
     )
-
-
-def worker_record(worker: BuildWorker) -> control.WorkerRecord:
-    return control.WorkerRecord(
-        id=worker.id,
-        labels=dict(worker.labels),
-        platforms=[llb_write.platform(one) for one in worker.platforms],
-        gc_policy=[_policy(rule) for rule in worker.rules],
-        buildkit_version=_version(),
-    )
-
-
-def _version() -> control.BuildkitVersion:
-    return control.BuildkitVersion("husk", _VERSION, f"husk-{__version__}", _DOCKERFILE_VERSION)
-
-
-def _policy(rule: CacheRule) -> control.GCPolicy:
-    return control.GCPolicy(
-        all=rule.all,
-        keep_duration=_nanoseconds(rule.unused_for),
-        filters=[f"type=={one}" for one in rule.types],
-        max_used_space=rule.keep,
-    )
-
-
-def _nanoseconds(duration: str) -> int:
-    return int(sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(duration)) * 10**9)
 
 
 def usage_record(item: Item) -> control.UsageRecord:

@@ -15,16 +15,17 @@ from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Question, Result
 from husk.builder.jobs.status_log import WarningTold
 from husk.builder.protocol import capabilities, policies
-from husk.builder.protocol.backend import Backend, FileStat
-from husk.builder.protocol.control import Control, worker_record
+from husk.builder.protocol.control import Control
 from husk.builder.protocol.errors import failed_build, from_status
 from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.files import Stat
 from husk.builder.protocol.messages.source_policy import Policy
 from husk.builder.protocol.serve import Metadata, answer
+from husk.builder.service import Builder, Entry
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.source_policy import DescribedImage, Facts, SourcePolicy
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
+from husk.registry.manifest import Platform
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.stream import ServerStream
@@ -54,9 +55,9 @@ _BITS = {stat.S_ISUID: 1 << 23, stat.S_ISGID: 1 << 22, stat.S_ISVTX: 1 << 20}
 
 
 class Gateway:
-    def __init__(self, backend: Backend, control: Control, own: Job | None = None) -> None:
+    def __init__(self, builder: Builder, control: Control, own: Job | None = None) -> None:
         """`own` is the build of the only one who calls: a frontend that is an image."""
-        self._backend = backend
+        self._builder = builder
         self._control = control
         self._own = own
 
@@ -84,11 +85,11 @@ class Gateway:
         ids = metadata.get(BUILD_ID, [])
         if len(ids) != 1:
             raise InvalidParameter(f"a call of a frontend needs the header {BUILD_ID}")
-        return await self._backend.job(ids[0])
+        return await self._builder.jobs.get(ids[0])
 
     async def ping(self, request: gateway.Empty, metadata: Metadata) -> bytes:
         await self._job(metadata)
-        workers = gateway.PongResponse(workers=[worker_record(worker) for worker in self._backend.workers()])
+        workers = gateway.PongResponse(workers=[self._control.worker()])
         # Fields behind each other are one message.
         return _capabilities() + workers.encode()
 
@@ -98,10 +99,10 @@ class Gateway:
         job = await self._job(metadata)
         job.known.came(len(request.definition or b"") + sum(map(len, request.frontend_inputs.values())))
         question = Question(
-            definition=await self._backend.definition(request.definition) if request.definition else None,
+            definition=await self._builder.definitions.read(request.definition) if request.definition else None,
             frontend=request.frontend,
             attributes=request.frontend_opt,
-            inputs={name: await self._backend.definition(one) for name, one in request.frontend_inputs.items()},
+            inputs={name: await self._builder.definitions.read(one) for name, one in request.frontend_inputs.items()},
             evaluate=request.evaluate,
             source_policies=[policies.policy(one) for one in request.source_policies],
         )
@@ -174,12 +175,16 @@ class Gateway:
         if request.resolver_type == _OF_LAYOUT:
             attributes = {"oci.store": request.store_id, "oci.session": request.session_id}
             source = await policy.admit(Source(_LAYOUT + request.ref, attributes), platform)
-            found = await self._backend.resolve_layout(job, source, platform, request.log_name)
+            found = await self._builder.resolve_layout(job, source, platform, request.log_name)
         else:
             mode = request.resolve_mode or "default"
             name = await policy.admit_image(request.ref, platform, mode)
-            found = await self._backend.resolve_image(job, name, platform, mode, request.log_name)
+            found = await self._image(job, name, platform, mode, request.log_name)
         return gateway.ResolveImageConfigResponse(found.digest, found.config, found.reference)
+
+    async def _image(self, job: Job, name: str, platform: Platform | None, mode: str, shown_as: str) -> DescribedImage:
+        """Find the digest and the config of an image; `mode` is `default`, `pull` or `local`."""
+        return await self._builder.resolve_image(job, name, platform, pull=mode == "pull", shown_as=shown_as)
 
     async def resolve_source_meta(
         self, request: gateway.ResolveSourceMetaRequest, metadata: Metadata
@@ -192,18 +197,18 @@ class Gateway:
         ours = await _policy(job, request.source_policies).admit(policies.source(source), platform)
         scheme = ours.identifier.partition("://")[0]
         if scheme == "git":
-            facts = Facts(ours, git=await self._backend.resolve_git(job, ours, request.log_name))
+            facts = Facts(ours, git=await self._builder.resolve_git(job, ours, request.log_name))
         elif scheme in ("http", "https"):
-            facts = Facts(ours, file=await self._backend.resolve_file(job, ours, request.log_name))
+            facts = Facts(ours, file=await self._builder.resolve_file(job, ours, request.log_name))
         elif scheme == "local":
             facts = Facts(ours)  # it is what it is when it is sent
         elif scheme == "oci-layout":
-            found = await self._backend.resolve_layout(job, ours, platform, request.log_name)
+            found = await self._builder.resolve_layout(job, ours, platform, request.log_name)
             facts = Facts(ours, DescribedImage(found.reference, found.digest, found.config))
         elif ours.identifier.startswith(_IMAGE):
             name = ours.identifier.removeprefix(_IMAGE)
             mode = ours.attributes.get("image.resolvemode") or request.resolve_mode or "default"
-            found = await self._backend.resolve_image(job, name, platform, mode, request.log_name)
+            found = await self._image(job, name, platform, mode, request.log_name)
             answered = Source(_IMAGE + found.reference, ours.attributes)
             facts = Facts(answered, DescribedImage(found.reference, found.digest, found.config))
         else:
@@ -221,21 +226,21 @@ class Gateway:
         if wanted.offset < 0 or wanted.length < 0:
             raise InvalidParameter("a part of a file that cannot be")
         length = min(wanted.length or _LARGEST_FILE + 1, _LARGEST_FILE + 1)
-        data = await self._backend.read_file(ref, request.file_path, wanted.offset, length)
+        data = await self._builder.read_file(ref, request.file_path, wanted.offset, length)
         if len(data) > _LARGEST_FILE:
             raise InvalidParameter(f"{request.file_path} is too large to be read at once")
         return gateway.ReadFileResponse(data)
 
     async def read_dir(self, request: gateway.ReadDirRequest, metadata: Metadata) -> gateway.ReadDirResponse | bytes:
         ref = await self._ref(request.ref, metadata)
-        entries = await self._backend.read_directory(ref, request.dir_path, request.include_pattern)
+        entries = await self._builder.entries(ref, request.dir_path, request.include_pattern)
         if len(entries) < _AT_ONCE:
             return gateway.ReadDirResponse([stat_message(entry) for entry in entries])
         return await asyncio.to_thread(_encoded, entries)
 
     async def stat_file(self, request: gateway.StatFileRequest, metadata: Metadata) -> gateway.StatFileResponse:
         ref = await self._ref(request.ref, metadata)
-        return gateway.StatFileResponse(stat_message(await self._backend.stat(ref, request.path)))
+        return gateway.StatFileResponse(stat_message(await self._builder.stat(ref, request.path)))
 
 
 @cache
@@ -281,23 +286,27 @@ def _given(job: Job, message: gateway.Result) -> Result:
     return Result(ref=ref, refs=refs, metadata=message.metadata)
 
 
-def _encoded(entries: Sequence[FileStat]) -> bytes:
+def _encoded(entries: Sequence[Entry]) -> bytes:
     return gateway.ReadDirResponse([stat_message(entry) for entry in entries]).encode()
 
 
-def stat_message(file: FileStat) -> Stat:
+def stat_message(file: Entry) -> Stat:
     mode = file.mode & 0o777 | _KINDS.get(stat.S_IFMT(file.mode), 0)
     for bit, meaning in _BITS.items():
         mode |= meaning if file.mode & bit else 0
     return Stat(
-        path=file.path,
+        path=_text(file.name),
         mode=mode,
         uid=file.uid,
         gid=file.gid,
         size=file.size,
-        mod_time=file.modified,
-        linkname=file.link,
+        mod_time=file.mtime_ns,
+        linkname=_text(file.link),
         devmajor=file.major,
         devminor=file.minor,
-        xattrs=dict(file.xattrs),
     )
+
+
+def _text(name: str) -> str:
+    """Write a name that need not be UTF-8 as messages have text."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -16,9 +16,9 @@ from msgspec import Struct
 from husk.aio.tasks import Tasks
 from husk.builder.jobs.results import DOCKERFILE
 from husk.builder.protocol import progress
-from husk.builder.protocol.backend import Backend
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.messages import control
+from husk.builder.service import Builder
 from husk.engine.model.image import Built, Progress, Traced
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.status import GrpcError
@@ -49,8 +49,8 @@ class PostedBuild(Struct, frozen=True, kw_only=True):
 
 
 class PostedBuilds:
-    def __init__(self, backend: Backend, service: Control) -> None:
-        self._backend = backend
+    def __init__(self, builder: Builder, service: Control) -> None:
+        self._builder = builder
         self._control = service
         self._uploads: dict[str, _Upload] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -81,7 +81,7 @@ class PostedBuilds:
             if wanted.remote == OF_UPLOAD:
                 body = await stack.enter_async_context(self._taken(wanted.id))
             if wanted.remote in ("", OF_UPLOAD):
-                attributes["context"] = stack.enter_context(self._backend.offer_body(body))
+                attributes["context"] = stack.enter_context(self._builder.bodies.offer(body))
             elif wanted.remote != OF_SESSION:
                 attributes["context"] = wanted.remote
             told = await self._solve(_request(wanted, attributes), (lambda _: None) if wanted.quiet else report)
@@ -109,7 +109,7 @@ class PostedBuilds:
             await tasks.cancel_all()
 
     async def _tell(self, ref: str, report: Report, begun: asyncio.Event) -> None:
-        job = await self._backend.job(ref)
+        job = await self._builder.jobs.get(ref)
         begun.set()
         async with aclosing(job.log.follow()) as follow:
             async for told in follow:

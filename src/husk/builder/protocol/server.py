@@ -1,11 +1,11 @@
 """The ways in: `POST /grpc`, `POST /session`, HTTP/2 from the first byte, and a session within a connection of gRPC.
 `posted` are builds that come with `POST /build`.
 
-    server = BuildkitServer(backend, attach)
+    server = BuildkitServer(builder, worker, attach)
     await server.serve(stream)              # a client's calls, until it goes
     await server.session(stream, headers)   # our calls to a client, until it goes
 
-`attach` is what lets builds know of a session.
+`worker` describes what carries builds out, `attach` is what lets builds know of a session.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from husk.builder.jobs.jobs import Job
-from husk.builder.protocol.backend import Backend, BuildWorker
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.gateway import Gateway
 from husk.builder.protocol.history import History
 from husk.builder.protocol.messages.common import HealthCheckRequest, HealthCheckResponse
+from husk.builder.protocol.messages.control import WorkerRecord
 from husk.builder.protocol.messages.session import BytesMessage
 from husk.builder.protocol.serve import MOST, Metadata, answer, router
+from husk.builder.service import Builder
 from husk.builder.solver.sessions import Sessions
 from husk.rpc.grpc.connection import Bytes, Connection
 from husk.rpc.grpc.status import GrpcError
@@ -43,15 +44,21 @@ _SERVING = 1
 
 
 class BuildkitServer:
-    def __init__(self, backend: Backend, attach: Attach, history: History | None = None) -> None:
-        self._backend = backend
+    def __init__(
+        self,
+        builder: Builder,
+        worker: Callable[[], WorkerRecord],
+        attach: Attach,
+        history: History | None = None,
+    ) -> None:
+        self._builder = builder
         self._attach = attach
-        self.control = control = Control(backend, history)
-        backend.serve_frontends(FrontendBridge(backend, control))
+        self.control = control = Control(builder, worker, history)
+        builder.understand(FrontendBridge(builder, control))
         self._handler = router(
             {
                 **control.methods,
-                **Gateway(backend, control).methods,
+                **Gateway(builder, control).methods,
                 **dict.fromkeys((f"{_CONTENT}/Info", f"{_CONTENT}/Read"), self._content),
                 "/moby.buildkit.v1.Control/Session": self._session_within,
                 "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
@@ -62,7 +69,7 @@ class BuildkitServer:
     def posted(self) -> "PostedBuilds":
         from husk.builder.protocol.posted import PostedBuilds
 
-        return PostedBuilds(self._backend, self.control)
+        return PostedBuilds(self._builder, self.control)
 
     async def serve(self, below: Bytes) -> None:
         """Answer a client's calls until it goes; what it waits for ends with it."""
@@ -70,7 +77,7 @@ class BuildkitServer:
             await connection.wait_closed()
 
     async def session(self, below: Bytes, headers: Mapping[str, Sequence[str]]) -> None:
-        await self._attach(below, headers, self._backend.sessions)
+        await self._attach(below, headers, self._builder.sessions)
 
     async def _content(self, stream: ServerStream) -> None:
         from husk.builder.protocol.history_content import HistoryContent
@@ -111,18 +118,18 @@ class _BytesOfStream:
 class FrontendBridge:
     """Answers the calls of frontends that are images: the service that clients have, for the build of each."""
 
-    def __init__(self, backend: Backend, control: Control) -> None:
-        self._backend = backend
+    def __init__(self, builder: Builder, control: Control) -> None:
+        self._builder = builder
         self._control = control
 
     @property
     def environment(self) -> Mapping[str, str]:
-        workers = [_described(worker) for worker in self._backend.workers()]
+        workers = [_described(self._control.worker())]
         return {"BUILDKIT_WORKERS": msgspec.json.encode(workers).decode(), "BUILDKIT_EXPORTEDPRODUCT": "husk"}
 
     async def serve(self, streams: Bytes, job: Job, /) -> None:
         methods = {
-            **Gateway(self._backend, self._control, job).methods,
+            **Gateway(self._builder, self._control, job).methods,
             "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
         }
         async with Connection(streams, handler=router(methods), most=MOST) as connection:
@@ -133,6 +140,6 @@ async def health(request: HealthCheckRequest, metadata: Metadata) -> HealthCheck
     return HealthCheckResponse(_SERVING)
 
 
-def _described(worker: BuildWorker) -> dict[str, object]:
+def _described(worker: WorkerRecord) -> dict[str, object]:
     platforms = [{"architecture": one.architecture, "os": one.os} for one in worker.platforms]
     return {"id": worker.id, "labels": dict(worker.labels), "platforms": platforms}

@@ -129,12 +129,16 @@ LARGEST_DEFINITION = 16 << 20
 
 class Execution:
     def __init__(
-        self, sources: Mapping[str, SourceKind], trees: Trees, steps: StepRunner, files: FilesOfStacks | None = None
+        self,
+        sources: Mapping[str, SourceKind],
+        trees: Trees,
+        steps: StepRunner,
+        files: FilesOfStacks,
+        read_definition: ReadDefinition,
     ) -> None:
         self._sources = sources
         self._files = files
-        # How definitions look is the edge's business: it says so when it is there.
-        self.read_definition: ReadDefinition | None = None
+        self._read_definition = read_definition
         self._trees = trees
         self._steps = steps
 
@@ -182,8 +186,6 @@ class Execution:
 
     async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
         """Read the definition that a build within a build is to make, from a file of one of its inputs."""
-        if self._files is None or self.read_definition is None:
-            raise NotImplementedYet("a build within a build is not available to the classic API")
         if body.builder != NONE:
             raise InvalidParameter("a build within a build is given by a definition, and by no other builder")
         number = body.inputs.get(DEFINITION, NONE)
@@ -194,7 +196,7 @@ class Execution:
         if data is None or len(data) > LARGEST_DEFINITION:
             reason = "is too large" if data else "is not there"
             raise InvalidParameter(f"the definition of a build within a build, {path}, {reason}")
-        read = await self.read_definition(data)
+        read = await self._read_definition(data)
         if read.edge is None:
             raise InvalidParameter(f"the definition of a build within a build, {path}, makes nothing")
         return read.graph, read.edge

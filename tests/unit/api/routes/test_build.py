@@ -16,7 +16,7 @@ from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.auth import Credentials
 from tests.unit.api.fake_engine import FakeEngine
-from tests.unit.builder.protocol.fake_backend import KeptInMemory
+from tests.unit.builder.protocol.fake_builder import KeptInMemory
 
 ITEM = Item(
     id="abc",

@@ -7,7 +7,7 @@ import pytest
 from husk.builder.graph.llb_write import definition
 from husk.builder.graph.ops import Definition
 from husk.builder.jobs.results import Question
-from husk.builder.protocol.control import Control, build_request
+from husk.builder.protocol.control import build_request
 from husk.builder.protocol.history import History
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.gateway import Empty, InputsResponse, ReturnRequest
@@ -15,14 +15,14 @@ from husk.builder.protocol.messages.source_policy import Policy, Rule
 from husk.errors import NotFound
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNKNOWN, GrpcError
 from husk.rpc.protobuf import Message
-from tests.unit.builder.protocol.fake_backend import FakeBackend, calling
+from tests.unit.builder.protocol.fake_builder import FakeBuilder, calling, serving_control
 from tests.unit.builder.solver.solving import chain
 
 
 async def test_a_definition_is_built_and_told_about() -> None:
-    backend = FakeBackend()
+    builder = FakeBuilder()
     request = control.SolveRequest(ref="b", definition=definition(*chain("make")).encode())
-    async with calling(backend) as client:
+    async with calling(builder) as client:
         told = asyncio.gather(
             client.many("Status", control.StatusRequest("b"), control.StatusResponse),
             client.control("Solve", request, control.SolveResponse),
@@ -35,52 +35,49 @@ async def test_a_definition_is_built_and_told_about() -> None:
 
 async def test_an_internal_build_that_has_ended_before_it_is_asked_for_has_told_nothing() -> None:
     request = control.SolveRequest(ref="b", internal=True, definition=definition(*chain("make")).encode())
-    async with calling(FakeBackend()) as client:
+    async with calling(FakeBuilder()) as client:
         await client.control("Solve", request, control.SolveResponse)
         assert await client.many("Status", control.StatusRequest("b"), control.StatusResponse) == []
 
 
 async def test_a_client_that_works_itself_is_waited_for() -> None:
-    backend = FakeBackend()
-    async with calling(backend) as client:
+    builder = FakeBuilder()
+    async with calling(builder) as client:
         solving = asyncio.gather(client.control("Solve", control.SolveRequest(ref="b"), control.SolveResponse))
         await client.gateway("Return", ReturnRequest(), Empty)
         assert (await solving)[0].exporter_response == {"stacks": ""}
-    assert backend.builds[0].question is None
+    assert builder.builds[0].question is None
 
 
 async def test_a_build_ends_with_its_client() -> None:
-    backend = FakeBackend()
-    async with calling(backend) as client:
+    builder = FakeBuilder()
+    async with calling(builder) as client:
         stream = await client.connection.call("/moby.buildkit.v1.Control/Solve")
         await stream.send(control.SolveRequest(ref="b").encode())
-        await backend.job("b")
-    assert len(backend.builds) == 1
+        await builder.job("b")
+    assert len(builder.builds) == 1
     with pytest.raises(Exception, match="no such job"):
-        await backend.bench.jobs.get("b", patience=0)
+        await builder.bench.jobs.get("b", patience=0)
 
 
 async def test_workers_and_version() -> None:
-    async with calling(FakeBackend()) as client:
+    async with calling(FakeBuilder()) as client:
         listed = await client.control("ListWorkers", control.ListWorkersRequest(), control.ListWorkersResponse)
-        (worker,) = listed.record
-        assert (worker.id, worker.labels, worker.platforms[0].os) == ("w", {"a": "b"}, "linux")
-        (policy,) = worker.gc_policy
-        assert (policy.keep_duration, policy.filters) == (48 * 3600 * 10**9, ["type==source.local"])
+        assert [worker.id for worker in listed.record] == ["w"]
         info = await client.control("Info", control.InfoRequest(), control.InfoResponse)
         assert info.buildkit_version is not None and info.buildkit_version.version.startswith("v0.")
 
 
 async def test_the_cache_is_listed_and_pruned() -> None:
-    backend = FakeBackend()
-    async with calling(backend) as client:
+    builder = FakeBuilder()
+    async with calling(builder) as client:
         request = control.DiskUsageRequest(["type==regular", "type==internal"])
         usage = await client.control("DiskUsage", request, control.DiskUsageResponse)
         assert [(record.id, record.parents, record.usage_count) for record in usage.record] == [("r1", ["r0"], 3)]
         wanted = control.PruneRequest(all=True, keep_duration=60 * 10**9, reserved_space=9)
         (gone,) = await client.many("Prune", wanted, control.UsageRecord)
         assert gone.id == "r1"
-    assert backend.questions == [["regular"], ["internal"], (["60s"], True, 9)]
+    assert builder.questions == [["regular"], ["internal"], (["60s"], True, 9)]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +92,7 @@ async def test_the_cache_is_listed_and_pruned() -> None:
     ],
 )
 async def test_what_cannot_be_done_is_said(method: str, message: Message, code: int) -> None:
-    async with calling(FakeBackend()) as client:
+    async with calling(FakeBuilder()) as client:
         with pytest.raises(GrpcError) as caught:
             await client.control(method, message, control.SolveResponse)
         assert caught.value.code == code
@@ -111,7 +108,7 @@ def test_old_clients_name_their_exporter_elsewhere() -> None:
 
 
 async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = FakeBackend()
+    builder = FakeBuilder()
     read: list[str] = []
     blob = History.blob
 
@@ -121,7 +118,7 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch
 
     monkeypatch.setattr(History, "blob", noted)
     asked = control.BuildHistoryRequest(early_exit=True)
-    async with calling(backend) as client:
+    async with calling(builder) as client:
         request = control.SolveRequest(ref="b", definition=definition(*chain("make")).encode())
         await client.control("Solve", request, control.SolveResponse)
         with pytest.raises(GrpcError):
@@ -142,7 +139,7 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch
     ("failure", "message"), [(OSError("no space"), "no space"), (asyncio.CancelledError(), "context canceled")]
 )
 async def test_a_build_of_others_that_fails_is_remembered_as_failed(failure: BaseException, message: str) -> None:
-    served = Control(FakeBackend())
+    served = serving_control(FakeBuilder())
     with pytest.raises(type(failure)):
         async with served.history.noted(control.SolveRequest(ref="b")):
             raise failure
@@ -152,7 +149,7 @@ async def test_a_build_of_others_that_fails_is_remembered_as_failed(failure: Bas
 
 
 async def test_a_build_of_others_is_followed_and_remembered() -> None:
-    served = Control(FakeBackend())
+    served = serving_control(FakeBuilder())
     graph, edge = chain("make")
     vertex = graph[edge.digest]
     following = served.status(control.StatusRequest("b"), {})
@@ -172,12 +169,12 @@ async def test_a_build_of_others_is_followed_and_remembered() -> None:
 
 @pytest.mark.parametrize("internal", [False, True])
 async def test_a_second_build_of_the_same_name_is_refused_and_takes_nothing(internal: bool) -> None:
-    backend = FakeBackend()
+    builder = FakeBuilder()
     wanted = {"base": definition(*chain("make")).encode()}
-    async with calling(backend) as client:
+    async with calling(builder) as client:
         stream = await client.connection.call("/moby.buildkit.v1.Control/Solve")
         await stream.send(control.SolveRequest(ref="b", frontend_inputs=wanted, internal=internal).encode())
-        await backend.job("b")
+        await builder.job("b")
         with pytest.raises(GrpcError, match="job ID b exists"):
             await client.control("Solve", control.SolveRequest(ref="b", internal=internal), control.SolveResponse)
         inputs = await client.gateway("Inputs", Empty(), InputsResponse)

@@ -7,7 +7,7 @@ from husk.builder.graph.graph import Definition
 from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.common import HealthCheckRequest, HealthCheckResponse
 from husk.rpc.grpc.connection import Connection
-from tests.unit.builder.protocol.fake_backend import FakeBackend, calling
+from tests.unit.builder.protocol.fake_builder import FakeBuilder, calling
 from tests.unit.builder.solver.solving import chain
 from tests.unit.rpc.grpc.pairs import pipes
 
@@ -15,14 +15,14 @@ SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 
 
 async def test_it_is_known_without_a_header_and_has_inputs_of_its_own() -> None:
-    backend = FakeBackend()
-    async with calling(backend):
-        assert json.loads(backend.bridge.environment["BUILDKIT_WORKERS"])[0]["platforms"]
-        job = await backend.bench.jobs.begin("one", None)
+    builder = FakeBuilder()
+    async with calling(builder):
+        assert json.loads(builder.bridge.environment["BUILDKIT_WORKERS"])[0]["platforms"]
+        job = await builder.bench.jobs.begin("one", None)
         child = job.child({"context": Definition(*chain("make"))})
         ours, theirs = pipes()
         tasks = Tasks()
-        serving = tasks.spawn(backend.bridge.serve(ours, child), "serve", awaited=True)  # type: ignore[arg-type]
+        serving = tasks.spawn(builder.bridge.serve(ours, child), "serve", awaited=True)  # type: ignore[arg-type]
         async with Connection(theirs, client=True) as frontend:
             health = await frontend.unary("/grpc.health.v1.Health/Check", HealthCheckRequest().encode())
             assert HealthCheckResponse.decode(health).status == 1
@@ -32,4 +32,4 @@ async def test_it_is_known_without_a_header_and_has_inputs_of_its_own() -> None:
         assert child.has_result
         assert not job.has_result
         await serving
-        await backend.bench.jobs.end(job)
+        await builder.bench.jobs.end(job)

@@ -8,24 +8,23 @@ import pytest
 
 from husk.builder.graph import ops
 from husk.builder.graph.llb_write import definition
-from husk.builder.protocol.backend import FileStat
 from husk.builder.protocol.gateway import stat_message
 from husk.builder.protocol.messages import containers, control, gateway
 from husk.builder.protocol.messages.common import Status, Timestamp
 from husk.builder.protocol.messages.source_policy import Policy, Rule, Selector
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from husk.rpc.protobuf import Message
-from tests.unit.builder.protocol.fake_backend import Caller, FakeBackend, calling
+from tests.unit.builder.protocol.fake_builder import Caller, FakeBuilder, calling, entry
 from tests.unit.builder.solver.solving import chain
 
 
 @asynccontextmanager
-async def building(backend: FakeBackend) -> AsyncIterator[tuple[Caller, "asyncio.Future[control.SolveResponse]"]]:
+async def building(builder: FakeBuilder) -> AsyncIterator[tuple[Caller, "asyncio.Future[control.SolveResponse]"]]:
     """A client in the middle of a build of its own, and the answer to it."""
-    async with calling(backend) as client:
+    async with calling(builder) as client:
         request = control.SolveRequest(ref="b", frontend_inputs={"in": definition(*chain("given")).encode()})
         solving = asyncio.ensure_future(client.control("Solve", request, control.SolveResponse))  # noqa: TID251
-        await backend.job("b")
+        await builder.job("b")
         yield client, solving
         solving.cancel()
         await asyncio.gather(solving, return_exceptions=True)
@@ -39,7 +38,7 @@ async def made(client: Caller) -> gateway.Ref:
 
 
 async def test_a_frontend_solves_and_gives_its_result() -> None:
-    async with building(FakeBackend()) as (client, solving):
+    async with building(FakeBuilder()) as (client, solving):
         pong = await client.gateway("Ping", gateway.Empty(), gateway.PongResponse)
         assert {"return", "proto.refarray"} <= {cap.id for cap in pong.frontend_caps if cap.enabled}
         ref = await made(client)
@@ -50,7 +49,7 @@ async def test_a_frontend_solves_and_gives_its_result() -> None:
 
 
 async def test_our_own_frontend_is_asked_for_by_name() -> None:
-    async with building(FakeBackend()) as (client, _):
+    async with building(FakeBuilder()) as (client, _):
         request = gateway.SolveRequest(
             frontend="dockerfile.v0",
             frontend_opt={"platform": "linux/amd64,linux/arm64"},
@@ -66,7 +65,7 @@ async def test_our_own_frontend_is_asked_for_by_name() -> None:
 
 async def test_a_result_is_for_so_many_platforms() -> None:
     """All that leads to each of them is gone through."""
-    async with building(FakeBackend()) as (client, _):
+    async with building(FakeBuilder()) as (client, _):
         ref = await made(client)
         refs = gateway.RefMap({str(number): gateway.Ref(ref.id) for number in range(101)})
         with pytest.raises(GrpcError, match="100 platforms at most"):
@@ -74,7 +73,7 @@ async def test_a_result_is_for_so_many_platforms() -> None:
 
 
 async def test_a_frontend_that_fails_fails_the_build() -> None:
-    async with building(FakeBackend()) as (client, solving):
+    async with building(FakeBuilder()) as (client, solving):
         await client.gateway("Return", gateway.ReturnRequest(error=Status(5, "no stage x")), gateway.Empty)
         with pytest.raises(GrpcError, match="no stage x") as caught:
             await solving
@@ -82,8 +81,8 @@ async def test_a_frontend_that_fails_fails_the_build() -> None:
 
 
 async def test_files_of_a_ref_can_be_read() -> None:
-    backend = FakeBackend()
-    async with building(backend) as (client, _):
+    builder = FakeBuilder()
+    async with building(builder) as (client, _):
         ref = (await made(client)).id
         read = gateway.ReadFileRequest(ref, "/etc/os-release", gateway.FileRange(5, 1))
         assert (await client.gateway("ReadFile", read, gateway.ReadFileResponse)).data == b"x"
@@ -95,22 +94,22 @@ async def test_files_of_a_ref_can_be_read() -> None:
         looked = await client.gateway("StatFile", gateway.StatFileRequest(ref, "/tmp"), gateway.StatFileResponse)
         assert looked.stat is not None and looked.stat.mode == 1 << 31 | 1 << 20 | 0o777
         await client.gateway("Evaluate", gateway.EvaluateRequest(ref), gateway.Empty)
-    assert backend.bench.worker.ran == ["image", "make"]
+    assert builder.bench.worker.ran == ["image", "make"]
 
 
 async def test_a_file_that_is_too_large_for_a_message_is_refused() -> None:
-    backend = FakeBackend()
-    backend.files["/large"] = bytes(17 << 20)
-    async with building(backend) as (client, _):
+    builder = FakeBuilder()
+    builder.files["/large"] = bytes(17 << 20)
+    async with building(builder) as (client, _):
         ref = (await made(client)).id
         with pytest.raises(GrpcError, match="too large"):
             await client.gateway("ReadFile", gateway.ReadFileRequest(ref, "/large"), gateway.ReadFileResponse)
 
 
 async def test_images_are_looked_up() -> None:
-    backend = FakeBackend()
+    builder = FakeBuilder()
     linux = ops.Platform("amd64", "linux")
-    async with building(backend) as (client, _):
+    async with building(builder) as (client, _):
         asked = gateway.ResolveImageConfigRequest("x", linux, "pull")
         found = await client.gateway("ResolveImageConfig", asked, gateway.ResolveImageConfigResponse)
         assert (found.digest, found.config, found.ref) == ("sha256:1", b"{}", "x@sha256:1")
@@ -120,11 +119,11 @@ async def test_images_are_looked_up() -> None:
         )
         assert meta.source is not None and meta.source.identifier == "docker-image://x@sha256:1"
         assert meta.image is not None and meta.image.config == b"{}"
-    assert backend.questions == [("x", "linux/amd64", "pull"), ("x", "linux/amd64", "local")]
+    assert builder.questions == [("x", "linux/amd64", True), ("x", "linux/amd64", False)]
 
 
 async def test_other_sources_are_looked_up() -> None:
-    async with building(FakeBackend()) as (client, _):
+    async with building(FakeBuilder()) as (client, _):
         answers = {}
         for identifier in ("git://x/y#v1", "https://x/file", "local://context"):
             asked = gateway.ResolveSourceMetaRequest(ops.SourceOp(identifier))
@@ -135,15 +134,15 @@ async def test_other_sources_are_looked_up() -> None:
 
 
 async def test_inputs_and_warnings() -> None:
-    backend = FakeBackend()
-    async with building(backend) as (client, _):
+    builder = FakeBuilder()
+    async with building(builder) as (client, _):
         given = await client.gateway("Inputs", gateway.Empty(), gateway.InputsResponse)
         assert len(ops.Definition.decode(given.definitions["in"]).definition) == 3
         lines = ops.Range(ops.Position(2), ops.Position(3))
         info = ops.SourceInfo("Dockerfile", b"x", None, "Dockerfile")
         warning = gateway.WarnRequest("d", 1, b"short", [b"long"], "url", info, [lines])
         await client.gateway("Warn", warning, gateway.Empty)
-        job = await backend.job("b")
+        job = await builder.job("b")
         assert "short" in repr(job.log.told[-1])
 
 
@@ -160,7 +159,7 @@ async def test_inputs_and_warnings() -> None:
     ],
 )
 async def test_what_cannot_be_done_is_said(method: str, message: Message, build: str, code: int) -> None:
-    async with building(FakeBackend()) as (client, _):
+    async with building(FakeBuilder()) as (client, _):
         with pytest.raises(GrpcError) as caught:
             await client.gateway(method, message, gateway.Empty, build)
         assert caught.value.code == code
@@ -173,22 +172,23 @@ async def test_what_a_frontends_own_policy_denies_it_does_not_get() -> None:
         ("ResolveImageConfig", gateway.ResolveImageConfigRequest("x", source_policies=[denied])),
         ("Solve", gateway.SolveRequest(definition(*chain("m")).encode(), evaluate=True, source_policies=[denied])),
     )
-    async with building(FakeBackend()) as (client, _):
+    async with building(FakeBuilder()) as (client, _):
         for method, message in questions:
             with pytest.raises(GrpcError, match="denied by policy"):
                 await client.gateway(method, message, gateway.Empty)
 
 
 def test_modes_are_gos() -> None:
-    assert stat_message(FileStat(path="l", mode=0o120777, link="t")).mode == 1 << 27 | 0o777
-    assert stat_message(FileStat(path="d", mode=0o020600, major=1)).mode == 1 << 26 | 1 << 21 | 0o600
-    assert stat_message(FileStat(path="s", mode=0o104755)).mode == 1 << 23 | 0o755
+    assert stat_message(entry("l", 0o120777, link="t")).mode == 1 << 27 | 0o777
+    assert stat_message(entry("b\udcff", 0o100644)).path == "b\ufffd"
+    assert stat_message(entry("d", 0o020600, major=1)).mode == 1 << 26 | 1 << 21 | 0o600
+    assert stat_message(entry("s", 0o104755)).mode == 1 << 23 | 0o755
 
 
 async def test_images_of_a_layout_can_be_asked_for_in_both_ways() -> None:
-    backend = FakeBackend()
+    builder = FakeBuilder()
     linux = ops.Platform("amd64", "linux")
-    async with building(backend) as (client, _):
+    async with building(builder) as (client, _):
         asked = gateway.ResolveImageConfigRequest("x@sha256:1", linux, resolver_type=1, session_id="s", store_id="l")
         config = await client.gateway("ResolveImageConfig", asked, gateway.ResolveImageConfigResponse)
         assert (config.digest, config.config) == ("sha256:1", b"{}")
@@ -198,5 +198,5 @@ async def test_images_of_a_layout_can_be_asked_for_in_both_ways() -> None:
         )
     assert meta.source == source
     assert meta.image is not None and meta.image.digest == "sha256:1"
-    attributes = [dict(one[1]) for one in backend.questions if isinstance(one, tuple)]
+    attributes = [dict(one[1]) for one in builder.questions if isinstance(one, tuple)]
     assert attributes == [{"oci.store": "l", "oci.session": "s"}, {"oci.store": "l"}]

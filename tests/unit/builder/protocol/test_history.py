@@ -17,7 +17,7 @@ from husk.builder.protocol.history import MOST, History
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.common import Any, Status
 from husk.errors import NotFound
-from tests.unit.builder.protocol.fake_backend import KeptInMemory
+from tests.unit.builder.protocol.fake_builder import KeptInMemory
 
 VERTEX = Vertex(digest="d", operation=Operation(Source("local://x")))
 

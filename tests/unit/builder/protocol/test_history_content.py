@@ -4,7 +4,7 @@ import pytest
 
 from husk.builder.protocol.messages import content, control
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, GrpcError
-from tests.unit.builder.protocol.fake_backend import Caller, FakeBackend, calling
+from tests.unit.builder.protocol.fake_builder import Caller, FakeBuilder, calling
 
 SERVICE = "/containerd.services.content.v1.Content"
 
@@ -20,7 +20,7 @@ async def read(client: Caller, request: content.ReadContentRequest) -> list[cont
 
 
 async def test_the_logs_of_a_build_are_a_blob() -> None:
-    async with calling(FakeBackend()) as client:
+    async with calling(FakeBuilder()) as client:
         request = control.SolveRequest(ref="a", frontend="dockerfile.v0")
         await client.control("Solve", request, control.SolveResponse)
         asked = control.BuildHistoryRequest(early_exit=True)

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.protocol.control import Control
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.posted import IMAGE_ID, TRACE, PostedBuild, PostedBuilds
 from husk.errors import Conflict, InvalidParameter, NotFound
-from tests.unit.builder.protocol.fake_backend import FakeBackend
+from tests.unit.builder.protocol.fake_builder import FakeBuilder, serving_control
 
 
 async def chunks(*data):
@@ -18,7 +17,7 @@ async def chunks(*data):
         yield one
 
 
-class Backend(FakeBackend):
+class Backend(FakeBuilder):
     """One whose builds read their context."""
 
     def __init__(self):
@@ -28,7 +27,7 @@ class Backend(FakeBackend):
         self.fails = None
         self.answer = {"containerimage.digest": "sha256:1"}
 
-    async def build(self, request, /):
+    async def solve(self, request, /):
         self.builds.append(request)
         if self.fails:
             raise self.fails
@@ -48,13 +47,13 @@ class Backend(FakeBackend):
 
 
 @pytest.fixture
-def backend():
+def builder():
     return Backend()
 
 
 @pytest.fixture
-def posted(backend):
-    return PostedBuilds(backend, Control(backend))
+def posted(builder):
+    return PostedBuilds(builder, serving_control(builder))
 
 
 def wanted(**more):
@@ -63,13 +62,13 @@ def wanted(**more):
     return PostedBuild(**more)
 
 
-async def test_the_body_is_the_context_and_the_image_is_told(posted, backend):
+async def test_the_body_is_the_context_and_the_image_is_told(posted, builder):
     told: list[Any] = []
     await posted.build(wanted(cache_from=["a"], inline_cache=True), chunks(b"ab", b"c"), told.append)
-    assert backend.read == [b"ab", b"c"]
+    assert builder.read == [b"ab", b"c"]
     assert told[-1].id == IMAGE_ID and told[-1].aux.id == "sha256:1"
     assert all(one.id == TRACE for one in told[:-1])
-    (request,) = backend.builds
+    (request,) = builder.builds
     assert request.question.frontend == "dockerfile.v0"
     assert [(one.kind, one.attributes) for one in request.cache_imports] == [("registry", {"ref": "a"})]
     assert [one.kind for one in request.cache_exports] == ["inline"]
@@ -81,10 +80,10 @@ async def test_a_quiet_one_says_the_id_alone(posted):
     assert [one.stream for one in told] == ["sha256:1\n"]
 
 
-async def test_directories_of_the_session_and_addresses(posted, backend):
+async def test_directories_of_the_session_and_addresses(posted, builder):
     await posted.build(wanted(remote="client-session", session=""), chunks(), lambda _: None)
     await posted.build(wanted(remote="https://x/y.git"), chunks(), lambda _: None)
-    assert [one.question.attributes.get("context") for one in backend.builds] == [None, "https://x/y.git"]
+    assert [one.question.attributes.get("context") for one in builder.builds] == [None, "https://x/y.git"]
 
 
 async def test_an_export_that_is_no_image_tells_none(posted):
@@ -93,32 +92,32 @@ async def test_an_export_that_is_no_image_tells_none(posted):
     assert [one for one in told if one.id == IMAGE_ID] == []
 
 
-async def test_errors_are_ours(posted, backend):
+async def test_errors_are_ours(posted, builder):
     with pytest.raises(InvalidParameter, match="it failed"):
         await posted.build(wanted(attributes={"fail": "1"}), chunks(), lambda _: None)
-    backend.fails = NotFound("no session")
+    builder.fails = NotFound("no session")
     with pytest.raises(NotFound, match="no session"):
         await posted.build(wanted(), chunks(), lambda _: None)
 
 
-async def test_a_client_may_cancel_it(posted, backend):
+async def test_a_client_may_cancel_it(posted, builder):
     tasks = Tasks()
     hanging = wanted(id="b", attributes={"hang": "1"})
     building = tasks.spawn(posted.build(hanging, chunks(), lambda _: None), "build", awaited=True)
-    await backend.hangs.wait()
+    await builder.hangs.wait()
     posted.cancel("another")
     posted.cancel("b")
     with pytest.raises(InvalidParameter, match="cancelled"):
         await building
 
 
-async def test_the_context_of_another_request(posted, backend):
+async def test_the_context_of_another_request(posted, builder):
     tasks = Tasks()
     waiting = wanted(id="b", remote="upload-request")
     building = tasks.spawn(posted.build(waiting, chunks(), lambda _: None), "build", awaited=True)
     await posted.upload("b", chunks(b"mine"))
     await building
-    assert backend.read == [b"mine"]
+    assert builder.read == [b"mine"]
 
 
 async def test_a_context_for_nobody(posted, monkeypatch):

@@ -10,7 +10,7 @@ from husk.builder.graph import ops
 from husk.builder.protocol.messages import containers, gateway
 from husk.kernel import process
 from husk.rpc.grpc.status import GrpcError
-from tests.unit.builder.protocol.fake_backend import Caller, FakeBackend, calling
+from tests.unit.builder.protocol.fake_builder import Caller, FakeBuilder, calling
 from tests.unit.builder.protocol.test_gateway import made
 
 PATH = "/moby.buildkit.v1.frontend.LLBBridge/ExecProcess"
@@ -51,11 +51,11 @@ class Held:
 
 
 class Bench:
-    def __init__(self, backend: FakeBackend, client: Caller) -> None:
+    def __init__(self, builder: FakeBuilder, client: Caller) -> None:
         self.client = client
         self.held = Held()
         self.bodies: list[Any] = []
-        backend.bench.jobs._hold = self.hold
+        builder.bench.jobs._hold = self.hold
 
     @asynccontextmanager
     async def hold(self, body: Any, inputs: Any, session: Any, platform: Any, granted: Any) -> Any:
@@ -86,16 +86,16 @@ class Bench:
 
 @pytest.fixture
 async def bench():
-    backend = FakeBackend()
-    async with calling(backend) as client:
-        bench = Bench(backend, client)
-        job = await backend.bench.jobs.begin("b", None)
+    builder = FakeBuilder()
+    async with calling(builder) as client:
+        bench = Bench(builder, client)
+        job = await builder.bench.jobs.begin("b", None)
         ref = (await made(client)).id
         root = ops.Mount(dest="/", input=-1, result_id=ref)
         new = containers.NewContainerRequest("c", [root], hostname="h", extra_hosts=[ops.HostIP("n", "1.2.3.4")])
         await client.gateway("NewContainer", new, gateway.Empty)
         yield bench
-        await backend.bench.jobs.end(job)
+        await builder.bench.jobs.end(job)
 
 
 def file(data: bytes = b"", *, eof: bool = False, fd: int = 0) -> containers.ExecMessage:

@@ -13,7 +13,7 @@ from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream, ServerStream
-from tests.unit.builder.protocol.fake_backend import FakeBackend, calling
+from tests.unit.builder.protocol.fake_builder import FakeBuilder, calling
 from tests.unit.rpc.grpc.pairs import pipes
 
 
@@ -41,7 +41,7 @@ class Within:
 
 
 async def test_we_are_well() -> None:
-    async with calling(FakeBackend()) as client:
+    async with calling(FakeBuilder()) as client:
         answer = await client.connection.unary("/grpc.health.v1.Health/Check", b"")
         assert HealthCheckResponse.decode(answer).status == 1
 
@@ -54,7 +54,7 @@ async def test_a_session_may_go_through_a_call() -> None:
         await stream.send(b"")
         asked.set()
 
-    async with calling(FakeBackend()) as client:
+    async with calling(FakeBuilder()) as client:
         headers = {"x-docker-expose-session-uuid": ["s"]}
         stream = await client.connection.call("/moby.buildkit.v1.Control/Session", headers)
         async with Connection(Within(stream), handler=healthy):
@@ -62,7 +62,7 @@ async def test_a_session_may_go_through_a_call() -> None:
 
 
 async def test_bytes_that_are_no_messages_end_the_session_and_not_the_connection() -> None:
-    async with calling(FakeBackend()) as client:
+    async with calling(FakeBuilder()) as client:
         stream = await client.connection.call("/moby.buildkit.v1.Control/Session")
         await stream.send(BytesMessage(b"GET / HTTP/1.1\r\n").encode())
         with pytest.raises(GrpcError):
@@ -81,16 +81,16 @@ async def unfinished(connection: Connection, path: str) -> ClientStream:
 
 @pytest.mark.parametrize("door", ["client", "frontend"])
 async def test_messages_of_calls_that_are_not_finished_have_a_limit_together(door: str) -> None:
-    backend = FakeBackend()
+    builder = FakeBuilder()
     tasks = Tasks()
-    async with calling(backend) as client, contextlib.AsyncExitStack() as stack:
+    async with calling(builder) as client, contextlib.AsyncExitStack() as stack:
         connection, path = client.connection, "/moby.buildkit.v1.Control/Solve"
         if door == "frontend":
-            job = await backend.bench.jobs.begin("one", None)
-            stack.push_async_callback(backend.bench.jobs.end, job)
+            job = await builder.bench.jobs.begin("one", None)
+            stack.push_async_callback(builder.bench.jobs.end, job)
             stack.push_async_callback(tasks.cancel_all)
             ours, theirs = pipes()
-            tasks.spawn(backend.bridge.serve(ours, job), "serve")  # type: ignore[arg-type]
+            tasks.spawn(builder.bridge.serve(ours, job), "serve")  # type: ignore[arg-type]
             connection = await stack.enter_async_context(Connection(theirs, client=True))
             path = "/moby.buildkit.v1.frontend.LLBBridge/Solve"
         calls = [await unfinished(connection, path) for _ in range(MOST // LARGEST)]  # each has a head too

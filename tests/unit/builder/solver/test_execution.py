@@ -51,9 +51,18 @@ class Steps:
         return [f"{inputs[0]} diff:ran"]
 
 
+class FilesOfStacks:
+    async def read(self, stack, path, most):
+        return {"buildkit.llb.definition": b"definition", "nothing": b"nothing"}.get(path)
+
+
+async def nothing(data):
+    raise AssertionError("no build within a build")
+
+
 @pytest.fixture
 def execution():
-    return Execution({"stack": GivenStacks()}, Trees(), Steps())
+    return Execution({"stack": GivenStacks()}, Trees(), Steps(), FilesOfStacks(), nothing)
 
 
 def vertex(body, name="a step"):
@@ -127,37 +136,29 @@ async def test_what_is_packed_ahead_is_told_to_the_source_and_to_the_copy():
     source, trees = Followed(), Trees()
     ahead: Any = object()
     nobody: Any = None
-    execution = Execution({"stack": source}, trees, Steps())
+    execution = Execution({"stack": source}, trees, Steps(), FilesOfStacks(), nothing)
     await execution.run(structs.replace(vertex(source_of("diff:c")), ahead=ahead), [], nobody)
     await execution.run(structs.replace(vertex(COPY), ahead=ahead), ["layer:x", "diff:c"], nobody)
     assert source.ahead is trees.packed is ahead
-    execution = Execution({"stack": GivenStacks()}, trees, Steps())  # one that cannot do it
+    execution = Execution({"stack": GivenStacks()}, trees, Steps(), FilesOfStacks(), nothing)  # one that cannot do it
     await execution.run(structs.replace(vertex(source_of("diff:c")), ahead=ahead), [], nobody)
 
 
 async def test_what_is_not_built_yet_says_so(execution):
     with pytest.raises(NotImplementedYet, match="kind gopher"):
         await execution.source_key(Operation(Source("gopher://x")), None)
-    with pytest.raises(NotImplementedYet, match="within a build"):
-        await execution.definition(Build(NONE), ["diff:a"])
     with pytest.raises(InvalidParameter, match="solved, not run"):
         await execution.run(vertex(Build(0)), ["diff:a"], None)
 
 
-class FilesOfStacks:
-    async def read(self, stack, path, most):
-        return {"buildkit.llb.definition": b"definition", "nothing": b"nothing"}.get(path)
-
-
 async def test_a_build_within_a_build_is_given_by_a_file():
-    execution = Execution({}, Trees(), Steps(), FilesOfStacks())
     graph = Graph()
     edge = graph.add(Operation(Source("x://y")))
 
     async def read(data):
         return Definition(graph, edge if data == b"definition" else None)
 
-    execution.read_definition = read
+    execution = Execution({}, Trees(), Steps(), FilesOfStacks(), read)
     inputs = {"buildkit.llb.definition": 0}
     assert await execution.definition(Build(NONE, inputs), ["diff:a"]) == (graph, edge)
     for wrong, message in (

@@ -40,9 +40,7 @@ def test_what_is_written(template, told):
     assert Template(template).fill(DOCUMENT) == told
 
 
-@pytest.mark.parametrize(
-    "template", ["{{nosuch .}}", "{{range .}}", "{{end}}", "{{.A .B}}", "{{|}}", "{{a-b}}"]
-)
+@pytest.mark.parametrize("template", ["{{nosuch .}}", "{{range .}}", "{{end}}", "{{.A .B}}", "{{|}}", "{{a-b}}"])
 def test_what_is_not_understood_is_said(template):
     with pytest.raises(InvalidParameter, match="template"):
         Template(template)

@@ -1,4 +1,4 @@
-"""Dockerfiles are read in a process of their own, with little memory and time.
+"""Dockerfiles and definitions are read in a process of their own, with little memory and time.
 
     daemon                                          worker
     dockerfiles.open(text, ignored) ──── Open ────▶ answerer.Answerer
@@ -12,5 +12,6 @@ A Dockerfile is foreign input, and so are `.dockerignore`, the triggers of its b
 cost is spent in the worker, which ends when it is too much (`husk.builder.store.workers.parse`). What comes back is
 decoded by its types, in pieces. Both doors go through here: the frontend of BuildKit's protocol and the classic API.
 
-`messages` is what the two say, `graphs` how operations go over.
+`messages` is what the two say, `graphs` how operations go over. Definitions of clients and frontends (LLB) take the
+same way in one turn: `definitions` asks, `llb_answerer` reads.
 """

@@ -10,7 +10,7 @@ from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import Edge
 from husk.errors import InvalidParameter, NotImplementedYet, SystemFault
 
-MODULE = "husk.builder.protocol.llb_answerer"
+MODULE = "husk.builder.frontend.reading.llb_answerer"
 
 
 class Definitions:
@@ -36,7 +36,7 @@ class Definitions:
         return Definition(graph, edge)
 
     def _begin(self, data: bytes, graph: Graph) -> Edge | None:
-        from husk.builder.protocol.llb_answerer import decode_head
+        from husk.builder.frontend.reading.llb_answerer import decode_head
 
         head = decode_head(data)
         if head.wrong:

@@ -1,8 +1,7 @@
-from husk.builder.frontend.reading import graphs
+from husk.builder.frontend.reading import graphs, llb_answerer
+from husk.builder.frontend.reading.llb_answerer import Answerer, Head, decode_head
 from husk.builder.graph import llb_write, ops
 from husk.builder.graph.graph import Graph
-from husk.builder.protocol import llb_answerer
-from husk.builder.protocol.llb_answerer import Answerer, Head, decode_head
 from tests.unit.builder.solver.solving import chain
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from husk.builder.frontend.reading.definitions import Definitions
+from husk.builder.frontend.reading.llb_answerer import Answerer
 from husk.builder.graph import llb_write, ops
-from husk.builder.protocol.definitions import Definitions
-from husk.builder.protocol.llb_answerer import Answerer
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from tests.support.parsing import Here
 from tests.unit.builder.solver.solving import chain

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from husk.builder.cache.prune import Item
+from husk.builder.cache.prune import Item, Pruned
 from husk.builder.frontend.gateway import Bridge
-from husk.builder.graph.graph import Definition
+from husk.builder.frontend.reading.definitions import Definitions
 from husk.builder.graph.operations import Source
 from husk.builder.jobs.jobs import Job
-from husk.builder.jobs.kept_builds import KeptBuilds
-from husk.builder.protocol.backend import BuildWorker, FileStat
-from husk.builder.protocol.definitions import Definitions
+from husk.builder.protocol.control import Control
+from husk.builder.protocol.messages import control
 from husk.builder.protocol.server import BuildkitServer
+from husk.builder.protocol.worker import worker_record
 from husk.builder.solve import BuildRequest
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
@@ -25,6 +26,7 @@ from husk.errors import NotFound
 from husk.registry.manifest import Platform
 from husk.rpc.grpc.connection import Bytes, Connection
 from husk.rpc.protobuf import Message
+from husk.storage.workers.answers import Entry
 from tests.support.parsing import Here
 from tests.unit.builder.jobs.test_jobs import Bench
 from tests.unit.rpc.grpc.pairs import pipes
@@ -43,6 +45,10 @@ ITEM = Item(
     last_used=2 * 10**9,
     uses=3,
 )
+
+
+def entry(name: str, mode: int, *, size: int = 0, mtime_ns: int = 0, link: str = "", major: int = 0) -> Entry:
+    return Entry(name=name, mode=mode, uid=0, gid=0, size=size, mtime_ns=mtime_ns, link=link, major=major)
 
 
 class KeptInMemory:
@@ -64,9 +70,11 @@ class KeptInMemory:
         self.files.pop(ref, None)
 
 
-class FakeBackend:
+class FakeBuilder:
     def __init__(self) -> None:
-        self._sessions = Sessions()
+        self.sessions = Sessions()
+        self.definitions = Definitions(Here())
+        self.jobs = SimpleNamespace(get=self.job)
         self.bench = Bench()
         self.builds: list[BuildRequest] = []
         self.questions: list[object] = []
@@ -74,22 +82,7 @@ class FakeBackend:
         self.bodies = RequestBodies()
         self.files = {"/etc/os-release": b"NAME=x\n"}
 
-    @property
-    def sessions(self) -> Sessions:
-        return self._sessions
-
-    @property
-    def kept_builds(self) -> KeptBuilds:
-        kept: KeptBuilds = self.kept
-        return kept
-
-    async def definition(self, data: bytes, /) -> Definition:
-        return await Definitions(Here()).read(data)
-
-    def offer_body(self, chunks: AsyncIterator[bytes], /) -> AbstractContextManager[str]:
-        return self.bodies.offer(chunks)
-
-    async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
+    async def solve(self, request: BuildRequest, /) -> Mapping[str, str]:
         self.builds.append(request)
         job = await self.bench.jobs.begin(request.id, None)
         try:
@@ -99,13 +92,13 @@ class FakeBackend:
         finally:
             await self.bench.jobs.end(job)
 
-    async def job(self, id: str, /) -> Job:
+    async def job(self, id: str) -> Job:
         return await self.bench.jobs.get(id, patience=1)
 
     async def resolve_image(
-        self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
+        self, job: Job, reference: str, platform: Platform | None, *, pull: bool, shown_as: str
     ) -> DescribedImage:
-        self.questions.append((reference, str(platform), mode))
+        self.questions.append((reference, str(platform), pull))
         return DescribedImage(f"{reference}@sha256:1", "sha256:1", b"{}")
 
     async def resolve_layout(
@@ -126,27 +119,28 @@ class FakeBackend:
         data = self.files[path][offset:]
         return data[:length] if length else data
 
-    async def read_directory(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FileStat]:
+    async def entries(self, ref: Ref, path: str, pattern: str, /) -> Sequence[Entry]:
         self.questions.append((path, pattern))
-        return [FileStat(path="os-release", mode=0o100644, size=7)]
+        return [entry("os-release", 0o100644, size=7)]
 
-    async def stat(self, ref: Ref, path: str, /) -> FileStat:
-        return FileStat(path=path, mode=0o41777, modified=5)
+    async def stat(self, ref: Ref, path: str, /) -> Entry:
+        return entry(path, 0o41777, mtime_ns=5)
 
-    def serve_frontends(self, bridge: Bridge, /) -> None:
+    def understand(self, bridge: Bridge, /) -> None:
         self.bridge = bridge
 
-    def workers(self) -> Sequence[BuildWorker]:
-        rules = [CacheRule(types=("source.local",), unused_for="48h", keep=7)]
-        return [BuildWorker(id="w", labels={"a": "b"}, platforms=[Platform("amd64", "linux")], rules=rules)]
+    rules = (CacheRule(types=("source.local",), unused_for="48h", keep=7),)
 
-    async def cached(self, filters: Filters, /) -> Sequence[Item]:
+    def platforms(self) -> list[Platform]:
+        return [Platform("amd64", "linux")]
+
+    async def items(self, filters: Filters, /) -> Sequence[Item]:
         self.questions.append(filters.get("type"))
         return [ITEM]
 
-    async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
+    async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Pruned:
         self.questions.append((filters.get("until"), all, keep))
-        return [ITEM]
+        return Pruned(items=[ITEM])
 
 
 async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: Sessions) -> None:
@@ -181,10 +175,25 @@ class Caller:
             return answers
 
 
+def described(builder: FakeBuilder) -> control.WorkerRecord:
+    of: Any = builder
+    return worker_record(of, "w", ["172.17.0.1", "fd00::1"])
+
+
+def serving_server(builder: FakeBuilder) -> BuildkitServer:
+    of: Any = builder
+    return BuildkitServer(of, lambda: described(builder), attach)
+
+
+def serving_control(builder: FakeBuilder) -> Control:
+    of: Any = builder
+    return Control(of, lambda: described(builder))
+
+
 @asynccontextmanager
-async def calling(backend: FakeBackend) -> AsyncIterator[Caller]:
+async def calling(builder: FakeBuilder) -> AsyncIterator[Caller]:
     one, other = pipes()
-    serving = asyncio.ensure_future(BuildkitServer(backend, attach).serve(other))  # noqa: TID251
+    serving = asyncio.ensure_future(serving_server(builder).serve(other))  # noqa: TID251
     try:
         async with Connection(one, client=True) as client:
             yield Caller(client)
