@@ -4,11 +4,16 @@ Its modules are loaded in a thread, for to load a hundred of them takes longer t
 
     await load("husk.builder.opening")
     from husk.builder.opening import open_builder
+
+A package that most of a program does without is a door of its own: its modules are loaded when one is first used.
+
+    __getattr__ = late(__name__, "authority")
 """
 
 import asyncio
 import importlib
 from collections.abc import Callable, Coroutine
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from husk.aio.tasks import Tasks
@@ -25,6 +30,17 @@ async def load(*modules: str) -> None:
         if name not in _loaded:
             await asyncio.to_thread(importlib.import_module, name)
             _loaded.add(name)
+
+
+def late(package: str, *modules: str) -> Callable[[str], ModuleType]:
+    """Return the `__getattr__` of a package which loads these modules of it when they are first used."""
+
+    def attribute(name: str) -> ModuleType:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return importlib.import_module(f"{package}.{name}")
+
+    return attribute
 
 
 class Once(Generic[T]):

@@ -1,8 +1,10 @@
 """A part that is made when it is first needed."""
 
 import asyncio
+import importlib
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,3 +91,21 @@ async def test_a_module_that_cannot_be_loaded_says_so_each_time():
     for _ in range(2):
         with pytest.raises(ImportError):
             await load("husk.no_such_module")
+
+
+def test_a_package_that_is_a_door_loads_its_modules_when_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "a_door"
+    package.mkdir()
+    door = 'from husk.aio.once import late\n__getattr__ = late(__name__, "heavy")\n'
+    (package / "__init__.py").write_text(door)
+    (package / "heavy.py").write_text("weight = 9")
+    (package / "other.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    a_door = importlib.import_module("a_door")
+    assert "a_door.heavy" not in sys.modules
+    assert a_door.heavy.weight == 9 and "a_door.heavy" in sys.modules
+    with pytest.raises(AttributeError, match="'a_door' has no attribute 'other'"):
+        _ = a_door.other
+    assert importlib.import_module("a_door.other") is a_door.other
