@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from husk.builder.cache.prune import Item
     from husk.builder.service import Builder
     from husk.swarm.control import SwarmControl
+    from husk.swarm.surroundings import Surroundings
 
 # Records that only a swarm has.
 SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
@@ -193,10 +194,26 @@ async def swarm_wanted(config: Config, state: StateStore, networks: Networks) ->
 async def _open_swarm(stack: AsyncExitStack, core: OpenParts) -> "SwarmControl":
     from husk.swarm.opening import open_swarm
 
-    return await open_swarm(stack, core)
+    return await open_swarm(stack, _around_swarm(core))
 
 
 def _build_swarm(stack: AsyncExitStack, core: OpenParts) -> "SwarmControl":
     from husk.swarm.opening import build_swarm
 
-    return build_swarm(stack, core)
+    return build_swarm(stack, _around_swarm(core))
+
+
+def _around_swarm(core: OpenParts) -> "Surroundings":
+    from husk.swarm.model.node import Machine
+    from husk.swarm.surroundings import Surroundings
+
+    info = core.system.info()
+    return Surroundings(
+        config=core.config,
+        state=core.state,
+        events=core.events,
+        containers=core.containers,
+        images=core.images,
+        networks=core.networks,
+        machine=Machine(info.hostname, info.machine, info.cpus, info.memory, info.version),
+    )

@@ -21,6 +21,7 @@ from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.membership.nodes import Nodes
 from husk.swarm.model.node import Node
 from husk.swarm.model.placement import NodeFacts
+from husk.swarm.model.services import Task
 from husk.swarm.model.swarm import Swarm
 from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.network.local_node import LocalNode
@@ -30,6 +31,7 @@ from husk.swarm.node.delivery import Deliveries
 from husk.swarm.node.dispatch_client import DispatchCalls, HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
 from husk.swarm.node.runner import Runner
+from husk.swarm.signals import Signal
 from husk.swarm.state.etcd.members import KnownMember, Members
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
@@ -205,49 +207,48 @@ class Manager(Daemon):
         self.store = SwarmRecords(self._etcd.store(self.host, self._members), self.clock)
         fake = _ManagersCluster(self.store, self.host.name)
         cluster = cast(Cluster, fake)
-        self.shared = Shared(self.store, self.store.store, lambda *ids: self.reconciler.wake(*ids))
-        self.nodes = Nodes(self.store, cluster, self.clock)
+        self.shared = Shared(self.store, self.store.store)
         self.etcd_membership = _EtcdMembership(self.store, cluster, self._etcd, self.host)
-        self.nodes.spare = self.etcd_membership.spare
+        self.nodes = Nodes(self.store, cluster, self.clock, spare=self.etcd_membership.spare)
         self.networks = OverlayAllocator(self.store, cast(LocalNode, fake), lambda: None)
-        self.workers = Workers(
-            own_id=lambda: self.host.name,
-            nodes=self.nodes,
-            liveness=lambda: self._liveness(loop_clock),
-            dispatcher=lambda: self.dispatcher,
-            logs=Mock(),
-            changed=lambda: self.reconciler.wake(),
-            addresses=Mock(),
-            expected=lambda: None,
-            away=lambda: self.store.away(),
-        )
-        self.dispatcher = Dispatcher(
-            store=self.store,
-            values=Mock(),
-            credentials=AsyncMock(of=AsyncMock(return_value=None)),
-            locked=lambda: False,
-            changed=lambda task: self.reconciler.noticed(task),
-            clock=self.clock,
-        )
-        self.server = DispatcherServer(self.dispatcher, self.workers, lambda: self.store.away())
+        noticed = Signal[[Task]]()
         assignments = LocalAssignments(
             self.store,
             cluster,
             AsyncMock(of=AsyncMock(return_value=None)),
-            lambda task: self.reconciler.noticed(task),
+            noticed.emit,
         )
         self.runner = _runner(self, assignments)
         self.agent = _agent(self, assignments, self.runner)
-        self.store.index.observe(lambda task_id: self.agent.noticed(self.store.tasks.get(task_id)))
+        self.store.index.changed.subscribe(lambda task_id: self.agent.noticed(self.store.tasks.get(task_id)))
         self.reconciler = Reconciler(
             store=self.store,
             cluster=cluster,
             nodes=lambda: {node.id: node.facts for node in self.store.nodes.values()},
             events=self.events,
-            looked=lambda: self.agent.wake(),
+            looked=self.agent.wake,
             clock=self.clock,
             new_id=self.id,
         )
+        self.store.woken.subscribe(lambda ids: self.reconciler.wake(*ids))
+        noticed.subscribe(self.reconciler.noticed)
+        self.dispatcher = Dispatcher(
+            store=self.store,
+            values=Mock(),
+            credentials=AsyncMock(of=AsyncMock(return_value=None)),
+            locked=lambda: False,
+            changed=self.reconciler.noticed,
+            clock=self.clock,
+        )
+        self.workers = Workers(
+            own_id=lambda: self.host.name,
+            nodes=self.nodes,
+            liveness=lambda: self._liveness(loop_clock),
+            dispatcher=self.dispatcher,
+            changed=self.reconciler.wake,
+            expected=lambda: None,
+        )
+        self.server = DispatcherServer(self.dispatcher, self.workers, lambda: self.store.away())
 
         async def begin() -> None:
             self.reconciler.start()
@@ -303,7 +304,6 @@ def _runner(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments) -
         containers=daemon.containers,
         images=Mock(),
         deliveries=cast(Deliveries, AsyncMock(deliver=AsyncMock(return_value=[]))),
-        wake=lambda task: daemon.agent.wake(task.id),  # type: ignore[attr-defined]
         clock=daemon.clock,
     )
 

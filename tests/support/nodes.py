@@ -14,8 +14,8 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from husk.kernel import process
-from husk.swarm.opening import MEMBER
 from husk.swarm.state.etcd.member import mark_of
+from husk.swarm.state.parts import MEMBER
 from tests.support.client import Answer
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until

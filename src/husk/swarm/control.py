@@ -3,27 +3,20 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import msgspec
 
-from husk.engine.containers.service import Containers
-from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.names import random_name
 from husk.engine.model.network import Network
 from husk.errors import Conflict, HuskError, InvalidParameter
 from husk.registry.auth import Credentials
-from husk.swarm.logs.task_logs import TaskLogs
+from husk.swarm.backup.backups import Backups
+from husk.swarm.logs.parts import LogParts
 from husk.swarm.manager.followers import Followers
-from husk.swarm.manager.listener import ClusterListener
-from husk.swarm.manager.objects import Objects
-from husk.swarm.manager.reconciler import Reconciler
-from husk.swarm.manager.workers import Workers
-from husk.swarm.membership.certificates import Certificates
-from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.nodes import Nodes
+from husk.swarm.manager.parts import ManagerParts
+from husk.swarm.membership.parts import MembershipParts
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.ids import new_id
 from husk.swarm.model.services import (
@@ -35,22 +28,18 @@ from husk.swarm.model.services import (
     copied,
 )
 from husk.swarm.model.settings import NodeSpec
-from husk.swarm.network.endpoints import Endpoints
-from husk.swarm.network.networks import SwarmNetworks
-from husk.swarm.node.agent import Agent
-from husk.swarm.node.credentials import PullCredentials
-from husk.swarm.node.runner import Runner
+from husk.swarm.network.parts import NetworkParts
+from husk.swarm.node.parts import NodeParts
 from husk.swarm.role import NodeRole
 from husk.swarm.spec import validate
 from husk.swarm.spec.declared import changed_to, mode_of, published_ports
 from husk.swarm.spec.defaults import complete
 from husk.swarm.spec.matching import service_matches, task_matches
 from husk.swarm.spec.network_services import ServiceOnNetwork
-from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
+from husk.swarm.state.parts import StateParts
+from husk.swarm.state.records import OUT_OF_SEQUENCE, in_sequence, resolve
 from husk.swarm.state.transactions import StoreUnavailable
-
-if TYPE_CHECKING:
-    from husk.swarm.backup.backups import Backups
+from husk.swarm.surroundings import Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -58,62 +47,49 @@ log = logging.getLogger(__name__)
 class SwarmControl:
     def __init__(
         self,
-        *,
-        store: SwarmRecords,
-        cluster: Cluster,
-        reconciler: Reconciler,
-        agent: Agent,
-        runner: Runner,
-        endpoints: Endpoints,
-        networks: SwarmNetworks,
-        nodes: Nodes,
-        certificates: Certificates,
-        listener: ClusterListener,
-        secrets: Objects,
-        configs: Objects,
-        credentials: PullCredentials,
-        containers: Containers,
-        logs: TaskLogs,
-        events: Events,
-        workers: Workers,
+        around: Surroundings,
+        state: StateParts,
+        membership: MembershipParts,
+        network: NetworkParts,
+        logs: LogParts,
+        node: NodeParts,
+        manager: ManagerParts,
         node_role: NodeRole,
-        backups: Callable[[], "Backups"],
+        backups: Backups,
         clock: Clock = CLOCK,
     ) -> None:
-        self.cluster = cluster
-        self.backups = backups
         self._clock = clock
+        self._events = around.events
+        self._containers = around.containers
+        self._store = state.records
+        self.cluster = membership.cluster
+        self.nodes = membership.nodes
+        self.certificates = membership.certificates
+        self._etcd_membership = membership.etcd_membership
+        self._endpoints = network.endpoints
+        self.networks = network.networks
+        self.logs = logs.tasks
+        self._agent = node.agent
+        self._runner = node.runner
+        self._credentials = node.credentials
+        self._reconciler = manager.reconciler
+        self._workers = manager.workers
+        self.listener = manager.listener
+        self.secrets = manager.secrets
+        self.configs = manager.configs
         self.node_role = node_role
-        node_role.manager_role.started = self.started
-        self._workers = workers
-        self._credentials = credentials
         self._changing = node_role.changing
-        self._store = store
-        self._reconciler = reconciler
-        self._agent = agent
-        self._runner = runner
-        self._endpoints = endpoints
-        self.networks = networks
-        self.nodes = nodes
-        self.certificates = certificates
-        self.listener = listener
-        self.secrets = secrets
-        self.configs = configs
-        self._containers = containers
-        self.logs = logs
-        self._events = events
-        self.followers = Followers(store, events)
+        self.backups = backups
+        self.followers = Followers(self._store, around.events)
 
     async def started(self) -> None:
-        """The swarm or its node has changed."""
-        self.node_role.manager_role.take_part()
-        self.listener.open()
-        if self._store.shared or len(self._store.nodes) > 1:
-            self._workers.expect()
-        self._workers.opened()
-        await self.networks.make_ingress()
-        self._reconciler.wake()
-        self._agent.wake_all()
+        """Go on as a manager: the swarm or its node has changed."""
+        await self.node_role.manager_role.started()
+
+    @property
+    def trouble(self) -> str:
+        """The reason why this manager cannot do all that it should; empty where it can."""
+        return self.cluster.away or self.cluster.port_trouble or self._etcd_membership.trouble
 
     # --- services
 
@@ -205,7 +181,7 @@ class SwarmControl:
                 # What a former try did not come to the end of.
                 await self.clear()
                 return
-            own_store = force and self.node_role.manager_role.etcd_membership.here
+            own_store = force and self._etcd_membership.here
             if own_store and self.cluster.away:
                 await self._leave_unheard()
                 return
@@ -246,7 +222,7 @@ class SwarmControl:
             return
         await self.cluster.open()
         if (place := self.cluster.membership) is not None and place.restoring:
-            await self.backups().go_on()
+            await self.backups.go_on()
         if (membership := self.cluster.worker) is not None:
             try:
                 await self.node_role.work(membership)

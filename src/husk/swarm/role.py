@@ -7,26 +7,22 @@ run on meanwhile.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
-from husk.swarm.manager.listener import ClusterListener
+from husk.swarm import node as node_room
+from husk.swarm import port
+from husk.swarm.ca.identity import Identity
+from husk.swarm.manager.parts import ManagerParts
 from husk.swarm.manager.role import ManagerRole
-from husk.swarm.manager.workers import Workers
 from husk.swarm.membership import joining
-from husk.swarm.membership.certificates import Certificates
-from husk.swarm.membership.cluster import Cluster
+from husk.swarm.membership.parts import MembershipParts
 from husk.swarm.model.node import Node
 from husk.swarm.model.settings import JoinSettings
 from husk.swarm.model.swarm import KEY, Membership, Standing
-from husk.swarm.state.records import SwarmRecords
+from husk.swarm.node.parts import NodeParts
+from husk.swarm.state.parts import StateParts
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
-
-if TYPE_CHECKING:
-    from husk.swarm.ca.identity import Identity
-    from husk.swarm.node.worker import WorkerRole
-    from husk.swarm.port.join import Joined
 
 log = logging.getLogger(__name__)
 
@@ -37,28 +33,23 @@ AGAIN = 5.0
 class NodeRole:
     def __init__(
         self,
-        *,
+        state: StateParts,
+        membership: MembershipParts,
+        node: NodeParts,
+        manager: ManagerParts,
         manager_role: ManagerRole,
-        store: SwarmRecords,
-        cluster: Cluster,
-        certificates: Certificates,
-        listener: ClusterListener,
-        workers: Workers,
-        worker: Callable[[Membership], Awaitable["WorkerRole"]],
-        remove_tasks: Callable[[], Awaitable[list[HuskError]]],
     ) -> None:
-        """`worker` makes this host one, which is in a swarm already. `remove_tasks` removes whatever tasks have on this
-        host, and says why it could not."""
         self.manager_role = manager_role
-        self.changing = self.manager_role.changing
-        self._remove_tasks = remove_tasks
-        self._store = store
-        self._cluster = cluster
-        self._certificates = certificates
-        self._listener = listener
-        self._workers = workers
-        self._make_worker = worker
-        self.worker: WorkerRole | None = None
+        self.changing = manager_role.changing
+        manager_role.demoted.subscribe(self.demoted)
+        self._store = state.records
+        self._cluster = membership.cluster
+        self._certificates = membership.certificates
+        self._runner = node.runner
+        self._make_worker = node.make_worker
+        self._listener = manager.listener
+        self._workers = manager.workers
+        self.worker: node_room.worker.WorkerRole | None = None
         # Why this host cannot be the worker that it is to be.
         self.trouble = ""
         # What is cut off by nobody, and what ends with the daemon.
@@ -79,7 +70,7 @@ class NodeRole:
     async def work(self, membership: Membership) -> None:
         # What this host has prepared as a manager, be it in a daemon that died before it could take it.
         await self._certificates.succeed("worker")
-        self.worker = await self._make_worker(membership)
+        self.worker = await self._make_worker(membership, self.promoted)
         self.trouble = ""
         self.worker.start()
 
@@ -97,7 +88,7 @@ class NodeRole:
         if self.worker is not None:
             await self.worker.leave()
             self.worker = None
-        elif failures := await self._remove_tasks():
+        elif failures := await self._runner.remove_all():
             # One that could not work, be it for want of its certificate: what it ran goes all the same.
             raise failures[0]
         await self._certificates.forget()
@@ -138,7 +129,7 @@ class NodeRole:
             await self._undo(joined)
             raise
 
-    async def _undo(self, joined: "Joined") -> None:
+    async def _undo(self, joined: "port.join.Joined") -> None:
         """This host is in no swarm after all, however often its client leaves."""
 
         async def undone() -> None:
@@ -151,11 +142,9 @@ class NodeRole:
 
         await self._finishing.to_its_end(undone(), "swarm: undo a join")
 
-    async def _join_as_manager(self, wish: JoinSettings, joined: "Joined") -> None:
-        from husk.swarm.port.managers import Managers
-
+    async def _join_as_manager(self, wish: JoinSettings, joined: "port.join.Joined") -> None:
         remotes = [*joining.check(wish), *joined.managers]
-        managers = Managers(list(dict.fromkeys(remotes)), joined.identity)
+        managers = port.managers.Managers(list(dict.fromkeys(remotes)), joined.identity)
         membership = Membership(
             node_id=joined.holder.node, advertise_address=wish.advertise, listen_address=wish.own_listen
         )
@@ -193,14 +182,12 @@ class NodeRole:
             await asyncio.sleep(AGAIN)
 
     async def _rise(self) -> None:
-        from husk.swarm.port.managers import Managers
-
         if (was := self._cluster.worker) is None or (worker := self.worker) is None:
             return
         identity = worker.identity
         if not joining.is_managers(identity):  # the swarm has changed its mind
             return
-        managers = Managers(worker.managers, identity)
+        managers = port.managers.Managers(worker.managers, identity)
         try:
             entered, key = await self.manager_role.enter(managers, identity)
         finally:
@@ -224,7 +211,7 @@ class NodeRole:
             self._cluster.between = None
         log.info("this node is a manager of its swarm now")
 
-    async def _prepare_way_back(self, identity: "Identity") -> None:
+    async def _prepare_way_back(self, identity: Identity) -> None:
         """The next daemon would be a manager, with the swarm's keys; a worker cannot unlock them. A full disk keeps
         nobody from being a worker again: this one has them in memory."""
         try:
@@ -275,7 +262,7 @@ class NodeRole:
         log.info("this node stays a manager of its swarm")
         return True
 
-    async def _renewed(self, endpoints: list[Endpoint]) -> "Identity":
+    async def _renewed(self, endpoints: list[Endpoint]) -> Identity:
         """A certificate for what this node is now, from another manager."""
         return await joining.renewed(endpoints, await self._certificates.kept())
 

@@ -12,9 +12,9 @@ import pytest
 
 from husk.storage.secrets import memory
 from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, ROOT
-from husk.swarm.opening import MEMBER
 from husk.swarm.state.etcd.certificates import Certificates
 from husk.swarm.state.etcd.members import Members
+from husk.swarm.state.parts import MEMBER
 from husk.text.endpoints import Endpoint
 from tests.support.client import CommandFailed
 from tests.support.hosts import HostDaemon, Hosts

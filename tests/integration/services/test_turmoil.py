@@ -19,9 +19,9 @@ import pytest
 
 from husk.storage.secrets.traces import TASK_FILES
 from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, ROOT
-from husk.swarm.opening import MEMBER
 from husk.swarm.state.etcd.certificates import Certificates
 from husk.swarm.state.etcd.store import EtcdStore
+from husk.swarm.state.parts import MEMBER
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import Nodes, member, nodes_of, own, tasks_of
 from tests.support.waiting import until

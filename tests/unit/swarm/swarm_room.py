@@ -4,10 +4,12 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import msgspec
 from msgspec.structs import replace
 
+from husk.config import Config
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.events import Event, Events
@@ -16,22 +18,18 @@ from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.service import Networks
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
-from husk.storage.secrets.member_key import MemberKey
-from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
 from husk.swarm.backup.backups import Backups
 from husk.swarm.control import SwarmControl
 from husk.swarm.logs.broker import LogBroker
+from husk.swarm.logs.parts import build_logs
 from husk.swarm.logs.task_logs import TaskLogs
 from husk.swarm.manager.listener import ClusterListener
-from husk.swarm.manager.objects import Objects
+from husk.swarm.manager.parts import build_manager
 from husk.swarm.manager.reconciler import Reconciler
 from husk.swarm.manager.role import ManagerRole
 from husk.swarm.manager.workers import Workers
-from husk.swarm.membership.certificates import Certificates
-from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.etcd_membership import EtcdMembership
-from husk.swarm.membership.nodes import Nodes
+from husk.swarm.membership.parts import build_membership
 from husk.swarm.model.node import Machine
 from husk.swarm.model.services import (
     ContainerSpec,
@@ -48,17 +46,16 @@ from husk.swarm.model.services import (
 )
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import Membership
-from husk.swarm.network.endpoints import Endpoints
-from husk.swarm.network.networks import SwarmNetworks
+from husk.swarm.network.parts import build_network
 from husk.swarm.network.sharing import NetworkSharing
 from husk.swarm.node.agent import Agent
-from husk.swarm.node.credentials import PullCredentials
+from husk.swarm.node.parts import build_node
 from husk.swarm.node.runner import Runner
 from husk.swarm.node.worker import WorkerRole
 from husk.swarm.port.log_messages import Asked
 from husk.swarm.role import NodeRole
-from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.sqlite import SqliteStore
+from husk.swarm.state.parts import build_state
+from husk.swarm.surroundings import Surroundings
 from husk.text.endpoints import Endpoint as Endpoint_
 from tests.support.memory import NoMounts
 from tests.unit.engine.records import container
@@ -146,6 +143,12 @@ class FakeNetworks:
         self.pools.append(pools)
         return self.add(request.name, ingress=request.ingress, driver=request.driver)
 
+    async def subnets(self) -> Sequence[str]:
+        return ()
+
+    def share(self, shared: object) -> None:
+        """No host shares them."""
+
     async def remove(self, reference: str) -> None:
         network = self.find(reference)
         if self.members(network):
@@ -227,8 +230,12 @@ class FakeBroker:
         self.asked: list[Asked] = []
         self.gives: list[bytes] = []
         self.fails: HuskError | None = None
+        self.instead: Callable[[Asked], AsyncGenerator[bytes]] | None = None
 
-    async def pieces(self, asked: Asked) -> AsyncGenerator[bytes]:
+    def pieces(self, asked: Asked) -> AsyncGenerator[bytes]:
+        return self._pieces(asked) if self.instead is None else self.instead(asked)
+
+    async def _pieces(self, asked: Asked) -> AsyncGenerator[bytes]:
         self.asked.append(asked)
         for piece in self.gives:
             yield piece
@@ -237,91 +244,62 @@ class FakeBroker:
 
 
 class SwarmRoom:
+    """The parts of a swarm as a daemon builds them, on doubles of the core. The loops, the port and what speaks with
+    other hosts are doubles too."""
+
     def __init__(self, directory: Path, state: StateStore, hostname: str = "alpha") -> None:
         self.state = state
-        self.store = SwarmRecords.load(SqliteStore(state))
-        self.sealer = Sealer(directory / "swarm.key")
-        self.cluster = Cluster(state, self.store, self.sealer, {}, Machine(hostname=hostname))
         self.networks, self.containers = FakeNetworks(), FakeContainers()
         self.happened: list[Event] = []
         self.woken = 0
         self.forgotten = 0
         self.removed = 0
         self.remove_fails: HuskError | None = None
+        self.worker_fails: HuskError | None = None
         self.events = Events()
         self.events.observe(self.happened.append)
-        networks = cast(Networks, self.networks)
-        self.endpoints = Endpoints(
-            store=self.store,
-            networks=networks,
-            node_id=lambda: self.cluster.node_id,
-            find_container=self.containers.find,
-        )
-        self.swarm_networks = SwarmNetworks(store=self.store, cluster=self.cluster, networks=networks)
-        self.nodes = Nodes(self.store, self.cluster)
-        self.certificates = Certificates(self.store, self.cluster, self.sealer, directory / "swarm.node")
-        self.listener = FakeGateway()
-        self.workers = FakeWorkers()
-        self.worker_fails: HuskError | None = None
-        self.broker = cast(LogBroker, FakeBroker())
-        key = MemberKey(directory / "swarm.etcd" / "member.key", directory / "run", self.sealer, NoMounts())
-        self.etcd_membership = EtcdMembership(self.store, self.cluster, self.sealer, directory / "swarm.etcd", key=key)
-        manager_role = ManagerRole(
-            store=self.store,
-            cluster=self.cluster,
-            certificates=self.certificates,
-            sealer=self.sealer,
-            etcd_membership=self.etcd_membership,
-            listener=cast(ClusterListener, self.listener),
-            workers=cast(Workers, self.workers),
-            shared=None,
-            sharing=cast(NetworkSharing, SimpleNamespace(switched=lambda told: None, end=lambda: None)),
-            embedded=lambda: SqliteStore(state),
-            woken=self._wake,
-            demoted=lambda: self.node_role.demoted(),
-        )
-        self.node_role = NodeRole(
-            manager_role=manager_role,
-            store=self.store,
-            cluster=self.cluster,
-            certificates=self.certificates,
-            listener=cast(ClusterListener, self.listener),
-            workers=cast(Workers, self.workers),
-            worker=self._worker,
-            remove_tasks=self._remove_tasks,
-        )
-        self.services = SwarmControl(
-            store=self.store,
-            cluster=self.cluster,
-            reconciler=cast(Reconciler, SimpleNamespace(wake=self._wake)),
-            agent=cast(Agent, SimpleNamespace(wake_all=lambda: None)),
-            runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all, remove_all=self._remove_tasks)),
-            endpoints=self.endpoints,
-            networks=self.swarm_networks,
-            nodes=self.nodes,
-            certificates=self.certificates,
-            listener=cast(ClusterListener, self.listener),
-            secrets=self._objects("secret"),
-            configs=self._objects("config"),
-            credentials=PullCredentials(self.sealer),
-            containers=cast(Containers, self.containers),
-            logs=TaskLogs(cast(Containers, self.containers), self.cluster, self.store, lambda: self.broker),
+        self.listener, self.workers = FakeGateway(), FakeWorkers()
+        around = Surroundings(
+            config=Config(data_root=directory, exec_root=directory / "run"),
+            state=state,
             events=self.events,
-            workers=cast(Workers, self.workers),
-            node_role=self.node_role,
-            backups=lambda: self.backups,
+            containers=cast(Containers, self.containers),
+            images=Mock(),
+            networks=cast(Networks, self.networks),
+            machine=Machine(hostname=hostname),
+            memory=NoMounts(),
         )
-        self.backups = Backups(
-            store=self.store,
-            cluster=self.cluster,
-            sealer=self.sealer,
-            certificates=self.certificates,
-            networks=networks,
+        # Of a swarm's own etcd, too: what it would have is in this store.
+        records = build_state(around, None)
+        membership = build_membership(around, records)
+        network = build_network(around, records, membership)
+        logs = build_logs(around, records, membership)
+        node = build_node(around, records, membership, network)
+        manager = build_manager(around, records, membership, network, logs, node)
+        self.store, self.sealer = records.records, records.sealer
+        self.cluster, self.certificates, self.etcd_membership, self.nodes = membership
+        self.endpoints, self.swarm_networks = network.endpoints, network.networks
+        network = network._replace(sharing=Mock(NetworkSharing))
+        self.broker = cast(LogBroker, FakeBroker())
+        logs = logs._replace(tasks=TaskLogs(around.containers, self.cluster, self.store, self.broker))
+        node = node._replace(
+            agent=Mock(Agent),
+            runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all, remove_all=self._remove_tasks)),
+            make_worker=self._worker,
+        )
+        manager = manager._replace(
+            reconciler=cast(Reconciler, SimpleNamespace(wake=self._wake)),
+            workers=cast(Workers, self.workers),
             listener=cast(ClusterListener, self.listener),
-            node_role=self.node_role,
+        )
+        manager_role = ManagerRole(records, membership, network, node, manager)
+        self.node_role = NodeRole(records, membership, node, manager, manager_role)
+        self.backups = Backups(around, records, membership, manager, self.node_role)
+        self.services = SwarmControl(
+            around, records, membership, network, logs, node, manager, self.node_role, self.backups
         )
 
-    async def _worker(self, membership: Membership) -> WorkerRole:
+    async def _worker(self, membership: Membership, promoted: Callable[[], None]) -> WorkerRole:
         if self.worker_fails is not None:
             raise self.worker_fails
         return cast(WorkerRole, FakeWorker(membership))
@@ -348,9 +326,6 @@ class SwarmRoom:
     @property
     def told(self) -> list[tuple[str, str]]:
         return [(event.type, event.action) for event in self.happened]
-
-    def _objects(self, kind: Any) -> Objects:
-        return Objects(kind, store=self.store, cluster=self.cluster, sealer=self.sealer, events=self.events)
 
     def _wake(self, *service_ids: str) -> None:
         self.woken += 1

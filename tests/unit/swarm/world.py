@@ -100,7 +100,6 @@ class Host:
             containers=cast(Containers, self.containers),
             images=Mock(),
             deliveries=AsyncMock(deliver=AsyncMock(return_value=[])),
-            wake=lambda task: self.agent.wake(task.id),
         )
         self.agent = Agent(
             assignments=assignments,
@@ -109,7 +108,7 @@ class Host:
             reachable=world.reachable,
             events=world.events,
         )
-        world.store.index.observe(lambda task_id: self.agent.noticed(world.store.tasks.get(task_id)))
+        world.store.index.changed.subscribe(lambda task_id: self.agent.noticed(world.store.tasks.get(task_id)))
 
     async def close(self) -> None:
         await self.agent.close()

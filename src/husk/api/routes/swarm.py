@@ -104,7 +104,7 @@ async def leave(call: Call) -> Answer:
 
 async def backup(call: Call) -> Answer:
     """Husk's own: all of the swarm in one file, which the client's passphrase opens."""
-    data = await call.engine.swarm.backups().make(_passphrase(call))
+    data = await call.engine.swarm.backups.make(_passphrase(call))
     return Response(200, data, fields({"Content-Type": OCTETS}) + call.common.fields)
 
 
@@ -118,7 +118,7 @@ async def restore(call: Call) -> Answer:
         listen=await addresses.listening(listen) if listen else None,
         data_path=await addresses.data_path(call.text("dataPathAddr")),
     )
-    backups, data = services.backups(), bytearray()
+    backups, data = services.backups, bytearray()
     async for piece in call.upload(1 << 20):
         data += piece
         backups.check_size(len(data))

@@ -38,6 +38,7 @@ async def info(call: Call) -> Answer:
         engine.swarm.cluster if engine.swarm_state != "inactive" else None,
         engine.swarm.node_role.standing() if engine.swarm_state == "active/worker" else None,
         await engine.system.features() if call.version >= views.WITH_RUNTIME_STATUS else None,
+        engine.swarm.trouble if engine.swarm_state == "active/manager" else "",
     )
     return call.json(views.info_for(call.version, document))
 

@@ -89,6 +89,7 @@ def info_document(
     cluster: "Cluster | None" = None,
     standing: "Standing | None" = None,
     features: Mapping[str, str] | None = None,
+    trouble: str = "",
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -152,7 +153,7 @@ def info_document(
             for name, runtime in facts.runtimes.items()
         },
         default_runtime=facts.default_runtime,
-        swarm=_swarm_info(cluster, standing),
+        swarm=_swarm_info(cluster, standing, trouble),
         live_restore_enabled=config.live_restore,
         isolation="",
         init_binary=facts.init_binary,
@@ -180,7 +181,7 @@ def info_for(version: Version, info: SystemInfo) -> SystemInfo:
     return info
 
 
-def _swarm_info(cluster: "Cluster | None", standing: "Standing | None") -> SwarmInfo:
+def _swarm_info(cluster: "Cluster | None", standing: "Standing | None", trouble: str) -> SwarmInfo:
     if cluster is not None and standing is not None:
         return SwarmInfo(
             node_id=cluster.node_id,
@@ -211,7 +212,7 @@ def _swarm_info(cluster: "Cluster | None", standing: "Standing | None") -> Swarm
         node_addr=cluster.advertise_address,
         local_node_state="active",
         control_available=not cluster.away,
-        error=cluster.away or cluster.port_trouble or cluster.member_trouble(),
+        error=trouble,
         remote_managers=[{"NodeID": id, "Addr": manager.addr} for id, manager in managers],
         nodes=len(cluster.nodes),
         managers=len(managers),

@@ -12,27 +12,25 @@ from collections.abc import Iterable
 import msgspec
 
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.networks.service import Networks
 from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.network import own_addresses
-from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.schema import SCHEMA
 from husk.swarm.backup import file as file
 from husk.swarm.backup.restored import of_today, own_node, restored
-from husk.swarm.manager.listener import ClusterListener
+from husk.swarm.manager.parts import ManagerParts
 from husk.swarm.membership.autolock import KEY_PREFIX, read_key
-from husk.swarm.membership.certificates import Certificates
-from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.moving import KINDS, SWARM, drop, everything, in_batches
+from husk.swarm.membership.parts import MembershipParts
 from husk.swarm.model.node import ManagerStatus
 from husk.swarm.model.refusals import HAS_ONE
 from husk.swarm.model.settings import RestoreAddresses
 from husk.swarm.model.swarm import KEY, Membership, Swarm, read_swarm
 from husk.swarm.role import NodeRole
 from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.parts import StateParts
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale
+from husk.swarm.surroundings import Surroundings
 from husk.text.documents import Malformed, decode
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
@@ -48,21 +46,18 @@ _ANY = ("0.0.0.0", "::")
 class Backups:
     def __init__(
         self,
-        *,
-        store: SwarmRecords,
-        cluster: Cluster,
-        sealer: Sealer,
-        certificates: Certificates,
-        networks: Networks,
-        listener: ClusterListener,
+        around: Surroundings,
+        state: StateParts,
+        membership: MembershipParts,
+        manager: ManagerParts,
         node_role: NodeRole,
     ) -> None:
-        self._store = store
-        self._cluster = cluster
-        self._sealer = sealer
-        self._certificates = certificates
-        self._networks = networks
-        self._listener = listener
+        self._store = state.records
+        self._sealer = state.sealer
+        self._cluster = membership.cluster
+        self._certificates = membership.certificates
+        self._networks = around.networks
+        self._listener = manager.listener
         self._node_role = node_role
 
     # --- backup

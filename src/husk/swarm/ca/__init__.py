@@ -11,3 +11,14 @@ A certificate lives like this: a node makes a key, which never leaves it, and as
 from then on it asks with the certificate that it has, well before that ends. A new root is signed by the old one as
 well: who believes in either then believes in certificates of the new one. When all nodes have one the old root goes.
 """
+
+from typing import TYPE_CHECKING
+
+from husk.aio.once import late
+
+if TYPE_CHECKING:
+    from husk.swarm.ca import authority as authority
+else:
+    # A door: to read and sign certificates `cryptography` takes 9 MB and a sixth of a start's time, and a swarm of one
+    # host that is there does neither until another host knocks.
+    __getattr__ = late(__name__, "authority")

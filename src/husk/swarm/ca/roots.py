@@ -1,20 +1,16 @@
 """The roots of the swarm's CA in its record: made, replaced, used. Keys are sealed before they reach a record.
 
-The functions block for some milliseconds: call them from a thread. What they need is loaded with the first call.
+The functions block for some milliseconds: call them from a thread.
 """
-
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from husk.errors import InvalidParameter
 from husk.storage.secrets.sealing import Sealer
+from husk.swarm import ca
 from husk.swarm.ca.tokens import new_token
 from husk.swarm.model.settings import CAConfig
 from husk.swarm.model.swarm import Swarm, SwarmRoot, Trust
-
-if TYPE_CHECKING:
-    from husk.swarm.ca.authority import Root, Signer
 
 _CONTEXT = "the key of the swarm's CA"
 # Of a certificate for etcd, in seconds: it is renewed long before (`member_certificate`).
@@ -38,15 +34,13 @@ def replaced(swarm: Swarm, config: CAConfig, sealer: Sealer, now: float) -> Trus
 
     Who asks for the root that there is ends a replacement that is under way; another one begins from that root too.
     """
-    from husk.swarm.ca import authority
-
     trust = _trust(swarm)
     if not config.signing_ca_cert and config.force_rotate == swarm.spec.ca_config.force_rotate:
         return trust
     wanted = _wanted(config, now)
     if wanted.certificate.decode() == trust.root.certificate:
         return Trust(root=trust.root)
-    bridge = authority.bridge(wanted, _opened(trust.root, sealer))
+    bridge = ca.authority.bridge(wanted, _opened(trust.root, sealer))
     return Trust(root=trust.root, next=_kept(wanted, sealer), bridge=bridge.decode())
 
 
@@ -57,44 +51,34 @@ def finish(swarm: Swarm) -> Swarm:
     return with_tokens(msgspec.structs.replace(swarm, trust=Trust(root=trust.next)))
 
 
-def signer(swarm: Swarm, sealer: Sealer) -> "Signer":
-    from husk.swarm.ca.authority import Signer
-
+def signer(swarm: Swarm, sealer: Sealer) -> "ca.authority.Signer":
     trust = _trust(swarm)
-    return Signer(_opened(trust.signing, sealer), (trust.bridge.encode(),) if trust.bridge else ())
+    return ca.authority.Signer(_opened(trust.signing, sealer), (trust.bridge.encode(),) if trust.bridge else ())
 
 
-def _wanted(config: CAConfig, now: float) -> "Root":
-    from husk.swarm.ca import authority
-
+def _wanted(config: CAConfig, now: float) -> "ca.authority.Root":
     if not config.signing_ca_cert:
-        return authority.new_root(now)
+        return ca.authority.new_root(now)
     try:
-        return authority.read_root(config.signing_ca_cert.encode(), config.signing_ca_key.encode(), now)
+        return ca.authority.read_root(config.signing_ca_cert.encode(), config.signing_ca_key.encode(), now)
     except InvalidParameter as error:
         raise InvalidParameter(_PREFIX + error.message) from None
 
 
 def store_root(sealer: Sealer, now: float) -> SwarmRoot:
     """Of the swarm's own etcd: another than that of nodes, so that a worker's certificate opens nothing there."""
-    from husk.swarm.ca import authority
-
-    return _kept(authority.new_root(now, "swarm-store-ca"), sealer)
+    return _kept(ca.authority.new_root(now, "swarm-store-ca"), sealer)
 
 
 def member_certificate(
     root: SwarmRoot, sealer: Sealer, request: bytes, node: str, host: str, now: float, serial: int
 ) -> bytes:
     """By which a manager and its member of etcd are known to the others; `root` is the swarm's `store_root`."""
-    from husk.swarm.ca import authority
-
-    return authority.issue_for_host(request, node, host, _opened(root, sealer), MEMBER_LIFE, now, serial)
+    return ca.authority.issue_for_host(request, node, host, _opened(root, sealer), MEMBER_LIFE, now, serial)
 
 
-def _kept(root: "Root", sealer: Sealer) -> SwarmRoot:
-    from husk.swarm.ca import authority
-
-    seen = authority.face(root.certificate)
+def _kept(root: "ca.authority.Root", sealer: Sealer) -> SwarmRoot:
+    seen = ca.authority.face(root.certificate)
     return SwarmRoot(
         certificate=root.certificate.decode(),
         key=sealer.seal(root.key, _CONTEXT),
@@ -104,10 +88,8 @@ def _kept(root: "Root", sealer: Sealer) -> SwarmRoot:
     )
 
 
-def _opened(root: SwarmRoot, sealer: Sealer) -> "Root":
-    from husk.swarm.ca.authority import Root
-
-    return Root(root.certificate.encode(), sealer.unseal(root.key, _CONTEXT))
+def _opened(root: SwarmRoot, sealer: Sealer) -> "ca.authority.Root":
+    return ca.authority.Root(root.certificate.encode(), sealer.unseal(root.key, _CONTEXT))
 
 
 def _trust(swarm: Swarm) -> Trust:

@@ -15,12 +15,12 @@ import msgspec
 from husk.aio.tasks import Tasks
 from husk.engine.containers.service import Containers
 from husk.errors import Conflict, HuskError, NotFound, Unavailable
+from husk.swarm import port
 from husk.swarm.logs.source import LogSource
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.node import Node
 from husk.swarm.model.services import Task
-from husk.swarm.port import logs
 from husk.swarm.port.assignment_messages import decoded, encoded
 from husk.swarm.port.log_messages import Asked
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
@@ -166,7 +166,7 @@ def open_broker(
     """`find` gives a task of this node, and of no other."""
 
     async def ask(endpoint: Endpoint, asked: Asked) -> AsyncGenerator[bytes]:
-        async with aclosing(logs.read(endpoint, await certificates.identity(), encoded(asked))) as pieces:
+        async with aclosing(port.logs.read(endpoint, await certificates.identity(), encoded(asked))) as pieces:
             async for piece in pieces:
                 yield piece
 

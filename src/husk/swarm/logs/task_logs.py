@@ -3,22 +3,20 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from husk.engine.containers.service import Containers
 from husk.engine.logs.read import Form
 from husk.engine.logs.records import Columns, LogQuery
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.errors import HuskError, InvalidParameter, NotFound
+from husk.swarm.logs.broker import LogBroker
+from husk.swarm.logs.progress import Progress
 from husk.swarm.loops import FIRST_PAUSE, LONGEST_PAUSE
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.services import Task
+from husk.swarm.port.log_messages import Asked, read_piece
 from husk.swarm.state.records import SwarmRecords
-
-if TYPE_CHECKING:
-    from husk.swarm.logs.broker import LogBroker
-    from husk.swarm.logs.progress import Progress
-    from husk.swarm.port.log_messages import Asked
 
 T = TypeVar("T")
 Log = tuple[list[Task], AsyncIterator[T]]
@@ -30,9 +28,9 @@ class TaskLogs:
         containers: Containers,
         cluster: Cluster,
         store: SwarmRecords,
-        broker: Callable[[], "LogBroker"],
+        broker: LogBroker,
     ) -> None:
-        """`broker` is asked for when the first log of another node is to be read."""
+        """`broker` reads logs of other nodes."""
         self._containers = containers
         self._cluster = cluster
         self._nodes, self._tasks = store.nodes, store.tasks
@@ -70,8 +68,6 @@ class TaskLogs:
     ) -> AsyncGenerator[T]:
         """Yield what one node has of these tasks' logs. Who follows goes on where the way there broke off, for as long
         as the node is in the swarm."""
-        from husk.swarm.logs.progress import Progress
-
         forms = [form(task) for task in tasks]
         reading = _Reading(tasks, forms, [Progress(query) for _ in tasks], follow=query.follow)
         pause, begun = FIRST_PAUSE, False
@@ -80,7 +76,7 @@ class TaskLogs:
             try:
                 if known is None or known.status.state == "down":
                     raise NotFound("the node is down" if known is not None else "the node is not in the swarm any more")
-                async with aclosing(reading.read(self._broker(), node)) as pieces:
+                async with aclosing(reading.read(self._broker, node)) as pieces:
                     async for piece in pieces:
                         pause, begun = FIRST_PAUSE, True
                         yield piece
@@ -106,7 +102,7 @@ class TaskLogs:
 class _Reading(Generic[T]):
     """The logs of some tasks of one node, each as far as it has come."""
 
-    def __init__(self, tasks: list[Task], forms: "list[Form[T]]", progress: "list[Progress]", *, follow: bool) -> None:
+    def __init__(self, tasks: list[Task], forms: list[Form[T]], progress: list[Progress], *, follow: bool) -> None:
         self._tasks = tasks
         self._forms = forms
         self._progress = progress
@@ -114,7 +110,7 @@ class _Reading(Generic[T]):
         # Who follows may have to know how far it has come.
         self._times = follow or forms[0].needs_times
 
-    async def read(self, broker: "LogBroker", node: str) -> AsyncGenerator[T]:
+    async def read(self, broker: LogBroker, node: str) -> AsyncGenerator[T]:
         """Yield what has not come before, until the logs end; InvalidParameter for an answer that is none, and any
         other error where the way there breaks off."""
         async with aclosing(broker.pieces(self._asked(node))) as pieces:
@@ -123,8 +119,6 @@ class _Reading(Generic[T]):
 
     def _made(self, piece: bytes) -> T:
         """In a thread, one after the other: a piece may be of 100,000 records."""
-        from husk.swarm.port.log_messages import read_piece
-
         place, lines = read_piece(piece, self._tasks, self._times)
         if self._follow:
             lines = self._progress[place].take(lines)
@@ -132,9 +126,7 @@ class _Reading(Generic[T]):
             lines = lines._replace(times=None)
         return self._forms[place].encode(lines)
 
-    def _asked(self, node: str) -> "Asked":
-        from husk.swarm.port.log_messages import Asked
-
+    def _asked(self, node: str) -> Asked:
         for progress in self._progress:
             progress.break_off()
         queries = [progress.query for progress in self._progress]

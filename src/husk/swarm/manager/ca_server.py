@@ -7,7 +7,7 @@ from typing import cast
 import msgspec
 
 from husk.errors import InvalidParameter
-from husk.swarm.ca.authority import issuer_of
+from husk.swarm import ca, port
 from husk.swarm.ca.holders import Role
 from husk.swarm.manager.workers import check
 from husk.swarm.membership.certificates import Certificates
@@ -19,9 +19,7 @@ from husk.swarm.model.node import Node, NodeDescription, NodeStatus, manager_at
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.model.swarm import Trust
 from husk.swarm.port.assignment_messages import decoded
-from husk.swarm.port.certificates import Tokens, WantedCertificate
 from husk.swarm.port.crowding import peer_address, place_of
-from husk.swarm.port.messages import CertificateReply, JoinRequest
 from husk.swarm.port.peers import Peer
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.transactions import NEW
@@ -65,11 +63,13 @@ class CAServer:
     def root(self) -> bytes:
         return self._roots().root.certificate.encode()
 
-    def tokens(self) -> Tokens:
+    def tokens(self) -> "port.certificates.Tokens":
         swarm = self._cluster.shown
-        return Tokens(swarm.worker_token, swarm.manager_token)
+        return port.certificates.Tokens(swarm.worker_token, swarm.manager_token)
 
-    async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
+    async def admit(
+        self, role: Role, request: "port.messages.JoinRequest", address: str
+    ) -> "port.messages.CertificateReply":
         availability = settings.availability(request.availability)
         description = decoded(request.description or b"{}", NodeDescription)
         description = msgspec.structs.replace(description, hostname=request.hostname or description.hostname)
@@ -96,19 +96,19 @@ class CAServer:
         self._admitted(node.id)
         return self._reply(certificate)
 
-    async def renew(self, node: str, request: bytes) -> CertificateReply:
+    async def renew(self, node: str, request: bytes) -> "port.messages.CertificateReply":
         record = self._store.nodes[node]
         certificate = await self._certificates.issue(node, cast("Role", record.spec.role), request)
         return self._reply(certificate)
 
-    def wanted(self, peer: Peer) -> WantedCertificate:
+    def wanted(self, peer: Peer) -> "port.certificates.WantedCertificate":
         """By the certificate that it shows: one that it was given may have been lost on the way to it."""
-        trust, node, issuer = self._roots(), self._store.nodes.get(peer.node), issuer_of(peer.certificate)
+        trust, node, issuer = self._roots(), self._store.nodes.get(peer.node), ca.authority.issuer_of(peer.certificate)
         self._certificates.note(peer.node, issuer)
         renew = node is not None and (
             issuer != trust.signing.key_id or (peer.holder is not None and node.spec.role != peer.holder.role)
         )
-        return WantedCertificate(trust.roots.encode(), renew, self._managers())
+        return port.certificates.WantedCertificate(trust.roots.encode(), renew, self._managers())
 
     async def changed(self) -> None:
         await self._certificates.changed(_LOOK)
@@ -118,9 +118,9 @@ class CAServer:
         assert trust is not None
         return trust
 
-    def _reply(self, certificate: bytes) -> CertificateReply:
+    def _reply(self, certificate: bytes) -> "port.messages.CertificateReply":
         roots = self._roots().roots.encode()
-        return CertificateReply(certificate=certificate, roots=roots, managers=list(self._managers()))
+        return port.messages.CertificateReply(certificate=certificate, roots=roots, managers=list(self._managers()))
 
     def _managers(self) -> tuple[str, ...]:
         return tuple(node.manager.addr for node in self._store.nodes.values() if node.manager is not None)

@@ -16,9 +16,9 @@ class Followers:
         self._store = store
         self._queues: dict[str, set[asyncio.Queue[Task | None]]] = {}
         events.observe(self._noticed)
-        store.index.observe(self._changed)
+        store.index.changed.subscribe(self._changed)
         # By whichever manager.
-        store.service_gone = lambda service_id: self._tell(service_id, None)
+        store.service_gone.subscribe(lambda service_id: self._tell(service_id, None))
 
     @contextmanager
     def following(self, service_id: str) -> Iterator["asyncio.Queue[Task | None]"]:

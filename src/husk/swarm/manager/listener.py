@@ -8,21 +8,17 @@ It listens from `swarm init` on, and what serves it is loaded when somebody knoc
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from husk.aio.once import load
 from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
+from husk.swarm import port
 from husk.swarm.ca import renewal
+from husk.swarm.ca.identity import Identity
 from husk.swarm.membership.certificates import Certificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.transport.listener import LazyListener, Listener
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
-
-if TYPE_CHECKING:
-    from husk.swarm.ca.identity import Identity
-    from husk.swarm.manager.ca_server import CAServer
-    from husk.swarm.port.server import ClusterPort
 
 log = logging.getLogger(__name__)
 
@@ -41,16 +37,14 @@ class ClusterListener:
         self,
         cluster: Cluster,
         certificates: Certificates,
-        ca_server: Callable[[], "CAServer"],
-        registering: Callable[["ClusterPort"], None] | None = None,
+        served: Callable[[], "port.server.ClusterPort"],
     ) -> None:
-        """`registering` hangs more handlers on a port that opens."""
+        """`served` makes the port with all that it serves."""
         self._cluster = cluster
         self._certificates = certificates
-        self._ca_server = ca_server
-        self._registering = registering
+        self._served = served
         self._door: LazyListener | None = None
-        self._port: ClusterPort | None = None
+        self._port: port.server.ClusterPort | None = None
         # What the port shows.
         self._used: Identity | None = None
         # What the log has been told already.
@@ -130,7 +124,7 @@ class ClusterListener:
         trust = self._cluster.record.trust if self._used is not None and self._cluster.active else None
         return self._used is not None and trust is not None and self._used.roots != trust.roots.encode()
 
-    async def _renewed(self) -> "Identity":
+    async def _renewed(self) -> Identity:
         """This node may have another certificate: who comes from now on sees it."""
         identity = await self._certificates.identity()
         if self._port is not None and identity != self._used:
@@ -164,18 +158,11 @@ class ClusterListener:
             self._cluster.port_trouble = f"the cluster port cannot be opened: {error}"
             raise
 
-    async def _serve_with(self, listener: Listener, identity: "Identity") -> None:
-        await load("husk.swarm.port.certificates", "husk.swarm.port.server")
-        from husk.swarm.port.certificates import CertificateHandlers
-        from husk.swarm.port.server import ClusterPort
-
-        ca_server = self._ca_server()
-        port = ClusterPort(ca_server, home=ca_server.is_home)
-        CertificateHandlers(ca_server).register(port)
-        if self._registering is not None:
-            self._registering(port)
-        port.open(listener, identity)
-        self._port, self._used = port, identity
+    async def _serve_with(self, listener: Listener, identity: Identity) -> None:
+        await load("husk.swarm.port.parts")
+        opened = self._served()
+        opened.open(listener, identity)
+        self._port, self._used = opened, identity
         self._tasks.spawn(self._renew(), "renewal of this node's certificate")
         self._tasks.spawn(self._follow(), "certificates of other nodes")
 

@@ -7,34 +7,29 @@ whoever leaves meanwhile: half a manager is none.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
 from husk.aio.tasks import Tasks
 from husk.config import ClusterStoreConfig
 from husk.errors import Unavailable
-from husk.storage.secrets.sealing import Sealer
-from husk.swarm.manager.listener import ClusterListener
+from husk.swarm import ca, port
+from husk.swarm.ca.identity import Identity
+from husk.swarm.manager.parts import ManagerParts
 from husk.swarm.manager.upkeep import ManagerUpkeep
-from husk.swarm.manager.workers import Workers
-from husk.swarm.membership.certificates import Certificates
-from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.etcd_membership import GIVEN_STORE, EtcdMembership
+from husk.swarm.membership.etcd_membership import GIVEN_STORE
 from husk.swarm.membership.moving import everything, follow, move
+from husk.swarm.membership.parts import MembershipParts
 from husk.swarm.model.node import Node, manager_at
 from husk.swarm.model.swarm import Membership
-from husk.swarm.network.sharing import NetworkSharing
-from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.records import SwarmRecords
+from husk.swarm.network.parts import NetworkParts
+from husk.swarm.node.parts import NodeParts
+from husk.swarm.signals import Signal
+from husk.swarm.state.parts import StateParts
 from husk.swarm.state.shared import Shared
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import News
-
-if TYPE_CHECKING:
-    from husk.swarm.ca.identity import Identity
-    from husk.swarm.port.enter import ManagerSecrets
-    from husk.swarm.port.managers import Managers
 
 log = logging.getLogger(__name__)
 
@@ -47,49 +42,55 @@ ANSWER, LOOK = 20.0, 0.1
 class ManagerRole:
     def __init__(
         self,
-        *,
-        store: SwarmRecords,
-        cluster: Cluster,
-        certificates: Certificates,
-        sealer: Sealer,
-        etcd_membership: EtcdMembership,
-        listener: ClusterListener,
-        workers: Workers,
-        shared: Shared | None,
-        sharing: NetworkSharing,
-        embedded: Callable[[], ClusterStore],
-        woken: Callable[..., None],
-        demoted: Callable[[], None],
+        state: StateParts,
+        membership: MembershipParts,
+        network: NetworkParts,
+        node: NodeParts,
+        manager: ManagerParts,
     ) -> None:
-        """`shared` where the daemon has a store that hosts share from its start on, `embedded` is the host's own.
-        `woken`: there may be something to plan. `demoted`: the swarm wants this host to be a worker."""
-        self._store = store
-        self._cluster = cluster
-        self._certificates = certificates
-        self._sealer = sealer
-        self.etcd_membership = etcd_membership
-        self._listener = listener
-        self._workers = workers
-        self._sharing = sharing
-        self._embedded = embedded
-        self._woken = woken
-        self.shared = shared
-        # Called when this host has become a manager.
-        self.started: Callable[[], Awaitable[None]] = _nothing
+        self._store = state.records
+        self._sealer = state.sealer
+        self._host = state.host
+        # Where hosts share the store that the records are in.
+        self.shared = state.shared
+        self._cluster = membership.cluster
+        self._certificates = membership.certificates
+        self.etcd_membership = membership.etcd_membership
+        self._sharing = network.sharing
+        self._networks = network.networks
+        self._agent = node.agent
+        self._reconciler = manager.reconciler
+        self._listener = manager.listener
+        self._workers = manager.workers
+        # The swarm wants this host to be a worker.
+        self.demoted = Signal[[]]()
         # Held while anything declared changes.
         self.changing = asyncio.Lock()
-        self._upkeep = ManagerUpkeep(store, cluster, etcd_membership, demoted, listener.open)
+        self._upkeep = ManagerUpkeep(
+            self._store, self._cluster, self.etcd_membership, self.demoted.emit, self._listener.open
+        )
         self._beginning = asyncio.Lock()
         # What is cut off by nobody.
         self._finishing = Tasks()
         # A member of etcd is on its way out, of which this host's record says nothing any more.
         self._dropping = False
+        manager.several.subscribe(self.several)
+        self._store.woken.subscribe(self._woken)
 
-    def woken(self, *service_ids: str) -> None:
-        """Something is new in the records, or somebody else leads."""
-        self._woken(*service_ids)
+    def _woken(self, service_ids: Collection[str]) -> None:
         if not service_ids:
             self._upkeep.wake()
+
+    async def started(self) -> None:
+        """Go on as a manager: the swarm or its node has changed."""
+        self.take_part()
+        self._listener.open()
+        if self._store.shared or len(self._store.nodes) > 1:
+            self._workers.expect()
+        self._workers.opened()
+        await self._networks.make_ingress()
+        self._reconciler.wake()
+        self._agent.wake_all()
 
     def take_part(self) -> None:
         """As a manager that shares a store; nothing is done where it does not."""
@@ -106,13 +107,12 @@ class ManagerRole:
 
     # --- its place among others
 
-    async def enter(self, managers: "Managers", identity: "Identity") -> tuple["ManagerSecrets", bytes]:
+    async def enter(
+        self, managers: "port.managers.Managers", identity: Identity
+    ) -> tuple["port.enter.ManagerSecrets", bytes]:
         """Get from the managers what they share, and the key of the certificate for etcd that is among it."""
-        from husk.swarm.ca import authority
-        from husk.swarm.port.enter import enter
-
-        key, request = await asyncio.to_thread(authority.new_request)
-        entered = await enter(managers, identity, request)
+        key, request = await asyncio.to_thread(ca.authority.new_request)
+        entered = await port.enter.enter(managers, identity, request)
         if self.shared is None:
             if not entered.members:
                 raise Unavailable(GIVEN_STORE)
@@ -120,7 +120,7 @@ class ManagerRole:
         return entered, key
 
     async def take_office(
-        self, membership: Membership, identity: "Identity", entered: "ManagerSecrets", key: bytes, noted: Noted
+        self, membership: Membership, identity: Identity, entered: "port.enter.ManagerSecrets", key: bytes, noted: Noted
     ) -> None:
         """Become a manager with a manager's certificate. Where it fails nothing is left of it but what `noted` writes
         down in place of the membership, the certificate and the keys.
@@ -160,18 +160,18 @@ class ManagerRole:
         ready = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, state="ready"))
         return self.etcd_membership.note_port(ready) if self.etcd_membership.here else ready
 
-    async def _bring_member(self, node: str, entered: "ManagerSecrets", key: bytes, noted: Noted) -> Shared:
+    async def _bring_member(self, node: str, entered: "port.enter.ManagerSecrets", key: bytes, noted: Noted) -> Shared:
         try:
             where = await self.etcd_membership.join(node, entered, key)
             # Before there are records that they open.
             await self._take_keys(entered)
-            return await follow(self._store, where, self.woken, self._sharing.switched)
+            return await follow(self._store, where, self._sharing.switched)
         except BaseException:
             undone = self.etcd_membership.withdraw(entered.members, noted)
             await self._finishing.to_its_end(undone, "swarm: undo a member of etcd")
             raise
 
-    async def _take_keys(self, entered: "ManagerSecrets") -> None:
+    async def _take_keys(self, entered: "port.enter.ManagerSecrets") -> None:
         """Those that were prepared, when the next daemon would take them, too."""
         await self._certificates.succeed("manager")
         if self._sealer.locked:
@@ -202,7 +202,7 @@ class ManagerRole:
                 await self._finishing.to_its_end(self._move(where, others), "swarm: records for several managers")
 
     async def _move(self, where: ClusterStoreConfig, others: dict[str, str] | None) -> None:
-        self.shared = await move(self._store, self._cluster, where, self.woken, others, self._sharing.switched)
+        self.shared = await move(self._store, self._cluster, where, others, self._sharing.switched)
         # Who lives is written there from now on.
         await self._workers.close()
         self._workers.expect()
@@ -229,7 +229,7 @@ class ManagerRole:
         await shared.close()
         self.shared, self._dropping = None, False
         self._sharing.end()
-        self._store.alone(self._embedded())
+        self._store.alone(SqliteStore(self._host))
 
     @property
     def may_stay(self) -> bool:
@@ -277,7 +277,3 @@ def _only(node: Node) -> Node:
 def _lost(node: Node) -> Node:
     """A manager that is none any more, and has to join anew."""
     return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, role="worker"), manager=None)
-
-
-async def _nothing() -> None:
-    """Nobody has to hear of it."""

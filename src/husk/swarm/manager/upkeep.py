@@ -43,7 +43,7 @@ class ManagerUpkeep:
         self._form: object = None
         self._seen: object = None
         self._running = False
-        etcd_membership.ended = self.wake
+        etcd_membership.ended.subscribe(self.wake)
 
     def start(self) -> None:
         """Nothing is done where it runs."""

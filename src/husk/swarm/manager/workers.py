@@ -1,21 +1,13 @@
-"""A manager's side of the swarm's workers: who they are, whether they live, and what they are given to do.
-
-What serves them is loaded when the first of them knocks.
-"""
+"""A manager's side of the swarm's workers: who they are, whether they live, and what they are given to do."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from husk.errors import InvalidParameter
+from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
+from husk.swarm.manager.liveness import Liveness
 from husk.swarm.membership.nodes import Nodes
 from husk.swarm.model.node import NodeDescription
-
-if TYPE_CHECKING:
-    from husk.swarm.logs.broker import LogBroker
-    from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
-    from husk.swarm.manager.liveness import Liveness
-    from husk.swarm.port.addresses import AddressServicer
-    from husk.swarm.port.server import ClusterPort
+from husk.swarm.port import protocol
 
 # Of what a node says of itself: labels and plugins together, and the length of each word.
 _MOST, _LONGEST = 512, 1024
@@ -28,49 +20,20 @@ class Workers:
         *,
         own_id: Callable[[], str],
         nodes: Nodes,
-        liveness: Callable[[], "Liveness"],
-        dispatcher: Callable[[], "Dispatcher"],
-        logs: Callable[[], "LogBroker"],
+        liveness: Callable[[], Liveness],
+        dispatcher: Dispatcher,
         changed: Callable[[], None],
-        addresses: Callable[[], "AddressServicer"],
         expected: Callable[[], None],
-        away: Callable[[], str] = lambda: "",
     ) -> None:
-        """`liveness`, `dispatcher` and `logs` make them, `addresses` who gives those; `changed` hears that a node is
-        another one now, `expected` that there may be workers. `away` says why nothing can be written down now."""
-        self._away = away
-        self._addresses = addresses
+        """`liveness` makes one, each time that nodes are to be listened for; `changed` hears that a node is another
+        one now, `expected` that there may be workers."""
         self._expected = expected
         self._own_id = own_id
         self._nodes = nodes
         self._make_liveness = liveness
         self._liveness: Liveness | None = None
-        self._make_dispatcher = dispatcher
-        self._dispatcher: Dispatcher | None = None
-        self._make_logs = logs
-        self._logs: LogBroker | None = None
+        self._dispatcher = dispatcher
         self._changed = changed
-
-    def register(self, port: "ClusterPort") -> None:
-        """Serve workers on a port that opens."""
-        from husk.swarm.manager.dispatcher.server import DispatcherServer
-        from husk.swarm.port.addresses import AddressHandlers
-        from husk.swarm.port.dispatch import DispatchHandlers
-        from husk.swarm.port.logs import LogHandlers
-
-        if self._dispatcher is None:
-            self._dispatcher = self._make_dispatcher()
-        DispatchHandlers(DispatcherServer(self._dispatcher, self, self._away)).register(port)
-        LogHandlers(self.logs).register(port)
-        AddressHandlers(self._addresses()).register(port)
-        self.expect()
-
-    @property
-    def logs(self) -> "LogBroker":
-        """The broker that reads logs of other nodes; made at its first use."""
-        if self._logs is None:
-            self._logs = self._make_logs()
-        return self._logs
 
     def expect(self) -> None:
         """There may be workers: from now on those that are silent are lost."""
@@ -85,15 +48,9 @@ class Workers:
             liveness, self._liveness = self._liveness, None
             await liveness.close(for_good=for_good)
 
-    def look(self) -> None:
-        """Something of the swarm's networks may be new for those that are connected."""
-        if self._dispatcher is not None:
-            self._dispatcher.look()
-
     def opened(self) -> None:
         """The swarm can be read again: what could not be given before is."""
-        if self._dispatcher is not None:
-            self._dispatcher.wake()
+        self._dispatcher.wake()
 
     def beat(self, node: str) -> int:
         self.expect()
@@ -107,8 +64,6 @@ class Workers:
 
     async def describe(self, node: str, description: NodeDescription) -> None:
         """Save a node's description. Conflict, once it is written down, for one of a release that is too far away."""
-        from husk.swarm.port import protocol
-
         check(description)
         await self._nodes.describe(node, description)
         self._changed()

@@ -11,15 +11,17 @@ import logging
 import zlib
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.storage.secrets.sealing import Sealer
+from husk.swarm import ca
 from husk.swarm.ca import renewal, roots
 from husk.swarm.ca.holders import Holder, Role
+from husk.swarm.ca.identity import Identity, IdentityFiles, forget, supersede
 from husk.swarm.membership import join_tokens
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.clocks import CLOCK, Clock
@@ -28,9 +30,6 @@ from husk.swarm.model.services import SECOND
 from husk.swarm.model.settings import SHORTEST_EXPIRY
 from husk.swarm.model.swarm import Swarm, SwarmRoot
 from husk.swarm.state.records import SwarmRecords
-
-if TYPE_CHECKING:
-    from husk.swarm.ca.identity import Identity, IdentityFiles
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class Certificates:
 
     # --- our own
 
-    async def identity(self) -> "Identity":
+    async def identity(self) -> Identity:
         """Return this node's identity: the one on the disk, or a new one where that will not do."""
         async with self._changing:
             kept = await asyncio.to_thread(self._load)
@@ -72,20 +71,20 @@ class Certificates:
                 return kept
             return await self._renew()
 
-    async def kept(self) -> "Identity":
+    async def kept(self) -> Identity:
         """As it is on the disk, whatever role this node has by now."""
         if (found := await asyncio.to_thread(self.files().load)) is None:
             raise SystemFault("this node's certificate is gone: leave the swarm (docker swarm leave), and join again")
         return found
 
-    async def keep(self, identity: "Identity") -> None:
+    async def keep(self, identity: Identity) -> None:
         """One that another manager has signed."""
         async with self._changing:
             await self._to_its_end(asyncio.to_thread(self.files().save, identity))
 
     # --- for a node that gets another role
 
-    async def prepare(self, role: Role, identity: "Identity", keys: tuple[bytes, bytes] | None = None) -> None:
+    async def prepare(self, role: Role, identity: Identity, keys: tuple[bytes, bytes] | None = None) -> None:
         """Put it beside our own until `succeed`, with the `keys` that a manager is given: that of the swarm's secrets,
         and the one that unlocks it. A worker's is sealed with a new key: those of the swarm are not to be on its disk.
 
@@ -119,7 +118,7 @@ class Certificates:
         if role == "manager":
             await self.succeed(role)
 
-    def _prepare(self, role: Role, identity: "Identity", keys: tuple[bytes, bytes] | None) -> None:
+    def _prepare(self, role: Role, identity: Identity, keys: tuple[bytes, bytes] | None) -> None:
         self._drop_prepared(role)
         directory, sealer = self._prepared(role)
         # First: where there is none, nothing is prepared.
@@ -132,8 +131,6 @@ class Certificates:
     def _succeed(self, role: Role) -> None:
         directory, sealer = self._prepared(role)
         if sealer.is_there:
-            from husk.swarm.ca.identity import supersede
-
             supersede(self._directory, directory)
             # Last: while there is one, this is not at its end.
             self._sealer.succeed(sealer)
@@ -141,8 +138,6 @@ class Certificates:
     def _drop_prepared(self, role: Role) -> None:
         directory, sealer = self._prepared(role)
         if sealer.is_there:
-            from husk.swarm.ca.identity import forget
-
             forget(directory)
         sealer.settle(False)
         sealer.forget()
@@ -153,19 +148,17 @@ class Certificates:
 
     # --- our own, anew
 
-    async def renew(self) -> "Identity":
+    async def renew(self) -> Identity:
         async with self._changing:
             return await self._renew()
 
-    async def wait(self, identity: "Identity") -> float:
+    async def wait(self, identity: Identity) -> float:
         """Seconds until it is to be renewed, at a moment of chance that is the same each time."""
         chance = zlib.crc32(identity.certificate) / (1 << 32)
         return await asyncio.to_thread(self._wait, identity, chance)
 
     async def forget(self) -> None:
         """The node is in no swarm."""
-        from husk.swarm.ca.identity import forget
-
         # Nobody makes another one meanwhile, nor ends one afterwards that was begun before.
         async with self._changing:
             self._shown.clear()
@@ -177,10 +170,10 @@ class Certificates:
         """A thread cannot be cancelled: whoever holds the lock waits for it."""
         return await self._tasks.to_its_end(work, "a certificate on the disk")
 
-    async def _renew(self) -> "Identity":
+    async def _renew(self) -> Identity:
         return await self._to_its_end(self._renew_now())
 
-    async def _renew_now(self) -> "Identity":
+    async def _renew_now(self) -> Identity:
         swarm, node = self._cluster.record, self._cluster.node
         made = await asyncio.to_thread(self._make, swarm, node.id)
         assert swarm.trust is not None
@@ -188,20 +181,15 @@ class Certificates:
         log.info("this node has a new certificate")
         return made
 
-    def _make(self, swarm: Swarm, node: str) -> "Identity":
-        from husk.swarm.ca import authority
-        from husk.swarm.ca.identity import Identity
-
+    def _make(self, swarm: Swarm, node: str) -> Identity:
         assert swarm.trust is not None
-        key, request = authority.new_request()
+        key, request = ca.authority.new_request()
         made = Identity(swarm.trust.roots.encode(), self._sign(swarm, Holder(node, "manager", swarm.id), request), key)
         self.files().save(made)
         return made
 
-    def _load(self) -> "Identity | None":
+    def _load(self) -> Identity | None:
         """None for one that does not fit the swarm as it is."""
-        from husk.swarm.ca import authority
-
         swarm = self._cluster.record
         try:
             kept = self.files().load()
@@ -210,27 +198,22 @@ class Certificates:
         if kept is None or swarm.trust is None or kept.roots != swarm.trust.roots.encode():
             return None
         holder = Holder(self._cluster.node_id, "manager", swarm.id)
-        signed = authority.signed_by(kept.certificate, [swarm.trust.signing.certificate.encode()])
-        return kept if signed and authority.look(kept.certificate).holder == holder else None
+        signed = ca.authority.signed_by(kept.certificate, [swarm.trust.signing.certificate.encode()])
+        return kept if signed and ca.authority.look(kept.certificate).holder == holder else None
 
-    def _wait(self, identity: "Identity", chance: float) -> float:
-        from husk.swarm.ca import authority
-
-        said = authority.look(identity.certificate)
+    def _wait(self, identity: Identity, chance: float) -> float:
+        said = ca.authority.look(identity.certificate)
         return renewal.wait(said.made, said.ends, self._clock.seconds(), chance)
 
-    def files(self) -> "IdentityFiles":
+    def files(self) -> IdentityFiles:
         return self._files(self._directory, self._sealer)
 
-    def _files(self, directory: Path, sealer: Sealer) -> "IdentityFiles":
-        from husk.swarm.ca import authority
-        from husk.swarm.ca.identity import IdentityFiles
-
+    def _files(self, directory: Path, sealer: Sealer) -> IdentityFiles:
         return IdentityFiles(
             directory,
             lambda key: sealer.seal(key, _CONTEXT),
             lambda sealed: sealer.unseal(sealed, _CONTEXT),
-            authority.fits,
+            ca.authority.fits,
         )
 
     # --- of all nodes
@@ -241,10 +224,8 @@ class Certificates:
         return await asyncio.to_thread(self._sign, swarm, Holder(node, role, swarm.id), request)
 
     def _sign(self, swarm: Swarm, holder: Holder, request: bytes) -> bytes:
-        from husk.swarm.ca import authority
-
         expiry = max(swarm.spec.ca_config.node_cert_expiry or _USUAL_EXPIRY, SHORTEST_EXPIRY) / SECOND
-        return authority.issue(request, holder, roots.signer(swarm, self._sealer), expiry, self._clock.seconds())
+        return ca.authority.issue(request, holder, roots.signer(swarm, self._sealer), expiry, self._clock.seconds())
 
     @property
     def steady(self) -> asyncio.Lock:

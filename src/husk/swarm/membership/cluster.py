@@ -27,17 +27,12 @@ from husk.swarm.model.node import MANAGERS, Machine, Node, NodeDescription, desc
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import KEY, KIND, MEMBERSHIP, SELF, Membership, Swarm
+from husk.swarm.signals import AwaitedSignal
 from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
 from husk.text.endpoints import MANAGER_PORT
 
 # In seconds: how long whoever unlocks a swarm waits for its store, and how often it is looked at meanwhile.
 PATIENCE, LOOK = 12.0, 0.1
-
-
-def store_of(state: StateStore) -> ClusterStoreConfig | None:
-    """Return the store that the records of this host's swarm were moved to; None for SQLite, or without a swarm."""
-    membership = state.records(MEMBERSHIP, Membership).get(SELF)
-    return membership.cluster_store if membership is not None else None
 
 
 class Cluster:
@@ -66,8 +61,6 @@ class Cluster:
         self._machine = machine
         # Why nobody can reach our cluster port.
         self.port_trouble = ""
-        # Why this host's own member of the swarm's store does not run.
-        self.member_trouble: Callable[[], str] = lambda: ""
         self._membership = state.records(MEMBERSHIP, Membership).get(SELF)
         # The same as the next daemon would find it.
         self.noted = self._membership
@@ -75,9 +68,8 @@ class Cluster:
         self.between: Membership | None = None
         # While it is on its way into a swarm.
         self.joining = False
-        # Called when it has been unlocked; and when its record may ask for another lock.
-        self.opened: Callable[[], Awaitable[None]] = _nothing
-        self.locking: Callable[[], Awaitable[None]] = _nothing
+        # It has been unlocked; and its record may ask for another lock.
+        self.opened, self.locking = AwaitedSignal[[]](), AwaitedSignal[[]]()
         if store.shared:
             self._autolock.look()
         elif not self.unreadable:
@@ -393,7 +385,7 @@ class Cluster:
                 raise Conflict("swarm is not locked")
             await self._autolock.unlock(key)
             try:
-                await self.opened()
+                await self.opened.emit()
             except BaseException:  # a client that leaves, too: whoever tries again begins anew
                 self._autolock.shut()
                 raise
@@ -456,12 +448,8 @@ class Cluster:
         async def write(swarm: Swarm) -> None:
             with in_sequence():
                 await self._store.save(swarm, *others)
-            # What fails there is told in `member_trouble`, and tried again by whoever follows the records.
+            # What fails there is told in `EtcdMembership.trouble`, and tried again by whoever follows the records.
             with contextlib.suppress(HuskError, OSError):
-                await self.locking()
+                await self.locking.emit()
 
         await self._autolock.save(swarm, write, was=was, rotate=rotate)
-
-
-async def _nothing() -> None:
-    """Nobody has to hear of it."""

@@ -11,7 +11,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,6 +19,7 @@ from husk.config import ETCD_PORTS, ClusterStoreConfig
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.storage.secrets.member_key import MemberKey
 from husk.storage.secrets.sealing import Sealer
+from husk.swarm import ca, port
 from husk.swarm.ca import roots
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.member_certificate import MemberCertificate, Owner
@@ -29,14 +29,12 @@ from husk.swarm.model.node import Node
 from husk.swarm.model.refusals import LOCKED
 from husk.swarm.model.services import SECOND
 from husk.swarm.model.swarm import Membership, SwarmRoot
-from husk.swarm.state import member_files
+from husk.swarm.signals import Signal
+from husk.swarm.state import etcd, member_files
+from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.visitors import read, visitors
 from husk.swarm.state.records import SwarmRecords
 from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
-
-if TYPE_CHECKING:
-    from husk.swarm.port.enter import ManagerSecrets
-    from husk.swarm.state.etcd.member import Member
-    from husk.swarm.state.etcd.members import Members
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +47,7 @@ ANSWER = 3.0
 RELIEF = 60 * SECOND
 # Within which time managers restart their members where strangers are connected to them, in seconds.
 SPREAD = 20.0
-ROOT, CERTIFICATE, KEY, REVOKED = "ca.crt", "member.crt", "member.key", "revoked.crl"
+ROOT, CERTIFICATE, KEY, REVOKED = "ca.crt", "member.crt", member_files.KEY, "revoked.crl"
 GIVEN_STORE = (
     "the managers of this swarm share an etcd that exists: start this daemon with the same --cluster-store, and join "
     "again"
@@ -81,7 +79,7 @@ class EtcdMembership:
         self._sealer = sealer
         self._directory = directory
         self._clock = clock
-        self._member: Member | None = None
+        self._member: etcd.member.Member | None = None
         self._certificate = MemberCertificate(
             directory / CERTIFICATE,
             directory / KEY,
@@ -102,8 +100,8 @@ class EtcdMembership:
             clock=clock,
         )
         self._tasks = Tasks()
-        # Called when the member has ended by itself.
-        self.ended: Callable[[], None] = lambda: None
+        # The member has ended by itself.
+        self.ended = Signal[[]]()
         # When the etcd was last given room.
         self._relieved = -RELIEF
 
@@ -211,15 +209,12 @@ class EtcdMembership:
 
     async def begin(self) -> ClusterStoreConfig:
         """Start the first member; the store that it is. The caller moves the records there, or calls `drop`."""
-        from husk.swarm.ca import authority
-        from husk.swarm.state.etcd.member import find_program
-
-        await asyncio.to_thread(find_program)
+        await asyncio.to_thread(etcd.member.find_program)
         host = self._cluster.node.status.addr
         await self.check(host)
         swarm, node = await self._cluster.with_store_root(), self._cluster.node
         assert swarm.store_root is not None
-        key, request = await asyncio.to_thread(authority.new_request)
+        key, request = await asyncio.to_thread(ca.authority.new_request)
         signed = await asyncio.to_thread(
             roots.member_certificate,
             swarm.store_root,
@@ -228,7 +223,7 @@ class EtcdMembership:
             node.id,
             host,
             self._clock.seconds(),
-            authority.new_serial(),
+            ca.authority.new_serial(),
         )
         await self._install(swarm.store_root.certificate.encode(), signed, key)
         await self._tell_port()
@@ -237,11 +232,9 @@ class EtcdMembership:
 
     async def check(self, host: str) -> None:
         """Drop what a former try left; Unavailable where another program has a port that a member here needs."""
-        from husk.swarm.state.etcd.member import check_free
-
         # Whatever a former try has left is in nobody's way.
         await self.drop()
-        await asyncio.to_thread(check_free, [Endpoint(host, port) for port in self._new_ports])
+        await asyncio.to_thread(etcd.member.check_free, [Endpoint(host, port) for port in self._new_ports])
 
     def note_port(self, node: Node) -> Node:
         """Return the record of this host's node with the port where managers find the member."""
@@ -255,28 +248,27 @@ class EtcdMembership:
         if (node := self._cluster.node).store_port != self._port_told:
             await self._store.amend(node, self.note_port)
 
-    async def enter(self, node: str, request: bytes) -> "ManagerSecrets":
+    async def enter(self, node: str, request: bytes) -> "port.enter.ManagerSecrets":
         """Give another manager the keys, certificate and members it needs (`husk.swarm.port.enter.EnterServicer`)."""
-        from husk.swarm.ca import authority
-        from husk.swarm.port.enter import ManagerSecrets
-
         swarm, record = self._cluster.swarm, self._store.nodes[node]
         key, unlock_key = await asyncio.to_thread(self._cluster.shared_keys)
         address = record.status.addr
         if swarm.store_root is None or not self.here:
-            return ManagerSecrets(key, unlock_key, address, b"", b"", ())
+            return port.enter.ManagerSecrets(key, unlock_key, address, b"", b"", ())
         if any(other.status.addr == address for other in self._managers() if other.id != node):
             raise InvalidParameter(f"another manager of the swarm has the address {address}, too: each needs its own")
-        serial, now = authority.new_serial(), self._clock.seconds()
+        serial, now = ca.authority.new_serial(), self._clock.seconds()
         signed = await asyncio.to_thread(
             roots.member_certificate, swarm.store_root, self._sealer, request, node, address, now, serial
         )
         # Before anybody has it: it is revoked when the node is no manager any more.
         await self._given.note(serial, IssuedCertificate(node, address, now + roots.MEMBER_LIFE))
         members = [str(endpoint) for endpoint in self.endpoints(but=node)]
-        return ManagerSecrets(key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members))
+        return port.enter.ManagerSecrets(
+            key, unlock_key, address, swarm.store_root.certificate.encode(), signed, tuple(members)
+        )
 
-    async def join(self, node: str, entered: "ManagerSecrets", key: bytes) -> ClusterStoreConfig:
+    async def join(self, node: str, entered: "port.enter.ManagerSecrets", key: bytes) -> ClusterStoreConfig:
         """Bring a member of this host to those that there are; the store that it is then. `key` is that of the
         certificate. The caller calls `drop` where this fails."""
         if not entered.members:
@@ -324,10 +316,7 @@ class EtcdMembership:
         """Tell if the member at an address takes part now."""
         if endpoint is None:
             return False
-        from husk.swarm.state.etcd.certificates import Certificates
-        from husk.swarm.state.etcd.members import answers
-
-        return await answers(endpoint, Certificates(*self._files), ANSWER)
+        return await etcd.members.answers(endpoint, Certificates(*self._files), ANSWER)
 
     async def withdraw(self, members: Iterable[str], noted: Callable[[], Awaitable[None]]) -> None:
         """Undo what `join` has done, at those members too. `noted` writes down that this host has no member: at first,
@@ -415,9 +404,7 @@ class EtcdMembership:
 
     def know(self, endpoints: Iterable[Endpoint]) -> None:
         """Ask these members from now on."""
-        from husk.swarm.state.etcd.store import EtcdStore
-
-        if isinstance(self._store.store, EtcdStore) and (known := list(endpoints)):
+        if isinstance(self._store.store, etcd.store.EtcdStore) and (known := list(endpoints)):
             self._store.store.know(known)
             self._store.store.full = self._relieve_soon
 
@@ -433,13 +420,10 @@ class EtcdMembership:
             self._tasks.spawn(self._relieve(), "room in the swarm's etcd")
 
     async def _relieve(self) -> None:
-        from husk.swarm.state.etcd.certificates import Certificates, tls_context
-        from husk.swarm.state.etcd.relief import relieve
-
         log.error("the swarm's etcd is full: what was before is forgotten, and its files written anew")
         try:
             tls = await asyncio.to_thread(tls_context, Certificates(*self._files))
-            await relieve(self.endpoints(), tls)
+            await etcd.relief.relieve(self.endpoints(), tls)
         except HuskError as error:
             log.error("the swarm's etcd is full, and could not be relieved: %s", error.message)
 
@@ -467,8 +451,6 @@ class EtcdMembership:
 
     async def _cut_off(self) -> None:
         """A connection outlives its certificate: where somebody who is no manager has one, the member begins anew."""
-        from husk.swarm.state.etcd.visitors import read, visitors
-
         managers = {node.status.addr for node in self._managers()}
         strangers = visitors(await asyncio.to_thread(read), self._ports) - managers
         if strangers and self._member is not None:
@@ -477,25 +459,19 @@ class EtcdMembership:
             log.warning("etcd is restarted: %s, no manager any more, is connected to it", ", ".join(sorted(strangers)))
             await self._member.restart()
 
-    async def _members(self, endpoints: list[Endpoint]) -> "Members":
-        from husk.swarm.state.etcd.certificates import Certificates
-        from husk.swarm.state.etcd.members import Members
+    async def _members(self, endpoints: list[Endpoint]) -> "etcd.members.Members":
+        return await asyncio.to_thread(etcd.members.Members.open, endpoints, Certificates(*self._files))
 
-        return await asyncio.to_thread(Members.open, endpoints, Certificates(*self._files))
-
-    async def _run(self, member: "Member") -> None:
+    async def _run(self, member: "etcd.member.Member") -> None:
         self._member = member
         await member.start()
         await member.wait_ready(READY)
         self._certificate.start()
         self._given.start()
 
-    def _made(self, node: str, host: str, others: dict[str, Endpoint]) -> "Member":
-        from husk.swarm.state.etcd.certificates import Certificates
-        from husk.swarm.state.etcd.member import Member, MemberSettings
-
-        return Member(
-            MemberSettings(
+    def _made(self, node: str, host: str, others: dict[str, Endpoint]) -> "etcd.member.Member":
+        return etcd.member.Member(
+            etcd.member.MemberSettings(
                 name=node,
                 directory=self._directory,
                 client=Endpoint(host, self._ports[0]),
@@ -504,7 +480,7 @@ class EtcdMembership:
                 others=others,
                 revoked=self._directory / REVOKED,
             ),
-            ended=lambda: self.ended(),
+            ended=self.ended.emit,
         )
 
     @property
@@ -523,10 +499,7 @@ class EtcdMembership:
 
     async def _renewed(self) -> None:
         """The daemon shows the new certificate too; the member reads it by itself."""
-        from husk.swarm.state.etcd.certificates import Certificates
-        from husk.swarm.state.etcd.store import EtcdStore
-
-        if isinstance(self._store.store, EtcdStore):
+        if isinstance(self._store.store, etcd.store.EtcdStore):
             await self._store.store.renew(Certificates(*self._files))
 
     @property
@@ -545,6 +518,4 @@ class EtcdMembership:
     def _wipe(self) -> None:
         self._key.drop()
         if member_files.is_there(self._directory):
-            from husk.swarm.state.etcd.member import wipe
-
-            wipe(self._directory)
+            etcd.member.wipe(self._directory)

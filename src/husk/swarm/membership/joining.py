@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
 
 from husk.aio.once import load
 from husk.errors import HuskError, InvalidParameter
+from husk.swarm import ca, port
+from husk.swarm.ca.identity import Identity
 from husk.swarm.ca.tokens import WRONG_TOKEN
 from husk.swarm.model import settings
 from husk.swarm.model.node import NodeDescription
@@ -13,10 +14,6 @@ from husk.swarm.model.settings import JoinSettings
 from husk.swarm.port.assignment_messages import encoded
 from husk.swarm.spec import addresses
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
-
-if TYPE_CHECKING:
-    from husk.swarm.ca.identity import Identity
-    from husk.swarm.port.join import Joined
 
 # How long a manager has to hear that a node leaves, in seconds.
 FAREWELL = 2.0
@@ -42,15 +39,12 @@ def check(wish: JoinSettings) -> tuple[Endpoint, ...]:
     return tuple(remotes)
 
 
-async def join(wish: JoinSettings, description: NodeDescription) -> "Joined":
+async def join(wish: JoinSettings, description: NodeDescription) -> "port.join.Joined":
     """Ask a manager to be let in, as a node that is described so."""
     remotes = check(wish)
     await addresses.listening(wish.listen)
     await load("husk.swarm.port.join")
-    from husk.swarm.port.join import join as ask
-    from husk.swarm.port.messages import JoinRequest
-
-    request = JoinRequest(
+    request = port.messages.JoinRequest(
         token=wish.token,
         availability=wish.availability.lower(),
         hostname=description.hostname,
@@ -59,41 +53,31 @@ async def join(wish: JoinSettings, description: NodeDescription) -> "Joined":
         description=encoded(description),
         port=wish.port,
     )
-    return await ask(remotes, request)
+    return await port.join.join(remotes, request)
 
 
-async def withdraw(joined: "Joined") -> None:
+async def withdraw(joined: "port.join.Joined") -> None:
     """Tell the swarm that a node which has just joined will never work for it, if a manager hears that."""
-    from husk.swarm.port.dispatch import DispatchCalls
-    from husk.swarm.port.managers import Managers
-
-    managers = Managers(joined.managers, joined.identity)
+    managers = port.managers.Managers(joined.managers, joined.identity)
     try:
         with contextlib.suppress(HuskError):
-            await DispatchCalls(managers).leave(FAREWELL)
+            await port.dispatch.DispatchCalls(managers).leave(FAREWELL)
     finally:
         await managers.close()
 
 
-async def renewed(endpoints: list[Endpoint], identity: "Identity") -> "Identity":
+async def renewed(endpoints: list[Endpoint], identity: Identity) -> Identity:
     """A certificate for what this node is now, from one of these managers."""
-    from husk.swarm.ca import authority
-    from husk.swarm.ca.identity import Identity
-    from husk.swarm.port.managers import Managers
-    from husk.swarm.port.messages import RENEW, CertificateReply, RenewRequest
-
-    managers = Managers(endpoints, identity)
+    managers, said = port.managers.Managers(endpoints, identity), port.messages
     try:
-        key, request = await asyncio.to_thread(authority.new_request)
-        reply = await managers.unary(RENEW, RenewRequest(request=request), CertificateReply)
+        key, request = await asyncio.to_thread(ca.authority.new_request)
+        reply = await managers.unary(said.RENEW, said.RenewRequest(request=request), said.CertificateReply)
     finally:
         await managers.close()
     return Identity(reply.roots, reply.certificate, key)
 
 
-def is_managers(identity: "Identity") -> bool:
+def is_managers(identity: Identity) -> bool:
     """Tell if an identity's certificate is that of a manager."""
-    from husk.swarm.ca.authority import look
-
-    holder = look(identity.certificate).holder
+    holder = ca.authority.look(identity.certificate).holder
     return holder is not None and holder.role == "manager"

@@ -19,6 +19,7 @@ import msgspec
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
 from husk.storage.secrets.sealing import Sealer
+from husk.swarm import ca
 from husk.swarm.ca import renewal, roots
 from husk.swarm.model.swarm import SwarmRoot
 from husk.swarm.state import member_files
@@ -105,22 +106,20 @@ class MemberCertificate:
 
     def _look(self) -> float:
         """Seconds until it is to be renewed: 0 when it was."""
-        from husk.swarm.ca import authority
-
         root, kept = self._root(), member_files.read(self._kept)
         if root is not None and (content := msgspec.json.encode(root)) != kept:
             member_files.replace(self._kept, content)
             kept = content
         certificate = member_files.read(self._certificate)
-        has = authority.look(certificate)
+        has = ca.authority.look(certificate)
         # The moment is a matter of chance, and the same each time that this certificate is looked at.
         wait = renewal.wait(has.made, has.ends, self._clock(), zlib.crc32(certificate) / (1 << 32))
         if wait > 0:
             return wait if kept else min(wait, SOON)
         owner, root = self._owner(), decode(kept, SwarmRoot)
-        request = authority.request_for(member_files.read(self._key))
+        request = ca.authority.request_for(member_files.read(self._key))
         # By which it may be revoked, should this host be no manager any more (`store_certificates`).
-        serial = authority.serial_of(certificate)
+        serial = ca.authority.serial_of(certificate)
         signed = roots.member_certificate(root, self._sealer, request, owner.node, owner.host, self._clock(), serial)
         member_files.replace(self._certificate, signed)
         return 0.0

@@ -14,6 +14,7 @@ from husk.config import ClusterStoreConfig
 from husk.errors import Conflict, HuskError
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.swarm import KEY, read_swarm
+from husk.swarm.state import open_store
 from husk.swarm.state.batches import batches
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.kinds import READERS
@@ -34,23 +35,20 @@ async def move(
     records: SwarmRecords,
     cluster: Cluster,
     where: ClusterStoreConfig,
-    woken: Callable[..., None],
     others: dict[str, str] | None = None,
     switched: Callable[[News], None] = lambda told: None,
 ) -> Shared:
     """Bring a swarm into another store while it runs, and follow that from now on. Raises where it stays as it was.
 
     `others` where the store is the swarm's own etcd, see `Membership`. `switched` is called before there is news."""
-    from husk.swarm.state.open_store import open_store
-
-    source, target = records.store, await asyncio.to_thread(open_store, where)
+    source, target = records.store, await asyncio.to_thread(open_store.open_store, where)
     try:
         async with records.still():
             await copy(source, target)
             there = await everything(target)
             await cluster.note_store(where, others)
             records.switch(target, there)
-            shared = Shared(records, target, woken)
+            shared = Shared(records, target)
             switched(there)
     except BaseException:
         await target.close()
@@ -65,18 +63,14 @@ async def move(
     return shared
 
 
-async def follow(
-    records: SwarmRecords, where: ClusterStoreConfig, woken: Callable[..., None], switched: Callable[[News], None]
-) -> Shared:
+async def follow(records: SwarmRecords, where: ClusterStoreConfig, switched: Callable[[News], None]) -> Shared:
     """Use a store that has the records of a swarm already, in place of one that has none. Raises as `move` does."""
-    from husk.swarm.state.open_store import open_store
-
-    target = await asyncio.to_thread(open_store, where)
+    target = await asyncio.to_thread(open_store.open_store, where)
     try:
         async with records.still():
             there = await everything(target)
             records.switch(target, there)
-            shared = Shared(records, target, woken)
+            shared = Shared(records, target)
             switched(there)
     except BaseException:
         await target.close()

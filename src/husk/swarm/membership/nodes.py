@@ -18,6 +18,10 @@ _REFUSED = "rpc error: code = FailedPrecondition desc = "
 _WORDS = {"role": ("manager", "worker"), "membership": ("accepted", "pending")}
 
 
+async def _nobody_asks(node: Node) -> None:
+    """Spare any manager: where managers have no etcd of their own, none of them counts for the others."""
+
+
 class Changed(NamedTuple):
     before: Node
     after: Node
@@ -26,12 +30,19 @@ class Changed(NamedTuple):
 class Nodes:
     """For clients: raises where there is no swarm, or it is locked."""
 
-    def __init__(self, store: SwarmRecords, cluster: Cluster, clock: Clock = CLOCK) -> None:
+    def __init__(
+        self,
+        store: SwarmRecords,
+        cluster: Cluster,
+        clock: Clock = CLOCK,
+        *,
+        spare: Callable[[Node], Awaitable[None]] = _nobody_asks,
+    ) -> None:
+        """`spare` raises where the swarm cannot do without a manager now."""
         self._store = store
         self._clock = clock
         self._cluster = cluster
-        # Raises where the swarm cannot do without a manager now.
-        self.spare: Callable[[Node], Awaitable[None]] = _nobody_asks
+        self._spare = spare
 
     @property
     def leader(self) -> str:
@@ -74,7 +85,7 @@ class Nodes:
             if demoted and len(self.managers()) == 1:
                 raise InvalidParameter(_REFUSED + "attempting to demote the last manager of the swarm")
             if demoted:
-                await self.spare(node)
+                await self._spare(node)
             manager = (node.manager or manager_at(node.status.addr)) if wanted.role == "manager" else None
             changed = msgspec.structs.replace(node, spec=wanted, manager=manager)
             # Of two managers that demote each other one is told of the other, and that it is the last.
@@ -144,10 +155,6 @@ class Nodes:
     async def _amend(self, id: str, change: Callable[[Node], Node]) -> None:
         if (node := self._store.nodes.get(id)) is not None:
             await self._store.amend(node, change)
-
-
-async def _nobody_asks(node: Node) -> None:
-    """Spare any manager: where managers have no etcd of their own, none of them counts for the others."""
 
 
 def _known(filters: Filters, key: str) -> list[str]:

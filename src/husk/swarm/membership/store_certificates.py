@@ -18,6 +18,7 @@ import msgspec
 
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
+from husk.swarm import ca
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.node import Node
 from husk.swarm.model.services import SECOND
@@ -151,22 +152,16 @@ class StoreCertificates:
     # --- files
 
     def _of_ours(self) -> tuple[int, float]:
-        from husk.swarm.ca import authority
-
         certificate = member_files.read(self._certificate)
-        return authority.serial_of(certificate), authority.look(certificate).ends
+        return ca.authority.serial_of(certificate), ca.authority.look(certificate).ends
 
     def _known(self) -> frozenset[int]:
-        from husk.swarm.ca import authority
-
         if self._listed is None:
-            self._listed = authority.revoked_in(member_files.read(self._revoked))
+            self._listed = ca.authority.revoked_in(member_files.read(self._revoked))
         return self._listed
 
     def _write(self, serials: frozenset[int]) -> None:
-        from husk.swarm.ca import authority
-
-        content = authority.revocation_list(serials, member_files.read(self._key), self._clock.seconds())
+        content = ca.authority.revocation_list(serials, member_files.read(self._key), self._clock.seconds())
         member_files.replace(self._revoked, content)
         self._listed = serials
 

@@ -5,7 +5,7 @@ the store has taken it (`records`). So what was not written cannot be seen, plan
 """
 
 from collections.abc import Iterable
-from typing import Literal, TypeVar
+from typing import Literal, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -401,3 +401,8 @@ def is_reached(task: Task) -> bool:
 def is_assigned(task: Task) -> bool:
     """Tell if a node has been told to run the task. A pending task waits for that, whatever node it may name."""
     return task.status.state != "pending" and bool(task.node_id)
+
+
+def is_given(task: Task | None, node_id: str) -> TypeGuard[Task]:
+    """Tell if there is such a task, and this node has been told to run it."""
+    return task is not None and task.node_id == node_id and is_assigned(task)

@@ -69,7 +69,7 @@ class OverlayAllocator:
         self.changes = 0
         # What is being taken here, and has no interface yet.
         self.underway: set[str] = set()
-        records.followers.append(self._hear)
+        records.followed.subscribe(self._hear)
 
     def load(self, store: SqliteStore) -> None:
         """Load the records that the last daemon left where this host alone has them. Blocks."""
@@ -79,7 +79,7 @@ class OverlayAllocator:
 
     def deaf(self) -> None:
         """Hear no more news."""
-        self._records.followers.remove(self._hear)
+        self._records.followed.unsubscribe(self._hear)
 
     # --- looking
 

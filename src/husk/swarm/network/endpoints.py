@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,19 +12,19 @@ from husk.engine.model.network import Network
 from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.endpoints import gateway_endpoint
 from husk.engine.networks.service import Networks
+from husk.engine.networks.sharing import Occupant
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
 from husk.swarm.model.services import Service, VirtualIP, any_ingress, is_reached
+from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.network.networks import ingress_of
+from husk.swarm.network.overlay_feed import OverlayFeed
 from husk.swarm.network.reached import ReachableTasks
+from husk.swarm.signals import Signal
 from husk.swarm.spec.containers import attachments
 from husk.swarm.spec.network_services import OnNetworks, ServiceOnNetwork, services_on
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.transactions import StoreUnavailable
-
-if TYPE_CHECKING:
-    from husk.swarm.network.allocator import OverlayAllocator
-    from husk.swarm.network.overlay_feed import OverlayFeed
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +59,8 @@ class Endpoints:
         self._touched: set[str] = set()
         self._names: dict[str, str] = {}
         self._unsaved = 0
+        # Networks and ports of the host lead to tasks as `settle` has found them.
+        self.settled = Signal[[]]()
 
     @asynccontextmanager
     async def assigned(self, service: Service) -> AsyncIterator[Service]:
@@ -89,8 +91,6 @@ class Endpoints:
     async def _take(self, network: Network) -> list[str]:
         if not network.vni or self.shared is None:
             return await self._networks.service_addresses.take(network)
-        from husk.engine.networks.sharing import Occupant
-
         taken = await self.shared.take(network, Occupant("service"))
         self.shared.underway.difference_update(place.key for place in taken)
         lengths = {False: network.subnet.partition("/")[2], True: network.subnet6.partition("/")[2]}
@@ -109,6 +109,7 @@ class Endpoints:
             [port for one in led for port in one.ports],
             self.feed.sources() if self.feed is not None else (),
         )
+        self.settled.emit()
         return reached and settled
 
     def _lead(self) -> "list[_Led]":

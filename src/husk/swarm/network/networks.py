@@ -9,7 +9,6 @@ that is otherwise only on internal networks, or on none, is reached too. Nothing
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network, NetworkRequest
@@ -17,11 +16,9 @@ from husk.engine.networks.service import Networks
 from husk.errors import Forbidden, HuskError, InvalidParameter
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.services import PortConfig, Service, ServiceSpec, any_ingress
+from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.spec.containers import is_on
 from husk.swarm.state.records import SwarmRecords
-
-if TYPE_CHECKING:
-    from husk.swarm.network.allocator import OverlayAllocator
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +35,7 @@ class SwarmNetworks:
         store: SwarmRecords,
         cluster: Cluster,
         networks: Networks,
-        shared: Callable[[], "OverlayAllocator | None"] = lambda: None,
+        shared: Callable[[], OverlayAllocator | None] = lambda: None,
         left: Callable[[], None] = lambda: None,
     ) -> None:
         """`shared` are the networks of a swarm of several hosts; `left` hears that there are none any more."""

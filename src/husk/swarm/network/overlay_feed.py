@@ -56,12 +56,12 @@ class OverlayFeed:
         self._tasks: set[str] = set()
         self._nodes: dict[str, tuple[str, bool]] = {}
         shared.observers.append(self._place_changed)
-        store.index.observe(self._tasks.add)
+        store.index.changed.subscribe(self._tasks.add)
 
     def close(self) -> None:
         """It is not asked any more."""
         self._shared.observers.remove(self._place_changed)
-        self._store.index.unobserve(self._tasks.add)
+        self._store.index.changed.unsubscribe(self._tasks.add)
 
     def _managers(self) -> list[str]:
         mine = self._cluster.node_id

@@ -5,18 +5,15 @@ hosts only what has changed is made anew, however many there are.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
+from husk.engine.networks.sharing import Place
 from husk.errors import HuskError
 from husk.swarm.model.services import Task, is_reached
+from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.spec.network_services import Elsewhere, OnNetworks
 from husk.swarm.state.records import SwarmRecords
-
-if TYPE_CHECKING:
-    from husk.engine.networks.sharing import Place
-    from husk.swarm.network.allocator import OverlayAllocator
 
 
 class ReachableTasks:
@@ -38,7 +35,7 @@ class ReachableTasks:
         self._shared: OverlayAllocator | None = None
         self._names: Mapping[str, str] = {}
         self._addresses: Mapping[str, str] = {}
-        store.index.observe(self._changed.add)
+        store.index.changed.subscribe(self._changed.add)
 
     def of(self, service_id: str) -> Collection[OnNetworks]:
         return self._found.get(service_id, {}).values()
@@ -47,7 +44,7 @@ class ReachableTasks:
     def by_service(self) -> Mapping[str, Collection[OnNetworks]]:
         return {id: found.values() for id, found in self._found.items()}
 
-    def look(self, shared: "OverlayAllocator | None", names: Mapping[str, str]) -> set[str]:
+    def look(self, shared: OverlayAllocator | None, names: Mapping[str, str]) -> set[str]:
         """Bring it up to the records; the services of which something may be another now. `names` are those of all
         networks by their ids, `shared` knows the addresses on those that hosts share."""
         if (shared, names, self._node_id()) != (self._shared, self._names, self._node):
@@ -64,7 +61,7 @@ class ReachableTasks:
         self._changed.clear()
         return touched
 
-    def _begin(self, shared: "OverlayAllocator | None", names: Mapping[str, str]) -> None:
+    def _begin(self, shared: OverlayAllocator | None, names: Mapping[str, str]) -> None:
         if self._shared is not shared:
             if self._shared is not None:
                 self._shared.observers.remove(self._place_changed)
@@ -73,7 +70,7 @@ class ReachableTasks:
         self._shared, self._names, self._node = shared, dict(names), self._node_id()
         self._changed |= {*self._store.tasks, *self._service_of}
 
-    def _place_changed(self, place: "Place") -> None:
+    def _place_changed(self, place: Place) -> None:
         if place.task:
             self._changed.add(place.task)
 
@@ -109,7 +106,7 @@ class ReachableTasks:
         except HuskError:
             return None
 
-    def _elsewhere(self, task: Task, places: "Sequence[Place]") -> OnNetworks:
+    def _elsewhere(self, task: Task, places: Sequence[Place]) -> OnNetworks:
         """A task on another host, as its addresses tell."""
         endpoints: dict[str, Endpoint] = {}
         for place in places:

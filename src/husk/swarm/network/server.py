@@ -76,7 +76,7 @@ class NetworkServer:
         self._views = Views()
         # By generation: the ingress network, where there are ports.
         self._ingress: tuple[object, frozenset[str]] = (None, frozenset())
-        store.index.observe(self._noticed)
+        store.index.changed.subscribe(self._noticed)
 
     def generation(self) -> object:
         """Another value whenever somebody may have to be told something else. What only time changes is not in it."""

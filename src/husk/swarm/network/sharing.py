@@ -5,7 +5,10 @@ from collections.abc import Callable
 from husk.engine.model.events import Event, Events
 from husk.engine.networks.service import Networks
 from husk.swarm.membership.cluster import Cluster
+from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.network.endpoints import Endpoints
+from husk.swarm.network.local_node import LocalManager
+from husk.swarm.network.overlay_feed import OverlayFeed
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import News
@@ -40,10 +43,6 @@ class NetworkSharing:
 
     def begin(self, told: News | None = None) -> None:
         """Before there is any news of the store: the first of it tells all. Nothing is done where it has begun."""
-        from husk.swarm.network.allocator import OverlayAllocator
-        from husk.swarm.network.local_node import LocalManager
-        from husk.swarm.network.overlay_feed import OverlayFeed
-
         if self._endpoints.shared is not None:
             return
         here = LocalManager(self._cluster)

@@ -55,6 +55,7 @@ class Agent:
         self._woken = asyncio.Event()
         self._all = True
         self._touched: set[str] = set()
+        runner.moved.subscribe(lambda task: self.wake(task.id))
 
     def start(self) -> None:
         """Nothing is done where it runs."""

@@ -12,7 +12,7 @@ import msgspec
 from husk.registry.auth import Credentials
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.placement import NodeFacts
-from husk.swarm.model.services import Service, Task, TaskStatus, is_assigned
+from husk.swarm.model.services import Service, Task, TaskStatus, is_assigned, is_given
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import files_of
 from husk.swarm.state.records import SwarmRecords
@@ -78,8 +78,7 @@ class LocalAssignments:
 
     def task(self, task_id: str) -> Task | None:
         task = self._store.tasks.get(task_id)
-        here = task is not None and task.node_id == self._cluster.node_id and is_assigned(task)
-        return task if here else None
+        return task if is_given(task, self._cluster.node_id) else None
 
     def service(self, task: Task) -> Service | None:
         return self._store.services.get(task.service_id)

@@ -7,7 +7,7 @@ container say how far it came, and the agent goes on from there.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Collection, Coroutine
 
 import msgspec
 
@@ -21,6 +21,7 @@ from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.services import ALIVE, Service, Task, TaskState, TaskStatus
 from husk.swarm.node.assignments import Assignments
 from husk.swarm.node.delivery import Deliveries
+from husk.swarm.signals import Signal
 from husk.swarm.spec.containers import container_config
 from husk.swarm.spec.expand import words_of
 
@@ -41,15 +42,14 @@ class Runner:
         containers: Containers,
         images: Images,
         deliveries: Deliveries,
-        wake: Callable[[Task], None],
         clock: Clock = CLOCK,
     ) -> None:
-        """`wake` hears of a task that something has become of."""
         self._assignments = assignments
         self._deliveries = deliveries
         self._containers = containers
         self._images = images
-        self._wake = wake
+        # Something has become of a task.
+        self.moved = Signal[[Task]]()
         self._clock = clock
         self._tasks = Tasks()
         # What is done with containers: half a container is none that anybody could stop or remove.
@@ -259,7 +259,7 @@ class Runner:
             if self._busy.get(task.id) is ended:
                 del self._busy[task.id]
                 self._ending.discard(task.id)
-            self._wake(task)
+            self.moved.emit(task)
 
         running.add_done_callback(done)
 

@@ -92,7 +92,6 @@ class WorkerRole:
             containers=containers,
             images=images,
             deliveries=self._deliveries,
-            wake=lambda task: self._agent.wake(task.id),
         )
         self._agent = Agent(
             assignments=self._assignments,

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from husk.kernel.disk import sync_directory
 
+# The member's key.
+KEY = "member.key"
+
 
 def install(contents: Mapping[Path, bytes]) -> None:
     """Write files that only root may read, and the directories that they are in. On the disk when this returns."""

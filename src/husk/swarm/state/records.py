@@ -6,7 +6,7 @@ matter which comes first: the answer to a write of ours, or the news of it.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Self, TypeVar, cast
 
 import msgspec
@@ -17,6 +17,7 @@ from husk.swarm.model.node import Node
 from husk.swarm.model.services import ClusterObject, Service, Task
 from husk.swarm.model.swarm import KEY, Swarm
 from husk.swarm.model.usage import Port, host_ports
+from husk.swarm.signals import Signal
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.kinds import READERS, SwarmRecord, key_of, kind_of, only_tasks
 from husk.swarm.state.leader import Leadership, SoleLeadership
@@ -66,12 +67,14 @@ class SwarmRecords:
         self.shared = False
         self.away: Callable[[], str] = lambda: ""
         self.leadership: Leadership = SoleLeadership()
-        # Others who hear the news of a store that hosts share.
-        self.followers: list[Callable[[News], None]] = []
+        # What others have written into a store that hosts share, when memory has it.
+        self.followed = Signal[[News]]()
+        # There may be something to plan: for these services, or for all where none is named.
+        self.woken = Signal[[Collection[str]]]()
         # The versions of the records that guard what must differ from others, as far as memory has come.
         self._guards: dict[str, int] = {}
-        # Hears of a service that is not there any more, whoever removed it.
-        self.service_gone: Callable[[str], None] = lambda service_id: None
+        # The id of a service that is not there any more, whoever removed it.
+        self.service_gone = Signal[[str]]()
         self._heard = asyncio.Event()
         # The revision that news have come to.
         self._told = NEW
@@ -394,7 +397,7 @@ class SwarmRecords:
         elif isinstance(known, Node):
             self.index.forget_node(key)
         elif isinstance(known, Service):
-            self.service_gone(key)
+            self.service_gone.emit(key)
         return known is not None
 
     def _ports_of(self, service_id: str) -> tuple[Port, ...]:

@@ -1,6 +1,6 @@
 """A store that several managers share: what they write is brought into memory, and one of them is elected to plan.
 
-    shared = Shared(records, store, woken)
+    shared = Shared(records, store)
     await shared.open(known)     # returns early where the store does not answer: it is tried for ever
     …
     shared.take_part(node_id)    # as a manager
@@ -29,13 +29,11 @@ FOLLOWED = ("swarm", "node")
 
 
 class Shared:
-    def __init__(self, records: SwarmRecords, store: ClusterStore, woken: Callable[..., None]) -> None:
-        """`woken`: something is new in memory, or somebody else plans; with ids, only tasks of these services are."""
+    def __init__(self, records: SwarmRecords, store: ClusterStore) -> None:
         records.shared, records.leadership = True, NoLeadership()
         records.away = lambda: self.away
         self._records = records
         self._store = store
-        self._woken = woken
         self._tasks = Tasks()
         self._known = asyncio.Event()
         self._election: Election | None = None
@@ -71,7 +69,7 @@ class Shared:
         """Be one of the managers that may plan; nothing is done where it is one."""
         if self._election is not None:
             return
-        self._election = Election(self._store, node_id, self._woken)
+        self._election = Election(self._store, node_id, lambda: self._records.woken.emit(()))
         self._records.leadership = self._election
         self._election.start()
 
@@ -93,14 +91,13 @@ class Shared:
                 async for news in self._store.watch():
                     services = self._services_of(news)
                     changed = self._records.take_in(news)
-                    for follow in self._records.followers:
-                        follow(news)
+                    self._records.followed.emit(news)
                     if self._election is not None:
                         self._election.notice(news)
                     self._known.set()
                     # What this host wrote itself is in memory by now, and others here have to follow it all the same.
                     if changed or any(kind in FOLLOWED for kind, _ in _names(news)):
-                        self._woken(*services, *self._services_of(news))
+                        self._records.woken.emit(services | self._services_of(news))
             except HuskError as error:
                 self._trouble = error.message
                 log.warning("news of the cluster store broke off: %s", error.message)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from husk.swarm.model.services import Task
 from husk.swarm.model.usage import NodeUsage, Port, TaskUsage, takes_room
+from husk.swarm.signals import Signal
 
 _FAILED = ("failed", "rejected")
 
@@ -28,15 +29,8 @@ class TaskIndex:
         self._by_service: dict[str, dict[str, Task]] = {}
         self._by_node: dict[str, dict[str, Task]] = {}
         self._rooms: defaultdict[str, NodeUsage] = defaultdict(NodeUsage)
-        self._observers: list[Callable[[str], None]] = []
-
-    def observe(self, observer: Callable[[str], None]) -> None:
-        """`observer` hears the id of each task that is new, changed or gone."""
-        self._observers.append(observer)
-
-    def unobserve(self, observer: Callable[[str], None]) -> None:
-        """It hears no more."""
-        self._observers.remove(observer)
+        # The id of each task that is new, changed or gone.
+        self.changed = Signal[[str]]()
 
     @property
     def rooms(self) -> Mapping[str, NodeUsage]:
@@ -74,7 +68,7 @@ class TaskIndex:
                 self._rooms[task.node_id].add(use)
             if failed and (before is None or not before.failed):
                 self._rooms[task.node_id].failed(task.service_id, task.spec_version, task.status.since_ns)
-        self._tell(task.id)
+        self.changed.emit(task.id)
 
     def drop(self, task: Task) -> None:
         """A task is gone."""
@@ -82,11 +76,7 @@ class TaskIndex:
             return
         self._give_back(task.id, before)
         _without(self._by_service, task.service_id, task.id)
-        self._tell(task.id)
-
-    def _tell(self, task_id: str) -> None:
-        for observer in self._observers:
-            observer(task_id)
+        self.changed.emit(task.id)
 
     def forget_node(self, node_id: str) -> None:
         """A node is gone: how services failed there means nothing any more, once it has no tasks."""

@@ -23,7 +23,7 @@ async def test_records_move_and_another_manager_has_them(tmp_path: Path) -> None
 
         store = EtcdStore.open(etcd.address)
         other = SwarmRecords(store)
-        shared = Shared(other, store, lambda: None)
+        shared = Shared(other, store)
 
         async def known() -> None:
             assert len(other.tasks) == 300 and set(other.services) == {web.id}

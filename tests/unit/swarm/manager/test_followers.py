@@ -7,6 +7,7 @@ from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.events import Events
 from husk.swarm.manager.followers import Followers
 from husk.swarm.model.services import Task
+from husk.swarm.signals import Signal
 from husk.swarm.spec.containers import SERVICE_LABEL
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.task_index import TaskIndex
@@ -15,7 +16,9 @@ from tests.unit.swarm.manager.test_planner import make_task
 
 
 def records(tasks: dict[str, Task]) -> SwarmRecords:
-    return cast(SwarmRecords, SimpleNamespace(tasks=tasks, index=TaskIndex(lambda service: ())))
+    return cast(
+        SwarmRecords, SimpleNamespace(tasks=tasks, index=TaskIndex(lambda service: ()), service_gone=Signal[[str]]())
+    )
 
 
 def test_tasks_on_other_nodes_count_from_when_they_run() -> None:
@@ -51,8 +54,8 @@ def test_tasks_of_the_service_that_is_followed_and_its_end() -> None:
         start("gone", **{SERVICE_LABEL: "s"})
         start("t1")
         events.publish("container", "die", "c", {TASK_LABEL: "t1", SERVICE_LABEL: "s"})
-        store.service_gone("other")
-        store.service_gone("s")
+        store.service_gone.emit("other")
+        store.service_gone.emit("s")
         assert [queue.get_nowait() for _ in range(queue.qsize())] == [mine, None]
     start("t1", **{SERVICE_LABEL: "s"})
     assert queue.empty()

@@ -21,10 +21,12 @@ from husk.swarm.manager.ca_server import CAServer
 from husk.swarm.manager.listener import ClusterListener
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.port import certificates
+from husk.swarm.port.certificates import CertificateHandlers
 from husk.swarm.port.join import join
 from husk.swarm.port.keeper import CertificateKeeper
 from husk.swarm.port.managers import Managers
 from husk.swarm.port.messages import FOLLOW, RENEW, FollowReply, FollowRequest, JoinRequest
+from husk.swarm.port.server import ClusterPort
 from husk.swarm.transport import listener as door
 from husk.swarm.transport.listener import listen
 from husk.text.endpoints import Endpoint
@@ -44,12 +46,14 @@ class PortedRoom(SwarmRoom):
         self.admitted: list[str] = []
         self.tasks = Tasks()
         self.endpoint = Endpoint("127.0.0.1", free_port())
-        self.port = ClusterListener(self.cluster, self.certificates, self._ca_server)
+        self.port = ClusterListener(self.cluster, self.certificates, self._served)
 
-    def _ca_server(self) -> CAServer:
-        return CAServer(
-            self.store, self.cluster, self.certificates, self.admitted.append, self.node_role.manager_role.several
-        )
+    def _served(self) -> ClusterPort:
+        several = self.node_role.manager_role.several
+        ca_server = CAServer(self.store, self.cluster, self.certificates, self.admitted.append, several)
+        port = ClusterPort(ca_server, home=ca_server.is_home)
+        CertificateHandlers(ca_server).register(port)
+        return port
 
     async def init(self) -> None:
         await self.cluster.init(

@@ -9,10 +9,10 @@ from husk.config import ClusterStoreConfig
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.manager import role as manager_role
-from husk.swarm.membership.cluster import store_of
 from husk.swarm.model.node import ManagerStatus, Node
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.model.swarm import MEMBERSHIP, SELF, Membership
+from husk.swarm.state.parts import store_of
 from husk.text.endpoints import Endpoint
 from tests.support.but import but
 from tests.support.waiting import soon

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -10,6 +9,7 @@ from husk.storage.state.store import StateStore
 from husk.swarm.manager import upkeep as upkeep
 from husk.swarm.manager.upkeep import ManagerUpkeep
 from husk.swarm.membership.etcd_membership import EtcdMembership
+from husk.swarm.signals import Signal
 from husk.swarm.state.transactions import Put
 from tests.support.but import but
 from tests.support.waiting import until_async
@@ -21,9 +21,9 @@ from tests.unit.swarm.swarm_room import SwarmRoom
 class FakeCouncil:
     here = True
     removed = False
-    ended: Callable[[], None]
 
     def __init__(self) -> None:
+        self.ended = Signal[[]]()
         self.told: list[str] = []
         self.places: list[str] = ["a"]
         self.fails = 0
@@ -92,7 +92,7 @@ async def test_a_member_that_others_removed_is_brought_back(room: SwarmRoom, mon
     await until_async(lambda: "tidy" in etcd_membership.told, "the first look")
     etcd_membership.told.clear()
     etcd_membership.removed, etcd_membership.fails = True, 1
-    etcd_membership.ended()
+    etcd_membership.ended.emit()
     await until_async(lambda: "tidy" in etcd_membership.told, "that it is back")
     assert etcd_membership.told == ["bring back", "know ['a']", "settle", "tidy"]
     await there.close()

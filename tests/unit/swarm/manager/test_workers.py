@@ -5,7 +5,6 @@ import pytest
 
 from husk.errors import Conflict, InvalidParameter
 from husk.storage.state.store import StateStore
-from husk.swarm.logs.broker import LogBroker
 from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
 from husk.swarm.manager.liveness import Liveness
 from husk.swarm.manager.workers import LEFT, Workers, check
@@ -26,10 +25,8 @@ class Room(SwarmRoom):
             own_id=lambda: "m",
             nodes=self.nodes,
             liveness=self._liveness,
-            dispatcher=self._dispatcher,
-            logs=self._logs,
+            dispatcher=self.dispatcher,
             changed=self._hear,
-            addresses=Mock,
             expected=lambda: self.made.append("expected"),
         )
 
@@ -40,14 +37,6 @@ class Room(SwarmRoom):
         self.made.append("liveness")
         return self.alive
 
-    def _logs(self) -> LogBroker:
-        self.made.append("logs")
-        return Mock(LogBroker)
-
-    def _dispatcher(self) -> Dispatcher:
-        self.made.append("dispatcher")
-        return self.dispatcher
-
 
 @pytest.fixture
 async def room(tmp_path: Path, state: StateStore) -> Room:
@@ -57,20 +46,15 @@ async def room(tmp_path: Path, state: StateStore) -> Room:
     return made
 
 
-async def test_nothing_is_there_before_somebody_knocks(room: Room) -> None:
-    room.real.opened()
-    room.real.look()
+async def test_nobody_is_listened_for_before_there_may_be_workers(room: Room) -> None:
     await room.real.close()
     assert room.made == []
-    port = Mock()
-    room.real.register(port)
-    room.real.register(port)
-    assert sorted(room.made) == ["dispatcher", "expected", "liveness", "logs"] and port.register_unary.call_count == 16
+    room.real.expect()
+    room.real.expect()
+    assert room.made == ["liveness", "expected"]
     room.alive.start.assert_called_once_with("m")
     room.real.opened()
     room.dispatcher.wake.assert_called_once_with()
-    room.real.look()
-    room.dispatcher.look.assert_called_once_with()
     await room.real.close(for_good=True)
     room.alive.close.assert_awaited_once_with(for_good=True)
     assert room.real.beat("w") == 5 and room.made.count("liveness") == 2

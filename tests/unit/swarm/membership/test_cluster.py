@@ -150,7 +150,7 @@ async def test_a_manager_whose_records_are_not_known_is_unlocked_all_the_same(
     with pytest.raises(Unauthorized):
         await room.cluster.unlock(write_key(bytes(32)))
     opened = AsyncMock(side_effect=[SystemFault("its key is damaged"), None])
-    room.cluster.opened = opened
+    room.cluster.opened.subscribe(opened)
     with pytest.raises(SystemFault):
         await room.cluster.unlock(key)
     assert room.cluster.locked, "it can be tried again"

@@ -175,7 +175,7 @@ async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypa
         raise Unavailable("nobody answers")
 
     monkeypatch.setattr("husk.swarm.state.etcd.relief.relieve", relieve)
-    monkeypatch.setattr("husk.swarm.state.etcd.certificates.tls_context", lambda files: None)
+    monkeypatch.setattr("husk.swarm.membership.etcd_membership.tls_context", lambda files: None)
     room.etcd_membership._clock = clock = FakeClock(RELIEF)
     room.etcd_membership._relieve_soon()
     room.etcd_membership._relieve_soon()
@@ -297,7 +297,6 @@ async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
     key.write_bytes(b"the key")
     await room.cluster.enrol(msgspec.structs.replace(place, others={}))
     room.etcd_membership._member = Mock(stop=AsyncMock(), trouble="")
-    room.cluster.locking = room.etcd_membership.follow_lock
     seen = list[bool]()
     keep_locked = room.sealer.keep_locked
 
@@ -366,7 +365,7 @@ async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
     assert renewed.await_count == 2, "the daemon shows its certificate, too"
     assert room.etcd_membership.runs and (directory / "member.key").read_bytes() == b"the key"
     await room.etcd_membership.drop()
-    assert not directory.exists() and not (tmp_path / "run").exists()
+    assert not directory.exists() and not (tmp_path / "run" / "swarm.etcd").exists()
     await room.etcd_membership.unlocked()
     made.start.assert_awaited_once()
 

@@ -12,12 +12,12 @@ import pytest
 from husk.config import ClusterStoreConfig
 from husk.errors import Conflict, DiskFault, SystemFault
 from husk.storage.state.store import Change, StateStore
-from husk.swarm.membership.cluster import store_of
 from husk.swarm.membership.moving import copy, drop, everything
 from husk.swarm.model.services import ClusterObject, Service, ServiceSpec, Task
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import Swarm
 from husk.swarm.state import open_store
+from husk.swarm.state.parts import store_of
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Put

@@ -122,5 +122,5 @@ def test_what_is_kept_is_what_a_look_at_everything_gives(room: Room, chance: Ran
         fresh = room.make()
         fresh.look(shared, names)
         assert shown(room.reached) == shown(fresh)
-        room.records.index.unobserve(fresh._changed.add)
+        room.records.index.changed.unsubscribe(fresh._changed.add)
         fresh.look(None, names)  # and hears no more of addresses

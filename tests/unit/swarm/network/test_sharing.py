@@ -15,7 +15,7 @@ def test_it_begins_once_and_ends(state: StateStore) -> None:
     sharing.end()
     sharing.begin()
     shared = endpoints.shared
-    assert shared is not None and endpoints.feed is not None and len(records.followers) == 1
+    assert shared is not None and endpoints.feed is not None and len(records.followed) == 1
     networks.share.assert_called_with(shared)
     sharing.begin()
     assert endpoints.shared is shared
@@ -23,7 +23,7 @@ def test_it_begins_once_and_ends(state: StateStore) -> None:
     events.publish("network", "disconnect", "lan", {})
     assert agent.wake.call_count == before + 1
     sharing.end()
-    assert endpoints.shared is None and endpoints.feed is None and not records.followers
+    assert endpoints.shared is None and endpoints.feed is None and not len(records.followed)
     networks.share.assert_called_with(None)
     sharing.begin()
     events.publish("network", "disconnect", "lan", {})

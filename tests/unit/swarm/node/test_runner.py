@@ -71,7 +71,7 @@ class FakeAssignments(AsyncMock):
 def made(containers: Containers) -> tuple[Runner, Service, Task]:
     runner = Runner(
         assignments=FakeAssignments(), containers=containers, images=Mock(),
-        deliveries=AsyncMock(deliver=AsyncMock(return_value=[])), wake=lambda task: None,
+        deliveries=AsyncMock(deliver=AsyncMock(return_value=[])),
     )  # fmt: skip
     template = TaskSpec(container_spec=ContainerSpec(image="busybox"))
     spec = ServiceSpec(name="web", task_template=template)

@@ -323,7 +323,8 @@ async def test_who_waits_for_the_end_of_a_service_hears_of_it_whoever_removed_it
     await records.save(service("a"), service("b"), service("c"))
     other = await other_of(records)
     heard, there = list[str](), list[str]()
-    records.service_gone, other.service_gone = heard.append, there.append
+    records.service_gone.subscribe(heard.append)
+    other.service_gone.subscribe(there.append)
     await records.delete(records.services["a"])
     assert heard == ["a"] and there == []
     other.take_in(News(100, False, (), (("service", "a"),)))

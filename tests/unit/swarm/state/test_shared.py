@@ -1,6 +1,6 @@
 """A store that several managers share: what one writes, the others have in memory."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import pytest
 
@@ -26,11 +26,12 @@ class Manager:
         self.services: list[tuple[str, ...]] = []
         self.opened = 0
         self.records = SwarmRecords(store)
-        self.shared = Shared(self.records, store, self._wake)
+        self.shared = Shared(self.records, store)
+        self.records.woken.subscribe(self._wake)
 
-    def _wake(self, *service_ids: str) -> None:
+    def _wake(self, service_ids: Collection[str]) -> None:
         self.woken += 1
-        self.services += [service_ids]
+        self.services += [tuple(service_ids)]
 
     async def open(self) -> None:
         await self.shared.open(self._known)
@@ -98,7 +99,7 @@ async def test_news_that_nobody_could_take_in_are_not_the_last(store: SqliteStor
         if (fault := next(faults, None)) is not None:
             raise fault
 
-    two.records.followers.append(follow)
+    two.records.followed.subscribe(follow)
     await one.records.save(service("a"))
     await one.records.save(service("b"))
     await until_async(lambda: set(two.records.services) == {"a", "b"} and two.woken, "news")

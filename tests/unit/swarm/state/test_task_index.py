@@ -69,7 +69,7 @@ def test_a_failure_counts_once():
 
 def test_who_asks_hears_of_each_change():
     index, heard = make_index(), list[str]()
-    index.observe(heard.append)
+    index.changed.subscribe(heard.append)
     task = make_task(1, id="t")
     index.note(task)
     index.drop(task)

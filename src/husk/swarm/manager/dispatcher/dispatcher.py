@@ -67,7 +67,7 @@ class Dispatcher:
         self._locked = locked
         self._changed = changed
         self._sessions: dict[str, set[_Session]] = {}
-        store.index.observe(self._noticed)
+        store.index.changed.subscribe(self._noticed)
 
     async def assignments(self, node_id: str) -> AsyncGenerator[AssignmentUpdate]:
         """Yield what a node is to run: first all of it, then each change, until the caller closes this."""

@@ -9,3 +9,16 @@
 - `member` etcd itself, run by this host, and `members` those of all hosts
 - `relief` room in an etcd that is full, and `visitors` the hosts that are connected to a member now
 """
+
+from typing import TYPE_CHECKING
+
+from husk.aio.once import late
+
+if TYPE_CHECKING:
+    from husk.swarm.state.etcd import member as member
+    from husk.swarm.state.etcd import members as members
+    from husk.swarm.state.etcd import relief as relief
+    from husk.swarm.state.etcd import store as store
+else:
+    # A door: a swarm of one host has its records in SQLite, and needs neither etcd's client nor the gRPC below it.
+    __getattr__ = late(__name__, "member", "members", "relief", "store")

@@ -255,7 +255,7 @@ async def test_a_task_that_goes_while_all_is_told_again_is_told_to_be_gone(ca_se
     async with ca_server.listening("a") as node:
         await node.until(lambda: node.complete)
         number = len(node.told)
-        ca_server.store.index.observe(lambda _: ca_server.dispatcher.wake())
+        ca_server.store.index.changed.subscribe(lambda _: ca_server.dispatcher.wake())
         await ca_server.store.delete(task)
         await node.until(lambda: any(told.gone == [task.id] for told in node.told))
         assert [given.task.id for told in node.told[number:] for given in told.tasks] == [other.id]

@@ -53,7 +53,6 @@ class Worker:
             containers=cast(Containers, self.containers),
             images=Mock(),
             deliveries=AsyncMock(deliver=AsyncMock(return_value=[])),
-            wake=lambda task: self.agent.wake(task.id),
         )
         self.agent = Agent(
             assignments=self.assignments,
