@@ -18,6 +18,8 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     model                 records and pure rules that all rooms share: services, tasks, nodes, settings, clocks
     spec                  what a declared service means: checks, defaults, templates, the containers of its tasks. Pure
     transport | loops     connections between hosts; loops that outlive what goes wrong in one turn
+    signals               how a part tells those above it, which it does not know
+    surroundings          the parts of the core that the swarm is built on
     ca | state            certificates and tokens; the cluster store: SQLite for one manager, etcd for several
     port                  the cluster port, on which nodes talk to managers: handlers, callers, messages
     membership            the swarm and its nodes: init, join, certificates, autolock, the managers' own etcd
@@ -27,7 +29,7 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     role                  this host's place in a swarm, and how it gets another one
     backup                all of a swarm in one sealed file, and back
     control               the operations that the edge calls
-    opening               how all of it is put together
+    opening               how all of it is put together, in phases: each room's parts on those below it
 
 Who may touch what: the wing makes and removes containers through `containers.service` as a client would, and nothing
 below knows that services exist. It is loaded with the first question about a swarm, or at a start where something is

@@ -31,11 +31,12 @@ from husk.swarm.node.dispatch_client import HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
 from husk.swarm.node.runner import Runner
 from husk.swarm.port.addresses import AddressCalls
-from husk.swarm.port.assignment_messages import AssignmentUpdate
+from husk.swarm.port.assignment_messages import AssignmentUpdate, NetworkNews
 from husk.swarm.port.dispatch import DispatchCalls
 from husk.swarm.port.keeper import CertificateKeeper
 from husk.swarm.port.logs import LogCalls
 from husk.swarm.port.managers import Managers
+from husk.swarm.signals import Signal
 from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
 
 log = logging.getLogger(__name__)
@@ -69,12 +70,9 @@ class WorkerRole:
         self._calls = DispatchCalls(self._managers)
         self._keeper = CertificateKeeper(self._managers, save, identity, used=self._look_at)
         self._pulse = HeartbeatSender(self._calls, description, self._forget_tasks)
+        woken, heard = Signal[...](), Signal[[NetworkNews | None]]()
         self._assignments = RemoteAssignments(
-            ManagerChannel(self._calls),
-            lambda *ids: self._agent.wake(*ids),
-            self._told_all,
-            lambda news: self._networks.hear(news),
-            self._know,
+            ManagerChannel(self._calls), woken.emit, self._told_all, heard.emit, self._know
         )
         self._networks = WorkerNetworks(
             membership.node_id,
@@ -83,9 +81,10 @@ class WorkerRole:
             containers=containers,
             events=events,
             own_tasks=self._assignments.tasks,
-            woken=lambda: self._agent.wake(),
+            woken=woken.emit,
             managers=lambda: [manager.host for manager in self._managers.known],
         )
+        heard.subscribe(self._networks.hear)
         self._deliveries = Deliveries(files, self._assignments)
         self._runner = Runner(
             assignments=self._assignments,
@@ -100,6 +99,7 @@ class WorkerRole:
             reachable=self._networks.settle,
             events=events,
         )
+        woken.subscribe(self._agent.wake)
         self._logs = WorkerLogs(LogCalls(self._managers), LogSource(containers, self._assignments.task).read)
         self._tasks = Tasks()
 
