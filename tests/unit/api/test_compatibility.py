@@ -33,6 +33,7 @@ def test_what_the_page_calls_missing_is_what_answers_501() -> None:
 # What clients of builds and our own library use, and no description of the API has.
 UNDOCUMENTED = {
     ("POST", "/grpc"),
+    ("GET", "/openapi.json"),
     ("POST", "/build/cancel"),
     ("DELETE", "/exec/{id}"),
     ("POST", "/containers/run"),

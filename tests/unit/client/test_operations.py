@@ -208,6 +208,7 @@ WITHOUT = {
     "POST /build/cancel": "for builds by version=2; those of build and building end when their caller leaves",
     "POST /containers/run": "what run asks a Husk for, and tests/unit/client/test_runs.py; others do not have it",
     "GET /containers/{id}/attach/ws": "attach does the same without WebSockets, which are for browsers",
+    "GET /openapi.json": "describes operations for programs that have no client of ours",
     "POST /grpc": "BuildKit's own protocol, which docker buildx speaks; build uses POST /build",
     "POST /session": "as POST /grpc",
 }

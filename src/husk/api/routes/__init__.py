@@ -27,6 +27,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "info": ("system",),
     "networks": ("networks",),
     "nodes": ("swarm",),
+    "openapi.json": ("openapi",),
     "plugins": ("plugins",),
     "secrets": ("objects",),
     "services": ("services",),
