@@ -17,10 +17,15 @@ class HuskError(Exception):
 
     @property
     def message(self) -> str:
+        """The words for people."""
         return str(self.args[0]) if self.args else type(self).__name__
 
     def within(self, what: str) -> Self:
-        """The same error, with what failed because of it said before."""
+        """Give the same error, with the thing that failed because of it told before.
+
+        :param what: that thing.
+        :returns: the error.
+        """
         told = type(self).__new__(type(self))
         told.__dict__.update(self.__dict__)
         told.args = (f"{what}: {self.message}", *self.args[1:])
@@ -64,7 +69,7 @@ class CommandFailed(HuskError):
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = code  #: The exit code
 
 
 class BuildError(CommandFailed):
@@ -72,7 +77,7 @@ class BuildError(CommandFailed):
 
     def __init__(self, message: str, code: int, log: str) -> None:
         super().__init__(message, code)
-        self.log = log
+        self.log = log  #: What the build told until then
 
 
 class SystemFault(HuskError):

@@ -12,9 +12,10 @@ import husk
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 TREES = ("bench", "docs", "examples", "packaging", "scripts", "src", "tests")
-# Words that look like ours and are not: files that are made, an image, references of git, units, attributes of traces.
+# Words that look like ours and are not: a media type, files that are made, an image, references, units, attributes.
 OTHERS = {
-    "build/bench", "docker/dockerfile", "refs/replace", "husk.service", "husk.socket", "husk.request_id", "husk.step",
+    "application/json", "build/bench", "docker/dockerfile", "refs/replace", "husk.service", "husk.socket",
+    "husk.request_id", "husk.step",
 }  # fmt: skip
 
 _FENCE = re.compile(r"^(\s*)(```|~~~).*?^\1\2", re.MULTILINE | re.DOTALL)

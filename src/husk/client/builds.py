@@ -30,33 +30,28 @@ class BuildOptions(TypedDict, total=False):
     image = await engine.images.build(**options)
     """
 
-    # Where from: a directory, the address of a repository or archive, or what is in hand. With `custom_context` that
-    # is a whole context as a tar archive, else a Dockerfile.
-    path: str | PathLike[str]
+    path: str | PathLike[str]  #: The directory of the context, or the address of a repository or archive
+    #: The Dockerfile; with `custom_context` the whole context as a tar archive
     fileobj: bytes | str | BinaryIO | AsyncIterable[bytes]
-    custom_context: bool
-    # The Dockerfile: its path below `path`, or an absolute one.
-    dockerfile: str
-    # What for.
-    tag: str | Sequence[str]
-    target: str
-    platform: str
-    labels: Mapping[str, str]
-    # How.
-    buildargs: Mapping[str, str | None]
-    nocache: bool
-    pull: bool
-    cache_from: Sequence[str]
-    quiet: bool
-    network_mode: str
-    extra_hosts: Mapping[str, str] | Sequence[str]
-    shmsize: Size
-    ulimits: Mapping[str, int | tuple[int, int]]
-    container_limits: Mapping[str, int | str]
-    cgroup_parent: str
-    security_opt: Sequence[str]
-    # Who we are at registries: docker's own files say it where this does not.
-    auths: Mapping[str, Auth]
+    custom_context: bool  #: True if `fileobj` is a context
+    dockerfile: str  #: The Dockerfile: its path below `path`, or an absolute one
+    tag: str | Sequence[str]  #: The name of the image, or several
+    target: str  #: The stage to build
+    platform: str  #: The platform, as `linux/arm64`
+    labels: Mapping[str, str]  #: Labels
+    buildargs: Mapping[str, str | None]  #: Values of `ARG`
+    nocache: bool  #: True to run all steps anew
+    pull: bool  #: True to ask registries for newer base images
+    cache_from: Sequence[str]  #: Images that serve as a cache
+    quiet: bool  #: True to tell the id of the image alone
+    network_mode: str  #: The network of steps: `default`, `host` or `none`
+    extra_hosts: Mapping[str, str] | Sequence[str]  #: More lines for `/etc/hosts`
+    shmsize: Size  #: The size of `/dev/shm`: bytes, or with a unit as `64m`
+    ulimits: Mapping[str, int | tuple[int, int]]  #: Limits of steps by name: a number, or (soft, hard)
+    container_limits: Mapping[str, int | str]  #: Limits of steps: `memory`, `memswap`, `cpushares` and so on
+    cgroup_parent: str  #: The control group above that of steps
+    security_opt: Sequence[str]  #: `seccomp=…` and so on
+    auths: Mapping[str, Auth]  #: `username` and `password` for each registry; docker's own files say the others
 
 
 class _Images(Protocol):

@@ -40,8 +40,8 @@ class Client:
 
     def __init__(self, dial: Dial) -> None:
         self._calls = calls = Calls(dial)
-        self.images = Images(calls, lambda: self._keychain)
-        self.containers = Containers(calls, self.images)
+        self.images = Images(calls, lambda: self._keychain)  #: The images of the engine
+        self.containers = Containers(calls, self.images)  #: The containers of the engine
 
     # Parts that most programs never ask for are loaded by those that do.
 
@@ -53,99 +53,144 @@ class Client:
 
     @cached_property
     def networks(self) -> Networks:
+        """The networks of the engine."""
         from husk.client.networks import Networks
 
         return Networks(self._calls)
 
     @cached_property
     def volumes(self) -> Volumes:
+        """The volumes of the engine."""
         from husk.client.volumes import Volumes
 
         return Volumes(self._calls)
 
     @cached_property
     def swarm(self) -> Swarm:
+        """The swarm that the engine is part of."""
         from husk.client.swarm import Swarm
 
         return Swarm(self._calls)
 
     @cached_property
     def nodes(self) -> Nodes:
+        """The nodes of the swarm."""
         from husk.client.swarm import Nodes
 
         return Nodes(self._calls)
 
     @cached_property
     def services(self) -> Services:
+        """The services of the swarm."""
         from husk.client.services import Services
 
         return Services(self._calls, self._keychain)
 
     @cached_property
     def tasks(self) -> ServiceTasks:
+        """The tasks of all services."""
         from husk.client.services import ServiceTasks
 
         return ServiceTasks(self._calls)
 
     @cached_property
     def secrets(self) -> Secrets:
+        """The secrets of the swarm."""
         from husk.client.service_files import Secrets
 
         return Secrets(self._calls)
 
     @cached_property
     def configs(self) -> Configs:
+        """The configs of the swarm."""
         from husk.client.service_files import Configs
 
         return Configs(self._calls)
 
     @cached_property
     def plugins(self) -> Plugins:
+        """The plugins of the engine."""
         from husk.client.plugins import Plugins
 
         return Plugins(self._calls)
 
     async def run(self, image: str | ContainerSpec, command: Command = None, **spec: Any) -> Result:
-        """Run a container to its end; as `containers.run`."""
+        """Run a container to its end, and remove it; `containers.run` lists all arguments.
+
+        :param image: the name of an image, or a specification.
+        :param command: the command and its arguments; a single string is taken apart as a shell does it.
+        :param spec: the other arguments of `containers.run`, and the fields of `ContainerSpec`.
+        :returns: the exit code and the output.
+        :raises NotFound: there is no such image, and `pull` forbids to get it.
+        """
         return await self.containers.run(image, command, **spec)
 
     def container(
         self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
     ) -> AbstractAsyncContextManager[Container]:
-        """A started container for the length of a block; as `containers.started`."""
+        """Make and start a container for the length of a block; as `containers.started`.
+
+        :param image: the name of an image, or a specification.
+        :param command: the command and its arguments; a single string is taken apart as a shell does it.
+        :param pull: `missing`, `always` or `never`: when the image is pulled before.
+        :param spec: the fields of `ContainerSpec`.
+        :returns: a context manager that gives the container, and removes it at its end.
+        """
         return self.containers.started(image, command, pull=pull, **spec)
 
     async def ping(self) -> None:
-        """Check that the engine answers; Unavailable if it does not."""
+        """Check that the engine answers.
+
+        :raises Unavailable: it does not.
+        """
         await self._calls.ping()
 
     async def upgrade(self, path: str, protocol: str) -> tuple[bytes, Reader, Writer]:
-        """A connection that speaks another protocol from now on, as `/grpc` does: what came with the answer, and both
-        directions. The caller closes the writer."""
+        """Open a connection that speaks another protocol from now on, as `/grpc` does. The caller closes the writer.
+
+        :param path: the path to ask for.
+        :param protocol: the name of the protocol, for the header `Upgrade`.
+        :returns: what came with the answer, and both directions.
+        """
         return await self._calls.upgrade(path, protocol=protocol)
 
     async def info(self) -> dict[str, Any]:
-        """Describe the engine, and how much it has: docker's `info`."""
+        """Describe the engine, and how much it has: docker's `info`.
+
+        :returns: the API's document.
+        """
         found: dict[str, Any] = await self._calls.get("/info")
         return found
 
     async def version(self) -> dict[str, Any]:
-        """Return the engine's name and version, and the version of its API."""
+        """Tell the engine's name and version, and the version of its API.
+
+        :returns: the API's document.
+        """
         found: dict[str, Any] = await self._calls.get("/version")
         return found
 
     async def df(self, *types: str) -> dict[str, Any]:
-        """Return the room on the disk that things take: all, or only `container`, `image`, `volume`, `build-cache`."""
+        """Tell the room on the disk that things take.
+
+        :param types: `container`, `image`, `volume`, `build-cache`; all of them if none is named.
+        :returns: the API's document.
+        """
         found: dict[str, Any] = await self._calls.get("/system/df", {"type": types})
         return found
 
     def events(
         self, *, since: Moment = None, until: Moment = None, filters: Mapping[str, Any] | None = None
     ) -> AsyncIterator[Event]:
-        """Yield the events from now on, or since a moment; to the end of time, or until a moment.
+        """Yield events from now on, or since a moment; without end, or until a moment.
 
         async for event in engine.events(filters={"type": "container", "event": ["die", "oom"]}):
             print(event.name, event.action)
+
+        :param since: the moment of the first event: a time, seconds since 1970, or a length before now, as `10m`.
+        :param until: the moment of the last event, in the same forms.
+        :param filters: conditions by name: `{"type": "container", "event": ["die"]}`.
+        :returns: the events, one by one.
         """
         from husk.client.events import events
 
@@ -154,9 +199,13 @@ class Client:
     async def login(
         self, username: str = "", password: str = "", *, registry: str = "", identity_token: str = ""
     ) -> None:
-        """Say who we are at a registry (without one: Docker's own); Unauthorized where it does not believe it.
+        """Check a name and a password at a registry. This client uses them for later calls, and writes them nowhere.
 
-        This client remembers it for what comes later, and writes it nowhere.
+        :param username: the name of the account.
+        :param password: its password, or an access token.
+        :param registry: the host of the registry; Docker Hub if empty.
+        :param identity_token: a token that stands for name and password.
+        :raises Unauthorized: the registry does not believe it.
         """
         auth = {"username": username, "password": password, "serveraddress": host_of(registry)}
         if identity_token:
@@ -169,18 +218,26 @@ class Client:
     async def prune(
         self, *, all: bool = False, volumes: bool = False, filters: Mapping[str, Any] | None = None
     ) -> Pruned:
-        """Remove what nobody uses: containers that do not run, networks, images without a name (with `all`: all that
-        no container has), what builds have kept, and with `volumes` volumes without a name."""
+        """Remove what nobody uses: containers that do not run, networks, images without a name, and what builds keep.
+
+        :param all: remove all images that no container uses, also those with a name.
+        :param volumes: remove volumes without a name that no container uses, too.
+        :param filters: conditions by name: `{"until": "24h", "label": "team=red"}`.
+        :returns: the things that were removed, and the room that this makes.
+        """
         from husk.client.prune import pruned
 
         return await pruned(self, all, volumes, filters or {})
 
     def connect(self) -> AbstractAsyncContextManager[Client]:
-        """The same engine for another event loop: one of another thread, or of a test."""
+        """Open the same engine for another event loop: that of another thread, or of a test.
+
+        :returns: a context manager that gives a client of that loop.
+        """
         return connected(Client(self._calls.dial))
 
     async def close(self) -> None:
-        """Let what must not be cut off come to its end, and close the connections."""
+        """Wait for the work that must not be cut off, and close the connections."""
         await self._calls.close()
 
 
@@ -195,12 +252,18 @@ async def connected(client: Client) -> AsyncIterator[Client]:
 
 
 def connect(address: str = "", *, context: str = "") -> AbstractAsyncContextManager[Client]:
-    """The engine of a daemon that listens at `unix:///path` or `tcp://host:port`, or is behind `ssh://user@host`.
+    """Connect to the engine of a daemon.
 
-    Without an address, that of a docker context, or what `HUSK_HOST`, `DOCKER_HOST` (with `DOCKER_TLS_VERIFY` and
-    `DOCKER_CERT_PATH`) and the docker client's settings say.
+    Without an address, a docker context says it, or `HUSK_HOST`, `DOCKER_HOST` (with `DOCKER_TLS_VERIFY` and
+    `DOCKER_CERT_PATH`) and the settings of the docker client.
 
     async with husk.connect("unix:///run/husk.sock") as engine:
         print(await engine.containers.list())
+
+    :param address: `unix:///path`, `tcp://host:port` or `ssh://user@host`.
+    :param context: the name of a docker context, in place of an address.
+    :returns: a context manager that gives the client.
+    :raises InvalidParameter: the address has no known form, or there is no such context.
+    :raises Unavailable: nobody answers there.
     """
     return connected(Client(dialer_to(resolve(address, context))))

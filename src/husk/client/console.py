@@ -34,9 +34,10 @@ class Console:
         self._reader = reader
         self._writer = writer
         self._resize = resize
-        self.multiplexed = multiplexed
+        self.multiplexed = multiplexed  #: True if standard output and standard error come apart: without a terminal
 
     async def __aenter__(self) -> Self:
+        """Give the console itself; the end of the block lets go of the process."""
         return self
 
     async def __aexit__(
@@ -45,29 +46,41 @@ class Console:
         self.close()
 
     def __aiter__(self) -> AsyncIterator[Piece]:
+        """Yield what the process writes, piece by piece, until it ends."""
         return output.pieces(self._data(), self.multiplexed)
 
     def lines(self) -> AsyncIterator[str]:
-        """Yield the output, line by line."""
+        """Yield the output line by line, without the ends of lines.
+
+        :returns: the lines of both streams, in the order of their ends.
+        """
         return output.lines(self)
 
     async def write(self, data: bytes) -> None:
-        """Give it something to read; ConnectionError when it has ended."""
+        """Give the process something to read.
+
+        :param data: the bytes.
+        :raises ConnectionError: the process has ended.
+        """
         self._writer.write(data)
         await self._writer.drain()
 
     async def write_eof(self) -> None:
-        """Say that nothing more comes. What it writes can still be read."""
+        """Tell the process that nothing more comes. Its output can still be read."""
         if self._writer.can_write_eof():
             with suppress(OSError):
                 self._writer.write_eof()
 
     async def resize(self, height: int, width: int) -> None:
-        """The size of its terminal in characters."""
+        """Set the size of the terminal.
+
+        :param height: lines.
+        :param width: characters of a line.
+        """
         await self._resize(height, width)
 
     def close(self) -> None:
-        """Let go of it: the process runs on."""
+        """Let go of the process, which runs on."""
         self._writer.close()
 
     async def _data(self) -> AsyncIterator[bytes]:

@@ -40,11 +40,12 @@ class Container(Thing):
 
     @property
     def name(self) -> str:
+        """The name."""
         return str(self.attrs.get("Name") or (self.attrs.get("Names") or [""])[0]).removeprefix("/")
 
     @property
     def status(self) -> str:
-        """created, running, paused, restarting, exited or dead, when it was last asked."""
+        """The state when it was last asked: created, running, paused, restarting, exited or dead."""
         state = self.attrs.get("State", "")
         return str(state["Status"] if isinstance(state, dict) else state)
 
@@ -56,63 +57,93 @@ class Container(Thing):
 
     @property
     def labels(self) -> dict[str, str]:
+        """The labels, of the image too."""
         return dict((self.attrs.get("Config") or self.attrs).get("Labels") or {})
 
     @property
     def ports(self) -> dict[str, list[tuple[str, int]]]:
-        """Ports in the container, each with the addresses and ports of the host that lead to it."""
+        """The ports in the container, each with the addresses and ports of the host that lead to it."""
         found = (self.attrs.get("NetworkSettings") or {}).get("Ports") or {}
         return {port: [(each["HostIp"], int(each["HostPort"])) for each in to or ()] for port, to in found.items()}
 
     @property
     def ip(self) -> str:
-        """Its address on the first of its networks that gave it one."""
+        """The address on the first of its networks that gave it one; empty without."""
         networks = (self.attrs.get("NetworkSettings") or {}).get("Networks") or {}
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), "")
 
     async def reload(self) -> None:
-        """Ask the engine again."""
+        """Ask the engine again, and put its answer into `attrs`."""
         self.attrs = await self._calls.get(f"{self._path}/json")
 
     # its life
 
     async def start(self) -> None:
-        """Let its process run; that it runs already is no failure."""
+        """Start the process. A container that runs already is left as it is.
+
+        :raises InvalidParameter: the command cannot be run.
+        :raises Conflict: something that it needs is in use, for example a port.
+        """
         await self._unless_done(self._calls.post(f"{self._path}/start"))
 
     async def stop(self, timeout: int | None = None, signal: str | None = None) -> None:
-        """Ask it to end; kill it after `timeout` seconds (else as the container says, or 10)."""
+        """Ask the process to end, and kill it if it does not. A container that has ended is left as it is.
+
+        :param timeout: seconds until it is killed; what the container says if None, or 10.
+        :param signal: the signal that asks; what the container says if None, or `TERM`.
+        """
         await self._unless_done(self._calls.post(f"{self._path}/stop", None, {"t": timeout, "signal": signal}))
 
     async def restart(self, timeout: int | None = None) -> None:
-        """As `stop`, then `start`."""
+        """Stop the container, then start it.
+
+        :param timeout: seconds until it is killed, as for `stop`.
+        """
         await self._calls.post(f"{self._path}/restart", None, {"t": timeout})
 
     async def kill(self, signal: str | int | None = None) -> None:
-        """Send it a signal: `KILL`, unless another is said."""
+        """Send a signal to the process.
+
+        :param signal: the signal, by its name or number; `KILL` if None.
+        :raises Conflict: the container does not run.
+        :raises InvalidParameter: there is no such signal.
+        """
         await self._calls.post(f"{self._path}/kill", None, {"signal": signal})
 
     async def pause(self) -> None:
-        """Hold all its processes."""
+        """Hold all processes of the container.
+
+        :raises Conflict: the container does not run, or is paused.
+        """
         await self._calls.post(f"{self._path}/pause")
 
     async def unpause(self) -> None:
-        """Let its processes go on."""
+        """Let the processes of a paused container go on.
+
+        :raises Conflict: the container is not paused.
+        """
         await self._calls.post(f"{self._path}/unpause")
 
     async def wait(self, condition: str = "not-running") -> int:
-        """Its exit code, as soon as it is `not-running`, at its `next-exit`, or when it is `removed`."""
+        """Wait for the end of the container.
+
+        :param condition: `not-running`, `next-exit`, or `removed`.
+        :returns: the exit code.
+        """
         from husk.client.ending import read
 
         return read(await self._calls.post(f"{self._path}/wait", None, {"condition": condition})).code
 
     @asynccontextmanager
     async def waiting(self, condition: str = "not-running") -> AsyncIterator[Callable[[], Awaitable[int]]]:
-        """As `wait`, for who must not miss it: inside the block the engine waits already, the call gives the code.
+        """Wait for the end without missing it: the engine waits from the beginning of the block on.
 
         async with box.waiting("removed") as ended:
             await box.start()
             print(await ended())
+
+        :param condition: `not-running`, `next-exit`, or `removed`.
+        :returns: a call that waits for the exit code.
         """
         from husk.client.ending import ending
 
@@ -124,16 +155,31 @@ class Container(Thing):
             yield code
 
     async def remove(self, *, force: bool = False, volumes: bool = False, link: bool = False) -> None:
-        """`force` ends it first; `volumes` takes those along that have no name."""
+        """Remove the container.
+
+        :param force: kill it first, if it runs.
+        :param volumes: remove its volumes without a name, too.
+        :param link: remove a link to another container in place of the container.
+        :raises Conflict: the container runs, and `force` is not given.
+        """
         await self._calls.delete(self._path, {"force": force, "v": volumes, "link": link})
 
     async def rename(self, name: str) -> None:
-        """Give it another name; Conflict where another container has it."""
+        """Give the container another name.
+
+        :param name: the name.
+        :raises Conflict: another container has it.
+        """
         await self._calls.post(f"{self._path}/rename", None, {"name": name})
         await self.reload()
 
     async def update(self, **limits: Any) -> list[str]:
-        """Change limits in the API's words: `Memory=…`, `NanoCpus=…`, `RestartPolicy=…`; warnings, if any."""
+        """Change limits of the container while it runs.
+
+        :param limits: limits in the API's words: `Memory`, `NanoCpus`, `PidsLimit`, `RestartPolicy` and so on.
+        :returns: warnings.
+        :raises InvalidParameter: a limit makes no sense; nothing was changed.
+        """
         return list((await self._calls.post(f"{self._path}/update", limits)).get("Warnings") or [])
 
     # what it writes and reads
@@ -149,7 +195,17 @@ class Container(Thing):
         until: Moment = None,
         timestamps: bool = False,
     ) -> Output:
-        """Return the output that the container has written; with `follow` also the output to come."""
+        """Read the output that the container has written.
+
+        :param stdout: read its standard output.
+        :param stderr: read its standard error.
+        :param follow: go on with the output to come, until the container ends.
+        :param tail: the number of lines to begin with, counted from the end; `all` for all.
+        :param since: the moment of the first line: a time, seconds since 1970, or a length before now, as `10m`.
+        :param until: the moment of the last line, in the same forms.
+        :param timestamps: begin each line with its time.
+        :returns: the output: await all of it, or iterate over it.
+        """
         from husk.client.logs import logs
 
         return logs(
@@ -174,7 +230,15 @@ class Container(Thing):
         logs: bool = False,
         detach_keys: str | None = None,
     ) -> AsyncIterator[Console]:
-        """Its input and output from now on; with `logs` also what it wrote before."""
+        """Connect to the input and output of the process from now on.
+
+        :param stdin: connect to its input.
+        :param stdout: connect to its standard output.
+        :param stderr: connect to its standard error.
+        :param logs: begin with the output that it has written before.
+        :param detach_keys: the keys that end the connection, as `ctrl-p,ctrl-q`.
+        :returns: both directions.
+        """
         from husk.client.console import Console
 
         query = {"stream": True, "stdin": stdin, "stdout": stdout, "stderr": stderr, "logs": logs}
@@ -185,7 +249,11 @@ class Container(Thing):
             yield console
 
     async def resize(self, height: int, width: int) -> None:
-        """The size of its terminal in characters."""
+        """Set the size of the terminal.
+
+        :param height: lines.
+        :param width: characters of a line.
+        """
         await self._calls.post(f"{self._path}/resize", None, {"h": height, "w": width})
 
     def exec(
@@ -201,7 +269,19 @@ class Container(Thing):
         stdin: bool = False,
         detach_keys: str = "",
     ) -> Exec:
-        """Another process in it. It starts when it is awaited, read or opened."""
+        """Describe another process in the container. It starts when it is awaited, read, opened or started.
+
+        :param command: the command and its arguments; a single string is taken apart as a shell does it.
+        :param environment: variables beside those of the container: `{"NAME": "value"}`, or `["NAME=value"]`.
+        :param user: the user, as `name`, `name:group` or numbers; that of the container if empty.
+        :param working_dir: the directory that it starts in; that of the container if empty.
+        :param tty: give it a terminal.
+        :param privileged: give it all capabilities.
+        :param input: bytes that it reads.
+        :param stdin: connect to its input, to write to it by `open`.
+        :param detach_keys: the keys that end the connection, as `ctrl-p,ctrl-q`.
+        :returns: the process.
+        """
         from husk.client import execs
 
         document = execs.document(
@@ -219,8 +299,12 @@ class Container(Thing):
     # its files
 
     async def put(self, path: str, data: bytes | str | Path, *, mode: int = 0o644) -> None:
-        """Write a file at an absolute path; directories that are missing on the way are made. A `Path` names a file or
-        directory of the host."""
+        """Write a file at a path; directories that are missing on the way are made.
+
+        :param path: the absolute path in the container.
+        :param data: the content, or the `Path` of a file or directory of the host.
+        :param mode: the permissions of a file that is given by its content.
+        """
         from husk.client import tars
 
         if isinstance(data, bytes | str):
@@ -229,13 +313,23 @@ class Container(Thing):
             await self.put_archive("/", tars.tree(data, path.strip("/")))
 
     async def get(self, path: str) -> bytes:
-        """The content of a file."""
+        """Read a file.
+
+        :param path: the path in the container.
+        :returns: the content.
+        :raises NotFound: there is nothing at that path.
+        """
         from husk.client import tars
 
         return tars.only_file(b"".join([piece async for piece in self.get_archive(path)]), path)
 
     async def stat(self, path: str) -> PathStat:
-        """Describe the file, directory or link at a path; NotFound if there is nothing."""
+        """Describe the file, directory or link at a path.
+
+        :param path: the path in the container.
+        :returns: the description.
+        :raises NotFound: there is nothing at that path.
+        """
         from husk.client.path_stat import HEADER, path_stat
 
         try:
@@ -256,8 +350,12 @@ class Container(Thing):
     ) -> None:
         """Unpack a tar archive into a directory.
 
-        With `copy_uid_gid` all of it belongs to the user that the container runs as, where it has one. With
-        `no_overwrite_dir_non_dir` a file does not take the place of a directory, nor a directory that of a file.
+        :param path: the directory in the container.
+        :param archive: the archive, packed or not, in one piece or in several.
+        :param copy_uid_gid: give all of it to the user that the container runs as, where it has one.
+        :param no_overwrite_dir_non_dir: refuse to put a file in the place of a directory, or a directory in that of a
+            file.
+        :raises NotFound: there is no such directory.
         """
         query = {
             "path": path,
@@ -267,19 +365,30 @@ class Container(Thing):
         await self._calls.put(f"{self._path}/archive", archive, query)
 
     async def get_archive(self, path: str) -> AsyncIterator[bytes]:
-        """A file or directory as a tar archive."""
+        """Pack a file or directory into a tar archive.
+
+        :param path: the path in the container.
+        :returns: the archive, piece by piece.
+        :raises NotFound: there is nothing at that path.
+        """
         async with self._calls.answer("GET", f"{self._path}/archive", {"path": path}) as response:
             async for piece in response.pieces():
                 yield piece
 
     async def export(self) -> AsyncIterator[bytes]:
-        """All its files as a tar archive."""
+        """Pack all files of the container into a tar archive.
+
+        :returns: the archive, piece by piece.
+        """
         async with self._calls.answer("GET", f"{self._path}/export") as response:
             async for piece in response.pieces():
                 yield piece
 
     async def diff(self) -> list[dict[str, Any]]:
-        """List the paths that differ from the image: `Path`, and `Kind` 0 (changed), 1 (added) or 2 (deleted)."""
+        """List the paths that differ from the image.
+
+        :returns: the API's documents: `Path`, and `Kind` 0 (changed), 1 (added) or 2 (deleted).
+        """
         return list(await self._calls.get(f"{self._path}/changes") or [])
 
     async def commit(
@@ -292,9 +401,15 @@ class Container(Thing):
         changes: Sequence[str] = (),
         config: Mapping[str, Any] | None = None,
     ) -> Image:
-        """Make an image of it. `changes` are instructions of a Dockerfile, `config` the API's own document.
+        """Make an image of the container. A call that is cancelled leaves none behind.
 
-        Who is cancelled meanwhile leaves none behind.
+        :param tag: the name of the image, as `repository:tag`; none if empty.
+        :param message: a text for its history.
+        :param author: the author, for its history.
+        :param pause: hold the processes meanwhile.
+        :param changes: instructions of a Dockerfile, such as `CMD ["sh"]`.
+        :param config: settings of the image, as the API has them.
+        :returns: the image.
         """
         repository, version = split_tag(tag)
         query = {
@@ -318,19 +433,31 @@ class Container(Thing):
     # what goes on in it
 
     async def top(self, ps_args: str | None = None) -> dict[str, Any]:
-        """Its processes: `Titles` and `Processes`."""
+        """List the processes of the container.
+
+        :param ps_args: options for `ps`; `-ef` if None.
+        :returns: the API's document: `Titles` and `Processes`.
+        :raises Conflict: the container does not run.
+        """
         found: dict[str, Any] = await self._calls.get(f"{self._path}/top", {"ps_args": ps_args})
         return found
 
     async def stats(self) -> AsyncIterator[Stats]:
-        """Yield the use of resources about once a second; `attrs` of each is the engine's own document."""
+        """Measure the use of resources about once a second.
+
+        :returns: the samples, one by one.
+        """
         from husk.client.stats import stats
 
         async for sample in self._calls.lines("GET", f"{self._path}/stats", {"stream": True}):
             yield stats(sample)
 
     async def stats_now(self, one_shot: bool = False) -> Stats:
-        """Return the use of resources; `one_shot` does not wait for a second sample to compare with."""
+        """Measure the use of resources once.
+
+        :param one_shot: do not wait for a second sample to compare with; `cpu_percent` is 0 then.
+        :returns: the sample.
+        """
         from husk.client.stats import stats
 
         query = {"stream": False, "one-shot": one_shot}

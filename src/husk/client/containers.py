@@ -35,9 +35,16 @@ class Containers:
     async def create(
         self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
     ) -> Container:
-        """A container that is not started. An image that is not here is pulled, unless `pull` says `never`.
+        """Make a container without starting it. A call that is cancelled leaves none behind.
 
-        Who is cancelled meanwhile leaves none behind.
+        :param image: the name of an image, or a specification.
+        :param command: the command and its arguments; a single string is taken apart as a shell does it.
+        :param pull: `missing`, `always` or `never`: when the image is pulled before.
+        :param spec: the fields of `ContainerSpec`; they replace those of a specification.
+        :returns: the container.
+        :raises NotFound: there is no such image, here or in its registry.
+        :raises Conflict: another container has the name.
+        :raises InvalidParameter: a field makes no sense; nothing was made.
         """
         from husk.client.spec import document
 
@@ -58,18 +65,34 @@ class Containers:
         return await make()
 
     async def get(self, name: str) -> Container:
-        """By name, id or the beginning of one; NotFound where there is none."""
+        """Find a container.
+
+        :param name: its name, its id, or the beginning of the id.
+        :returns: the container.
+        :raises NotFound: there is none.
+        """
         return Container(self._calls, await self._calls.get(f"/containers/{name}/json"))
 
     async def list(
         self, *, all: bool = False, limit: int = 0, size: bool = False, filters: Mapping[str, Any] | None = None
     ) -> list[Container]:
-        """Those that run; with `all` every one. They know what a list tells: `reload` one to know all of it."""
+        """List the containers that run. They know what a list tells: `reload` one to know all of it.
+
+        :param all: list those that do not run, too.
+        :param limit: the largest number, the newest first; 0 for all.
+        :param size: tell the sizes of their files, which takes longer.
+        :param filters: conditions by name: `{"label": "team=red", "status": ["exited"]}`.
+        :returns: the containers, the newest first.
+        """
         query = {"all": all, "limit": limit or None, "size": size, "filters": filters_of(filters)}
         return [Container(self._calls, each) for each in await self._calls.get("/containers/json", query)]
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Remove all that do not run: `ContainersDeleted`, `SpaceReclaimed`."""
+        """Remove all containers that do not run.
+
+        :param filters: conditions by name: `{"until": "24h"}`.
+        :returns: the API's document: `ContainersDeleted`, `SpaceReclaimed`.
+        """
         found: dict[str, Any] = await self._calls.post("/containers/prune", None, {"filters": filters_of(filters)})
         return found
 
@@ -77,7 +100,15 @@ class Containers:
     async def started(
         self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
     ) -> AsyncIterator[Container]:
-        """A container that runs, and is ended and removed with the block."""
+        """Make and start a container; it is stopped and removed at the end of the block.
+
+        :param image: the name of an image, or a specification.
+        :param command: the command and its arguments; a single string is taken apart as a shell does it.
+        :param pull: `missing`, `always` or `never`: when the image is pulled before.
+        :param spec: the fields of `ContainerSpec`; they replace those of a specification.
+        :returns: the container.
+        :raises NotFound: there is no such image, here or in its registry.
+        """
         container = await self.create(image, command, pull=pull, **spec)
         try:
             await container.start()
@@ -98,11 +129,23 @@ class Containers:
         pull: str = MISSING,
         **spec: Any,
     ) -> Result:
-        """Run one to its end, and remove it: its exit code and what it wrote.
+        """Run a container to its end, and remove it.
 
-        After `timeout` seconds it is killed. Of each stream at most `max_output` bytes are kept; with
-        `kill_at_max_output` it is killed when it writes more. Nothing of what it writes is kept on disk, unless a log
-        driver is asked for.
+        Nothing of what it writes is kept on disk, unless a log driver is asked for. Whoever waits no longer ends the
+        container:
+        a call that is cancelled leaves none behind.
+
+        :param image: the name of an image, or a specification.
+        :param command: the command and its arguments; a single string is taken apart as a shell does it.
+        :param input: bytes that the process reads; it reads nothing without them.
+        :param timeout: seconds, after which the container is killed.
+        :param max_output: the number of bytes that are kept of each stream; all if None.
+        :param kill_at_max_output: kill the container when it writes more than `max_output`.
+        :param pull: `missing`, `always` or `never`: when the image is pulled before.
+        :param spec: the fields of `ContainerSpec`; they replace those of a specification.
+        :returns: the exit code and the output.
+        :raises NotFound: there is no such image, here or in its registry.
+        :raises InvalidParameter: a field makes no sense; nothing was made.
         """
         import asyncio
 

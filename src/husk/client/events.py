@@ -18,22 +18,21 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         print(event.time, event.action, event.name)
     """
 
-    type: str
-    action: str
-    # Of what it happened to, as are the attributes: its labels, its name, an exit code …
-    id: str
-    attributes: Mapping[str, str] = {}
-    scope: str = "local"
-    # Nanoseconds since 1970.
-    time_nano: int = 0
+    type: str  #: The kind of the thing: container, image, network, volume and so on
+    action: str  #: What happened: create, start, die and so on
+    id: str  #: The id of the thing
+    attributes: Mapping[str, str] = {}  #: More about the thing: its name, its labels, an exit code
+    scope: str = "local"  #: `local` or `swarm`
+    time_nano: int = 0  #: Nanoseconds since 1970
 
     @property
     def time(self) -> datetime:
+        """The moment at which it happened."""
         return datetime.fromtimestamp(self.time_nano / 1e9, UTC)
 
     @property
     def name(self) -> str:
-        """The name of what it happened to, where it has one."""
+        """The name of the thing, where it has one."""
         return self.attributes.get("name", "")
 
 

@@ -21,16 +21,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     assert result.ok and result.stdout == b"hi\\n"
     """
 
-    exit_code: int
-    stdout: bytes
-    stderr: bytes
-    # Was it ended because its time was over, or because it used too much memory? Was not all of its output kept?
-    timed_out: bool = False
-    oom_killed: bool = False
-    truncated: bool = False
+    exit_code: int  #: The exit code
+    stdout: bytes  #: Its standard output
+    stderr: bytes  #: Its standard error
+    timed_out: bool = False  #: True if it was killed because its time was over
+    oom_killed: bool = False  #: True if it was killed because it used too much memory
+    truncated: bool = False  #: True if not all of its output was kept
 
     @property
     def ok(self) -> bool:
+        """True if the exit code is 0, and the time was not over."""
         return self.exit_code == 0 and not self.timed_out
 
 
@@ -46,17 +46,17 @@ class Exec:
         self._container = container
         self._document = document
         self._given = given
-        self.id = ""
-        # None until it has ended.
-        self.exit_code: int | None = None
+        self.id = ""  #: The id; empty until it is started
+        self.exit_code: int | None = None  #: The exit code; None until it has ended
 
     def __await__(self) -> Generator[Any, None, Result]:
+        """Run the process to its end, and give its `Result`."""
         return self._result().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
-        """Yield the output as it comes; when that ends the process has ended and `exit_code` is known.
+        """Yield the output as it comes; at its end the process has ended and `exit_code` is known.
 
-        Who leaves before has it ended, where the engine is Husk: dockerd cannot end it.
+        Whoever leaves before the end has the process killed, where the engine is Husk: dockerd cannot end it.
         """
         try:
             async with await self.open() as console:
@@ -71,28 +71,43 @@ class Exec:
                 await self._calls.tasks.to_its_end(self.end(), "end a process")
 
     def lines(self) -> AsyncIterator[str]:
-        """Yield the output, line by line."""
+        """Yield the output line by line, without the ends of lines.
+
+        :returns: the lines of both streams, in the order of their ends.
+        """
         return output.lines(self)
 
     async def open(self) -> Console:
-        """Start it, with both directions in hand."""
+        """Start the process, with both directions in hand.
+
+        :returns: both directions.
+        :raises InvalidParameter: the command cannot be run.
+        :raises Conflict: the container does not run, or the process was started before.
+        """
         await self._create()
         tty = bool(self._document["Tty"])
         taken = await self._calls.upgrade(f"/exec/{self.id}/start", {"Detach": False, "Tty": tty})
         return Console(*taken, multiplexed=not tty, resize=self._resize)
 
     async def start(self) -> None:
-        """Start it and let it run by itself."""
+        """Start the process and let it run by itself.
+
+        :raises InvalidParameter: the command cannot be run.
+        :raises Conflict: the container does not run, or the process was started before.
+        """
         await self._create()
         await self._calls.post(f"/exec/{self.id}/start", {"Detach": True, "Tty": self._document["Tty"]})
 
     async def end(self) -> None:
-        """Kill it, if it runs, and forget it. dockerd has no call for that: there it runs on."""
+        """Kill the process, if it runs, and forget it. dockerd has no call for that: there it runs on."""
         with suppress(NotFound, NotImplementedYet):
             await self._calls.delete(f"/exec/{self.id}")
 
     async def inspect(self) -> dict[str, Any]:
-        """Return the engine's document about the process."""
+        """Describe the process.
+
+        :returns: the API's document.
+        """
         found: dict[str, Any] = await self._calls.get(f"/exec/{self.id}/json")
         return found
 

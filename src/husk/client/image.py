@@ -21,46 +21,64 @@ class Image(Thing):
 
     @property
     def tags(self) -> list[str]:
+        """The names, as `repository:tag`."""
         return [tag for tag in self.attrs.get("RepoTags") or [] if tag != "<none>:<none>"]
 
     @property
     def digests(self) -> list[str]:
-        """Names with the digest by which a registry knows it."""
+        """The names with the digest by which a registry knows the image."""
         return [name for name in self.attrs.get("RepoDigests") or [] if name != "<none>@<none>"]
 
     @property
     def labels(self) -> dict[str, str]:
+        """The labels."""
         return dict((self.attrs.get("Config") or self.attrs).get("Labels") or {})
 
     @property
     def size(self) -> int:
+        """The bytes that its layers take, unpacked."""
         return int(self.attrs.get("Size", 0))
 
     async def reload(self) -> None:
-        """Ask the engine again."""
+        """Ask the engine again, and put its answer into `attrs`."""
         self.attrs = await self._calls.get(f"{self._path}/json")
 
     async def history(self, *, platform: str = "") -> list[dict[str, Any]]:
-        """The steps that it was made by, the last one first: `CreatedBy`, `Size`, `Tags` …"""
+        """List the steps that the image was made by, the last one first.
+
+        :param platform: the platform, as `linux/arm64`, where the image has several.
+        :returns: the API's documents: `CreatedBy`, `Size`, `Tags` and so on.
+        """
         return list(await self._calls.get(f"{self._path}/history", {"platform": platform_document(platform)}))
 
     async def attestations(
         self, *, types: Sequence[str] = (), statement: bool = False, platform: str = ""
     ) -> list[dict[str, Any]]:
-        """List the image's attestations (where it comes from, what is in it); with `statement` in full."""
+        """List the attestations of the image: where it comes from, and what is in it.
+
+        :param types: the kinds to list, as `https://slsa.dev/provenance/v1`; all if empty.
+        :param statement: give each in full.
+        :param platform: the platform, as `linux/arm64`, where the image has several.
+        :returns: the API's documents.
+        """
         query = {"type": list(types), "statement": statement, "platform": platform_document(platform)}
         return list(await self._calls.get(f"{self._path}/attestations", query) or [])
 
     async def tag(self, repository: str, tag: str = "") -> None:
-        """Give it one more name: `repository:tag` in one, or in two.
+        """Give the image one more name. A call that is cancelled leaves the name as it was.
 
-        Who is cancelled meanwhile finds the name where it was.
+        :param repository: the new name, with its tag or without.
+        :param tag: the tag, if the name has none; `latest` if both have none.
         """
         await give_name(self._calls, self.id, *((repository, tag) if tag else split_tag(repository)))
         await self.reload()
 
     async def save(self, *, platform: str = "") -> AsyncIterator[bytes]:
-        """It as an archive that `images.load` takes, under the first of its names."""
+        """Pack the image into an archive that `images.load` takes, under the first of its names.
+
+        :param platform: the platform to pack; all that are here if empty.
+        :returns: the archive, piece by piece.
+        """
         name = (self.tags or [self.id])[0]
         query = {"platform": platform_document(platform)}
         async with self._calls.answer("GET", f"/images/{name}/get", query) as response:
@@ -68,9 +86,12 @@ class Image(Thing):
                 yield piece
 
     async def remove(self, *, force: bool = False, noprune: bool = False) -> list[dict[str, str]]:
-        """Remove it with all its names: what was `Untagged` and `Deleted`.
+        """Remove the image with all its names.
 
-        Conflict while a container is made of it, or where it has several names; `force` removes it nevertheless.
+        :param force: remove it although a container that does not run is made of it, or it has several names.
+        :param noprune: keep the images that it was made of.
+        :returns: the API's documents: what was `Untagged` and `Deleted`.
+        :raises Conflict: a container is made of it, or it has several names.
         """
         return list(await self._calls.delete(self._path, {"force": force, "noprune": noprune}))
 

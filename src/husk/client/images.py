@@ -28,21 +28,40 @@ class Images:
         self._keychain = keychain
 
     async def get(self, name: str, *, platform: str = "") -> Image:
-        """By name or id; NotFound where there is none."""
+        """Find an image.
+
+        :param name: its name, its id, or the beginning of the id.
+        :param platform: the platform, as `linux/arm64`, where the name has several.
+        :returns: the image.
+        :raises NotFound: there is none.
+        """
         return Image(
             self._calls, await self._calls.get(f"/images/{name}/json", {"platform": platform_document(platform)})
         )
 
     async def pull(self, name: str, *, platform: str = "", auth: Auth | None = None) -> Image:
-        """Get an image from its registry. Who is cancelled meanwhile ends it."""
+        """Get an image from its registry. A call that is cancelled ends the pull.
+
+        :param name: the image, as `repository:tag` or `repository@digest`; the tag is `latest` if none is given.
+        :param platform: the platform, as `linux/arm64`; the engine's own if empty.
+        :param auth: `username` and `password`; a login or docker's own files say them if None.
+        :returns: the image.
+        :raises NotFound: the registry has no such image.
+        :raises Unauthorized: the registry does not believe the password.
+        """
         async for _ in self.pulling(name, platform=platform, auth=auth):
             pass
         return await self.get(name)
 
     async def pulling(self, name: str, *, platform: str = "", auth: Auth | None = None) -> AsyncIterator[PullProgress]:
-        """The same, told as it goes on.
+        """Get an image from its registry, and tell how it goes on.
 
-        `auth` has `username` and `password`; without it a login or docker's own files say who we are.
+        :param name: the image, as `repository:tag` or `repository@digest`; the tag is `latest` if none is given.
+        :param platform: the platform, as `linux/arm64`; the engine's own if empty.
+        :param auth: `username` and `password`; a login or docker's own files say them if None.
+        :returns: the progress, line by line.
+        :raises NotFound: the registry has no such image.
+        :raises Unauthorized: the registry does not believe the password.
         """
         from husk.client.progress import progress
 
@@ -52,14 +71,30 @@ class Images:
             yield progress(line)
 
     async def push(self, name: str, *, platform: str = "", auth: Auth | None = None) -> str:
-        """Send an image to the registry that it is named after: the digest under which it is there."""
+        """Send an image to the registry that it is named after.
+
+        :param name: the image, as `repository:tag`.
+        :param platform: the platform to send, as `linux/arm64`; all that are here if empty.
+        :param auth: `username` and `password`; a login or docker's own files say them if None.
+        :returns: the digest under which it is there.
+        :raises NotFound: there is no such image here.
+        :raises Unauthorized: the registry does not believe the password.
+        """
         digest = ""
         async for line in self.pushing(name, platform=platform, auth=auth):
             digest = line.digest or digest
         return digest
 
     async def pushing(self, name: str, *, platform: str = "", auth: Auth | None = None) -> AsyncIterator[PullProgress]:
-        """The same, told as it goes on."""
+        """Send an image to the registry that it is named after, and tell how it goes on.
+
+        :param name: the image, as `repository:tag`.
+        :param platform: the platform to send, as `linux/arm64`; all that are here if empty.
+        :param auth: `username` and `password`; a login or docker's own files say them if None.
+        :returns: the progress, line by line.
+        :raises NotFound: there is no such image here.
+        :raises Unauthorized: the registry does not believe the password.
+        """
         from husk.client.progress import progress
 
         # An engine may want the header also of who is nobody.
@@ -70,7 +105,13 @@ class Images:
             yield progress(line)
 
     async def get_registry_data(self, name: str, *, auth: Auth | None = None) -> RegistryData:
-        """Ask the registry for the digest and the platforms of an image, without getting the image."""
+        """Ask the registry for the digest and the platforms of an image, without getting the image.
+
+        :param name: the image, as `repository:tag`.
+        :param auth: `username` and `password`; a login or docker's own files say them if None.
+        :returns: the data.
+        :raises NotFound: the registry has no such image.
+        """
         from husk.client.registry_data import RegistryData
 
         headers = await self._keychain().headers_for(name, auth)
@@ -79,45 +120,76 @@ class Images:
     async def search(
         self, term: str, *, limit: int = 0, filters: Mapping[str, Any] | None = None, auth: Auth | None = None
     ) -> list[dict[str, Any]]:
-        """Search a registry for images by name; each has `name`, `description`, `star_count`, `is_official`."""
+        """Search a registry for images by name.
+
+        :param term: the words to look for; the host of another registry may stand before them.
+        :param limit: the largest number of results; the registry's own if 0.
+        :param filters: conditions by name: `{"is-official": True, "stars": 10}`.
+        :param auth: `username` and `password`; a login or docker's own files say them if None.
+        :returns: the API's documents: `name`, `description`, `star_count`, `is_official`.
+        """
         headers = await self._keychain().headers_for(term, auth)
         query = {"term": term, "limit": limit or None, "filters": filters_of(filters)}
         return list(await self._calls.get("/images/search", query, headers) or [])
 
     async def tag(self, image: str | Image, name: str) -> None:
-        """Give an image one more name: `repository:tag`. Who is cancelled meanwhile finds the name where it was."""
+        """Give an image one more name. A call that is cancelled leaves the name as it was.
+
+        :param image: the image, or its name or id.
+        :param name: the new name, as `repository:tag`.
+        :raises NotFound: there is no such image.
+        """
         await give_name(self._calls, id_of(image), *split_tag(name))
 
     async def remove(
         self, image: str | Image, *, force: bool = False, noprune: bool = False, platforms: Sequence[str] = ()
     ) -> list[dict[str, str]]:
-        """Take a name away, and with the last name the image: what was `Untagged` and `Deleted`.
+        """Take a name away, and with the last name the image.
 
-        Conflict while a container is made of it; `force` removes it nevertheless. `noprune` keeps the images that it
-        was made of.
+        :param image: the image, or its name or id.
+        :param force: remove it although a container that does not run is made of it, or it has several names.
+        :param noprune: keep the images that it was made of.
+        :param platforms: remove these platforms of it alone.
+        :returns: the API's documents: what was `Untagged` and `Deleted`.
+        :raises NotFound: there is no such image.
+        :raises Conflict: a container is made of it.
         """
         query = {"force": force, "noprune": noprune, "platforms": [platform_document(each) for each in platforms]}
         return list(await self._calls.delete(f"/images/{id_of(image)}", query))
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Remove those without a name that nobody uses, with the filter `dangling=false` all that nobody uses:
-        `ImagesDeleted`, `SpaceReclaimed`."""
+        """Remove the images without a name that nobody uses; with the filter `dangling=false` all that nobody uses.
+
+        :param filters: conditions by name: `{"dangling": False, "until": "24h"}`.
+        :returns: the API's document: `ImagesDeleted`, `SpaceReclaimed`.
+        """
         found: dict[str, Any] = await self._calls.post("/images/prune", None, {"filters": filters_of(filters)})
         return found
 
     async def prune_builds(
         self, *, all: bool = False, keep: int = 0, filters: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Remove what builds have kept for later ones, down to `keep` bytes: `CachesDeleted`, `SpaceReclaimed`."""
+        """Remove what builds have kept for later ones.
+
+        :param all: remove the records of Dockerfiles and frontends, too.
+        :param keep: the number of bytes that may stay.
+        :param filters: conditions by name: `{"until": "24h"}`.
+        :returns: the API's document: `CachesDeleted`, `SpaceReclaimed`.
+        """
         query = {"all": all, "reserved-space": keep or None, "filters": filters_of(filters)}
         found: dict[str, Any] = await self._calls.post("/build/prune", None, query)
         return found
 
     async def save(self, *images: str | Image, platforms: Sequence[str] = ()) -> AsyncIterator[bytes]:
-        """One archive of several images, as `load` takes it.
+        """Pack images into one archive, as `load` takes it.
 
         async for piece in engine.images.save("busybox", "mine:1"):
             file.write(piece)
+
+        :param images: the images, or their names or ids.
+        :param platforms: the platforms to pack; all that are here if empty.
+        :returns: the archive, piece by piece.
+        :raises NotFound: there is no such image.
         """
         query = {
             "names": [_name(image) for image in images],
@@ -128,14 +200,26 @@ class Images:
                 yield piece
 
     async def load(self, archive: bytes | AsyncIterable[bytes], *, platforms: Sequence[str] = ()) -> list[Image]:
-        """The images of an archive that `save` made."""
+        """Take the images out of an archive that `save` made.
+
+        :param archive: the archive, packed or not, in one piece or in several.
+        :param platforms: the platforms to take; all if empty.
+        :returns: the images.
+        :raises InvalidParameter: the archive cannot be read.
+        """
         told = [line.image async for line in self.loading(archive, platforms=platforms)]
         return [await self.get(name) for name in dict.fromkeys(told) if name]
 
     async def loading(
         self, archive: bytes | AsyncIterable[bytes], *, platforms: Sequence[str] = ()
     ) -> AsyncIterator[PullProgress]:
-        """The same, told as it goes on; `image` is the name or id of each that is here."""
+        """Take the images out of an archive that `save` made, and tell how it goes on.
+
+        :param archive: the archive, packed or not, in one piece or in several.
+        :param platforms: the platforms to take; all if empty.
+        :returns: the progress, line by line; `image` is the name or id of each image that is here.
+        :raises InvalidParameter: the archive cannot be read.
+        """
         from husk.client.progress import progress
 
         query = {"quiet": False, "platform": [platform_document(each) for each in platforms]}
@@ -151,9 +235,15 @@ class Images:
         message: str = "",
         platform: str = "",
     ) -> Image:
-        """An image of one layer out of a tar archive of files: its bytes, or the address that it is at.
+        """Make an image of one layer out of a tar archive of files.
 
-        `changes` are instructions of a Dockerfile, such as `CMD ["sh"]`.
+        :param source: the archive in one piece or in several, or its address as text.
+        :param name: the name of the image, as `repository:tag`; none if empty.
+        :param changes: instructions of a Dockerfile, such as `CMD ["sh"]`.
+        :param message: a text for its history.
+        :param platform: the platform that the files are for, as `linux/arm64`; the engine's own if empty.
+        :returns: the image.
+        :raises InvalidParameter: the archive cannot be read.
         """
         from husk.client.progress import progress
 
@@ -174,16 +264,27 @@ class Images:
         return await self.get(made)
 
     async def build(self, **options: Unpack[BuildOptions]) -> Image:
-        """Build an image; BuildError has what was told until then. `building` lists the options.
+        """Build an image.
 
         image = await engine.images.build(path=".", tag="mine:1", buildargs={"VERSION": "2"})
+
+        :param options: the fields of `BuildOptions`.
+        :returns: the image.
+        :raises BuildError: the build failed; `log` has what it told until then.
+        :raises InvalidParameter: an option is unknown or makes no sense.
         """
         from husk.client import builds
 
         return await builds.built(self, self.building(**options))
 
     async def building(self, **options: Unpack[BuildOptions]) -> AsyncIterator[BuildProgress]:
-        """The same, told as it goes on. Who leaves meanwhile ends it."""
+        """Build an image, and tell how it goes on. Whoever leaves the loop ends the build.
+
+        :param options: the fields of `BuildOptions`.
+        :returns: the progress, line by line.
+        :raises CommandFailed: a step failed.
+        :raises InvalidParameter: an option is unknown or makes no sense.
+        """
         from husk.client import builds
 
         headers = await self._keychain().headers_for_build(options.get("auths"))
@@ -191,7 +292,13 @@ class Images:
             yield line
 
     async def list(self, name: str = "", *, all: bool = False, filters: Mapping[str, Any] | None = None) -> list[Image]:
-        """All, or those of a repository; with `all` also those that others are made of."""
+        """List the images.
+
+        :param name: a repository, or a pattern of names, as `app*`; all if empty.
+        :param all: list the images that others are made of, too.
+        :param filters: conditions by name: `{"label": "team=red", "dangling": True}`.
+        :returns: the images, the newest first.
+        """
         wanted = filters_of(filters)
         if name:
             wanted.setdefault("reference", []).append(name)

@@ -21,15 +21,20 @@ class Output:
         self._open = open_it
 
     def __await__(self) -> Generator[Any, None, bytes]:
+        """Read all of the output, both streams in one."""
         return self._whole().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
+        """Yield the output, piece by piece."""
         async with self._open() as pieces:
             async for piece in pieces:
                 yield piece
 
     def lines(self) -> AsyncIterator[str]:
-        """Whole lines of both streams, without their ends."""
+        """Yield the output line by line, without the ends of lines.
+
+        :returns: the lines of both streams, in the order of their ends.
+        """
         return output.lines(self)
 
     async def _whole(self) -> bytes:

@@ -21,24 +21,28 @@ class Network(Thing):
 
     @property
     def name(self) -> str:
+        """The name."""
         return str(self.attrs.get("Name", ""))
 
     @property
     def driver(self) -> str:
+        """The driver: bridge, overlay, macvlan and so on."""
         return str(self.attrs.get("Driver", ""))
 
     @property
     def labels(self) -> dict[str, str]:
+        """The labels."""
         return dict(self.attrs.get("Labels") or {})
 
     @property
     def subnets(self) -> list[str]:
+        """The subnets, of IPv4 and IPv6."""
         pools = (self.attrs.get("IPAM") or {}).get("Config") or []
         return [str(pool["Subnet"]) for pool in pools if pool.get("Subnet")]
 
     @property
     def containers(self) -> dict[str, dict[str, Any]]:
-        """Those that run on it, by id: `Name`, `IPv4Address` … A list of networks does not tell: `reload` one."""
+        """The containers that run on it, by id, with `IPv4Address` and so on; not told in a list: `reload` one."""
         return dict(self.attrs.get("Containers") or {})
 
     async def connect(
@@ -54,7 +58,20 @@ class Network(Thing):
         driver_opt: Mapping[str, str] | None = None,
         gateway_priority: int = 0,
     ) -> None:
-        """Put a container on it, under these names and addresses too."""
+        """Put a container on the network.
+
+        :param container: the container, or its name or id.
+        :param aliases: more names for it on this network.
+        :param ipv4_address: its address; one is chosen if empty.
+        :param ipv6_address: its address of IPv6; one is chosen if empty.
+        :param link_local_ips: more addresses, of the kind that no router passes on.
+        :param links: other containers that it sees by other names, as `container:name`.
+        :param mac_address: the MAC address of its interface; one is chosen if empty.
+        :param driver_opt: options of the driver.
+        :param gateway_priority: the network with the highest number has the default route.
+        :raises NotFound: there is no such container or network.
+        :raises Conflict: the container is on it already, or an address is taken.
+        """
         addresses = {
             "IPv4Address": ipv4_address,
             "IPv6Address": ipv6_address,
@@ -72,11 +89,20 @@ class Network(Thing):
         await self._calls.post(f"{self._path}/connect", {"Container": id_of(container), "EndpointConfig": wanted})
 
     async def disconnect(self, container: str | Container, *, force: bool = False) -> None:
-        """Take a container off it; with `force` also one that is not there any more."""
+        """Take a container off the network.
+
+        :param container: the container, or its name or id.
+        :param force: forget also one that is not there any more.
+        :raises NotFound: there is no such container or network.
+        """
         await self._calls.post(f"{self._path}/disconnect", {"Container": id_of(container), "Force": force})
 
     async def remove(self) -> None:
-        """Conflict or Forbidden while somebody is on it."""
+        """Remove the network.
+
+        :raises Forbidden: a container is on it, or it is one of the engine's own.
+        :raises Conflict: a service uses it.
+        """
         await self._calls.delete(self._path)
 
     @property
@@ -110,9 +136,27 @@ class Networks:
         config_only: bool = False,
         config_from: str = "",
     ) -> Network:
-        """A new network. `ipam` is the API's own document, for what `subnet`, `gateway` and `ip_range` cannot say.
+        """Make a network. A call that is cancelled leaves none behind.
 
-        Who is cancelled meanwhile leaves none behind.
+        :param name: the name.
+        :param driver: `bridge`, `overlay`, `macvlan` or `ipvlan`.
+        :param subnet: the subnet, as `10.1.0.0/24`; one is chosen if empty.
+        :param gateway: the address of the gateway; the first of the subnet if empty.
+        :param ip_range: the part of the subnet that addresses are chosen from.
+        :param ipam: the API's own document, for what the three cannot say.
+        :param options: options of the driver.
+        :param labels: labels.
+        :param internal: let nothing in or out.
+        :param attachable: let plain containers come on it, where it is a swarm's.
+        :param ingress: make it the network of the published ports of a swarm.
+        :param enable_ipv4: give addresses of IPv4; the engine decides if None.
+        :param enable_ipv6: give addresses of IPv6; the engine decides if None.
+        :param scope: `local` or `swarm`; that of the driver if empty.
+        :param config_only: keep it as settings for other networks only.
+        :param config_from: the network whose settings it takes.
+        :returns: the network.
+        :raises Conflict: the name is taken.
+        :raises InvalidParameter: a subnet, address or option makes no sense.
         """
         pool = {"Subnet": subnet, "Gateway": gateway, "IPRange": ip_range}
         given = {key: value for key, value in pool.items() if value}
@@ -140,7 +184,14 @@ class Networks:
         return await self._calls.made(created(), Network.remove)
 
     async def get(self, name: str, *, verbose: bool = False, scope: str = "") -> Network:
-        """By name, id or the beginning of one; NotFound where there is none."""
+        """Find a network.
+
+        :param name: its name, its id, or the beginning of the id.
+        :param verbose: ask for the services and tasks on it, too.
+        :param scope: `local` or `swarm`, where both have one of that name.
+        :returns: the network.
+        :raises NotFound: there is none.
+        """
         query = {"verbose": verbose or None, "scope": scope or None}
         return Network(self._calls, await self._calls.get(f"/networks/{name}", query))
 
@@ -151,7 +202,13 @@ class Networks:
         ids: Sequence[str] = (),
         filters: Mapping[str, Any] | None = None,
     ) -> list[Network]:
-        """All, or those of these names and ids that the filters let through."""
+        """List the networks.
+
+        :param names: these names alone.
+        :param ids: these ids alone.
+        :param filters: conditions by name: `{"driver": "bridge", "label": "team=red"}`.
+        :returns: the networks.
+        """
         wanted = filters_of(filters)
         for key, values in (("name", names), ("id", ids)):
             if values:
@@ -159,6 +216,10 @@ class Networks:
         return [Network(self._calls, each) for each in await self._calls.get("/networks", {"filters": wanted})]
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Remove those that nobody is on: `NetworksDeleted`."""
+        """Remove the networks that no container is on.
+
+        :param filters: conditions by name: `{"until": "24h"}`.
+        :returns: the API's document: `NetworksDeleted`.
+        """
         found: dict[str, Any] = await self._calls.post("/networks/prune", None, {"filters": filters_of(filters)})
         return found

@@ -20,8 +20,8 @@ class Piece(NamedTuple):
         print(stream, data)
     """
 
-    stream: str
-    data: bytes
+    stream: str  #: `stdout` or `stderr`
+    data: bytes  #: The bytes
 
 
 class Frames:

@@ -30,23 +30,25 @@ class PathStat(msgspec.Struct, frozen=True, kw_only=True):
     print(found.size, oct(found.mode), found.is_dir)
     """
 
-    name: str
-    size: int
-    mode: int
-    mtime: datetime
-    # Where a symbolic link leads to, in the container.
-    link_target: str = ""
+    name: str  #: The name, without its directory
+    size: int  #: Bytes
+    mode: int  #: The kind and the permissions
+    mtime: datetime  #: The time of the last change
+    link_target: str = ""  #: Where a symbolic link leads to, in the container
 
     @property
     def is_dir(self) -> bool:
+        """True for a directory."""
         return stat.S_ISDIR(self.mode)
 
     @property
     def is_file(self) -> bool:
+        """True for a plain file."""
         return stat.S_ISREG(self.mode)
 
     @property
     def is_symlink(self) -> bool:
+        """True for a symbolic link."""
         return stat.S_ISLNK(self.mode)
 
 

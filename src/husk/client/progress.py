@@ -21,15 +21,12 @@ class PullProgress(msgspec.Struct, frozen=True, kw_only=True):
         print(line.id, line.status, line.current, line.total)
     """
 
-    status: str
-    id: str = ""
-    # Bytes; 0 where they are not told.
-    current: int = 0
-    total: int = 0
-    # That of the manifest, in the line of a pull or push that tells it.
-    digest: str = ""
-    # In lines that tell of an image that is now here: its name or id.
-    image: str = ""
+    status: str  #: The words for people
+    id: str = ""  #: The id of the layer; empty if the line is about the whole
+    current: int = 0  #: Bytes that are there; 0 where they are not told
+    total: int = 0  #: All bytes; 0 where they are not told
+    digest: str = ""  #: The digest of the manifest, in the line that tells it
+    image: str = ""  #: The name or id of an image that is here now
 
 
 class BuildProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,15 +36,11 @@ class BuildProgress(msgspec.Struct, frozen=True, kw_only=True):
         print(line.text, end="")
     """
 
-    # What the builder or a step has written, with the end of its line.
-    text: str = ""
-    # Which step begins with this line, of how many.
-    step: int = 0
-    steps: int = 0
-    # The id of the image, as soon as it is made.
-    image: str = ""
-    # What is told of a base image on its way.
-    pull: PullProgress | None = None
+    text: str = ""  #: What the builder or a step has written, with the end of its line
+    step: int = 0  #: The number of the step that begins with this line
+    steps: int = 0  #: The number of all steps
+    image: str = ""  #: The id of the image, as soon as it is made
+    pull: PullProgress | None = None  #: The progress of a base image on its way
 
 
 def progress(line: Mapping[str, Any]) -> PullProgress:

@@ -18,12 +18,12 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     print((await engine.prune(volumes=True)).space_reclaimed)
     """
 
-    containers: list[str]
-    networks: list[str]
-    volumes: list[str]
-    images: list[str]
-    build_cache: list[str]
-    space_reclaimed: int
+    containers: list[str]  #: Ids of containers
+    networks: list[str]  #: Names of networks
+    volumes: list[str]  #: Names of volumes
+    images: list[str]  #: Ids of images
+    build_cache: list[str]  #: Ids of what builds had kept
+    space_reclaimed: int  #: Bytes that are free now
 
 
 class _Engine(Protocol):

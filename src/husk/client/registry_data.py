@@ -14,8 +14,8 @@ class RegistryData:
     """
 
     def __init__(self, name: str, attrs: Mapping[str, Any]) -> None:
-        self.name = name
-        self.attrs = dict(attrs)
+        self.name = name  #: The image as it was named
+        self.attrs = dict(attrs)  #: The API's document
 
     def __repr__(self) -> str:
         return f"<RegistryData {self.name} {self.id}>"
@@ -27,12 +27,16 @@ class RegistryData:
 
     @property
     def platforms(self) -> list[str]:
-        """As docker writes them: `linux/amd64`, `linux/arm/v7`."""
+        """The platforms as docker writes them: `linux/amd64`, `linux/arm/v7`."""
         return [
             "/".join(filter(None, (each.get("os"), each.get("architecture"), each.get("variant"))))
             for each in self.attrs.get("Platforms") or []
         ]
 
     def has_platform(self, platform: str) -> bool:
-        """Return True if there is an image for such a platform, for example `linux/arm64`."""
+        """Tell if there is an image for a platform.
+
+        :param platform: the platform, as `linux/arm64`.
+        :returns: True if there is one.
+        """
         return platform in self.platforms

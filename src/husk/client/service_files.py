@@ -18,18 +18,31 @@ class _Kept(Declared):
     _kind = ""
 
     def reference(self, filename: str = "", *, uid: str = "0", gid: str = "0", mode: int = 0o444) -> ServiceFile:
-        """It as a file of a service's tasks: under its own name, unless another is said."""
+        """Describe the value as a file of a service's tasks.
+
+        :param filename: the name of the file; the name of the value if empty.
+        :param uid: the owner.
+        :param gid: the group.
+        :param mode: the permissions.
+        :returns: the description, for `secrets` or `configs` of `ServiceSpec`.
+        """
         return ServiceFile(id=self.id, name=self.name, filename=filename or self.name, uid=uid, gid=gid, mode=mode)
 
     async def update(self, *, labels: Mapping[str, str]) -> None:
-        """Its labels are all that can be changed."""
+        """Change the labels; nothing else can be changed.
+
+        :param labels: all labels from now on.
+        """
         await self.reload()
         spec = {**self._spec, "Labels": dict(labels)}
         await self._calls.post(f"{self._path}/update", spec, {"version": self._version})
         await self.reload()
 
     async def remove(self) -> None:
-        """InvalidParameter while a service has it."""
+        """Remove the value.
+
+        :raises InvalidParameter: a service has it.
+        """
         await self._calls.delete(self._path)
 
     @property
@@ -58,6 +71,7 @@ class ServiceConfig(_Kept):
 
     @property
     def data(self) -> bytes:
+        """The value."""
         return base64.b64decode(self._spec.get("Data") or "")
 
 
@@ -69,9 +83,15 @@ class _Collection(Generic[T]):
     async def create(
         self, name: str, data: bytes | str, *, labels: Mapping[str, str] | None = None, templating: str = ""
     ) -> T:
-        """A new one; with the `templating` `golang` its value may name what differs between tasks.
+        """Keep a value. A call that is cancelled leaves none behind.
 
-        Who is cancelled meanwhile leaves none behind.
+        :param name: the name.
+        :param data: the value.
+        :param labels: labels.
+        :param templating: `golang` if the value names what differs between tasks, as a template of Go does.
+        :returns: the kept value.
+        :raises Conflict: the name is taken.
+        :raises Unavailable: the engine is no manager of a swarm.
         """
         value = data.encode() if isinstance(data, str) else data
         document = {"Name": name, "Labels": dict(labels or {}), "Data": base64.b64encode(value).decode()}
@@ -85,11 +105,20 @@ class _Collection(Generic[T]):
         return await self._calls.made(created(), self._of.remove)
 
     async def get(self, name: str) -> T:
-        """By name, id or the beginning of one; NotFound where there is none."""
+        """Find a value.
+
+        :param name: its name, its id, or the beginning of the id.
+        :returns: the kept value.
+        :raises NotFound: there is none.
+        """
         return self._of(self._calls, await self._calls.get(f"{self._path}/{name}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[T]:
-        """All, or those that the filters let through."""
+        """List the values.
+
+        :param filters: conditions by name: `{"name": "password"}`.
+        :returns: the kept values.
+        """
         found = await self._calls.get(self._path, {"filters": filters_of(filters)})
         return [self._of(self._calls, each) for each in found]
 

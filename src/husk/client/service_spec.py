@@ -32,12 +32,12 @@ class ServiceFile(msgspec.Struct, frozen=True, kw_only=True):
     await engine.services.create("app:1", secrets=[secret.reference("password", mode=0o400)])
     """
 
-    id: str
-    name: str
-    filename: str
-    uid: str = "0"
-    gid: str = "0"
-    mode: int = 0o444
+    id: str  #: The id of the secret or config
+    name: str  #: Its name
+    filename: str  #: The name of the file
+    uid: str = "0"  #: The owner
+    gid: str = "0"  #: The group
+    mode: int = 0o444  #: The permissions
 
 
 class UpdateConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,12 +46,12 @@ class UpdateConfig(msgspec.Struct, frozen=True, kw_only=True):
     UpdateConfig(parallelism=1, delay=5, failure_action="rollback", order="start-first")
     """
 
-    parallelism: int = 1  # 0 for all at once
-    delay: float = 0
-    failure_action: str = "pause"  # or continue, rollback
-    monitor: float = 0
-    max_failure_ratio: float = 0
-    order: str = "stop-first"  # or start-first
+    parallelism: int = 1  #: Tasks at a time; 0 for all at once
+    delay: float = 0  #: The time between two
+    failure_action: str = "pause"  #: `pause`, `continue` or `rollback`
+    monitor: float = 0  #: The time in which the end of a new task counts as a failure
+    max_failure_ratio: float = 0  #: The part of failures that is borne
+    order: str = "stop-first"  #: `stop-first` or `start-first`
 
 
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,10 +60,10 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     RestartPolicy(condition="on-failure", max_attempts=3)
     """
 
-    condition: str = "any"  # or none, on-failure
-    delay: float = 5
-    max_attempts: int = 0  # 0 for no limit
-    window: float = 0
+    condition: str = "any"  #: `any`, `none` or `on-failure`
+    delay: float = 5  #: The time before the next task
+    max_attempts: int = 0  #: The most tasks in a row; 0 for no limit
+    window: float = 0  #: The time after which a task counts as run well
 
 
 class ServiceSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,68 +72,66 @@ class ServiceSpec(msgspec.Struct, frozen=True, kw_only=True):
     ServiceSpec(image="app:1", name="web", replicas=3, ports={"80/tcp": 8080})
     """
 
-    image: str
-    command: Command = None
-    name: str = ""
-    entrypoint: Command = None
-    environment: Mapping[str, str | None] | Sequence[str] = ()
-    labels: Mapping[str, str] = {}
-    container_labels: Mapping[str, str] = {}
-    user: str = ""
-    groups: Sequence[str] = ()
-    working_dir: str = ""
-    hostname: str = ""
-    tty: bool = False
-    stdin: bool = False
-    init: bool | None = None
-    read_only: bool = False
-    stop_signal: str = ""
-    stop_grace_period: float | None = None  # seconds
-    healthcheck: Healthcheck | None = None
+    image: str  #: The image
+    command: Command = None  #: The command and its arguments; that of the image if None
+    name: str = ""  #: The name; one is invented if empty
+    entrypoint: Command = None  #: The program that gets the command as arguments; that of the image if None
+    environment: Mapping[str, str | None] | Sequence[str] = ()  #: Variables: `{"NAME": "value"}` or `["NAME=value"]`
+    labels: Mapping[str, str] = {}  #: Labels of the service
+    container_labels: Mapping[str, str] = {}  #: Labels of its containers
+    user: str = ""  #: The user, as `name`, `name:group` or numbers
+    groups: Sequence[str] = ()  #: More groups of the user
+    working_dir: str = ""  #: The directory that tasks start in
+    hostname: str = ""  #: The name of their host; a template may name what differs between tasks
+    tty: bool = False  #: True for a terminal
+    stdin: bool = False  #: True if tasks may be written to
+    init: bool | None = None  #: True for an init process that reaps others; the engine decides if None
+    read_only: bool = False  #: True if their root cannot be written to
+    stop_signal: str = ""  #: The signal that asks a task to end
+    stop_grace_period: float | None = None  #: Seconds until it is killed
+    healthcheck: Healthcheck | None = None  #: The test of their health; that of the image if None
 
     # what its tasks see
-    mounts: Sequence[Mount] = ()
-    secrets: Sequence[ServiceFile] = ()
-    configs: Sequence[ServiceFile] = ()
-    extra_hosts: Sequence[str] = ()  # `address name`
-    dns: Sequence[str] = ()
-    dns_search: Sequence[str] = ()
-    dns_opt: Sequence[str] = ()
-    sysctls: Mapping[str, str] = {}
-    cap_add: Sequence[str] = ()
-    cap_drop: Sequence[str] = ()
-    ulimits: Mapping[str, int | tuple[int, int]] = {}
+    mounts: Sequence[Mount] = ()  #: Mounts
+    secrets: Sequence[ServiceFile] = ()  #: Secrets, as files: `secret.reference()`
+    configs: Sequence[ServiceFile] = ()  #: Configs, as files: `config.reference()`
+    extra_hosts: Sequence[str] = ()  #: More lines for `/etc/hosts`: `address name`
+    dns: Sequence[str] = ()  #: Servers for names
+    dns_search: Sequence[str] = ()  #: Domains that names are looked up in
+    dns_opt: Sequence[str] = ()  #: Options for looking up names
+    sysctls: Mapping[str, str] = {}  #: Settings of the kernel for tasks
+    cap_add: Sequence[str] = ()  #: Capabilities that they get
+    cap_drop: Sequence[str] = ()  #: Capabilities that they do not get
+    ulimits: Mapping[str, int | tuple[int, int]] = {}  #: Limits by name: a number, or (soft, hard)
 
     # how many, and where
-    mode: str = REPLICATED  # or global, replicated-job, global-job
-    replicas: int | None = None  # of a job: how many tasks are to end well
-    max_concurrent: int | None = None  # of a job
-    constraints: Sequence[str] = ()  # `node.labels.disk==ssd`
-    max_replicas: int = 0  # per node
+    mode: str = REPLICATED  #: `replicated`, `global`, `replicated-job` or `global-job`
+    replicas: int | None = None  #: The number of copies; of a job the number of tasks that are to end well
+    max_concurrent: int | None = None  #: Of a job: the most tasks at a time
+    constraints: Sequence[str] = ()  #: Conditions for nodes: `node.labels.disk==ssd`
+    max_replicas: int = 0  #: The most tasks on a node; 0 for no limit
 
     # its network
-    networks: Sequence[str] = ()
-    endpoint_mode: str = ""  # vip or dnsrr
-    # Port in a task (`80`, `53/udp`) to the published one; None for any.
-    ports: Mapping[str | int, int | None] = {}
-    publish_mode: str = "ingress"  # or host
+    networks: Sequence[str] = ()  #: Networks, by name or id
+    endpoint_mode: str = ""  #: `vip` or `dnsrr`
+    ports: Mapping[str | int, int | None] = {}  #: Ports in a task (`80`, `53/udp`) and the published ones; None for any
+    publish_mode: str = "ingress"  #: `ingress` or `host`
 
     # its limits, and what is kept free for it
-    memory: Size = 0
-    cpus: float = 0
-    pids_limit: int = 0
-    memory_reservation: Size = 0
-    cpus_reservation: float = 0
+    memory: Size = 0  #: The most memory of a task: bytes, or with a unit as `64m`
+    cpus: float = 0  #: The most processors of a task
+    pids_limit: int = 0  #: The most processes of a task
+    memory_reservation: Size = 0  #: The memory that a node must have free: bytes, or with a unit as `64m`
+    cpus_reservation: float = 0  #: The processors that a node must have free
 
     # its life
-    restart_policy: RestartPolicy | None = None
-    update_config: UpdateConfig | None = None
-    rollback_config: UpdateConfig | None = None
-    log_driver: str = ""
-    log_opts: Mapping[str, str] = {}
+    restart_policy: RestartPolicy | None = None  #: The rule for tasks that have ended
+    update_config: UpdateConfig | None = None  #: The way to change tasks
+    rollback_config: UpdateConfig | None = None  #: The way to go back
+    log_driver: str = ""  #: The log driver; the node's own if empty
+    log_opts: Mapping[str, str] = {}  #: Options of the log driver
 
-    # Fields of the API that have no name here: merged into the document.
-    extra: Mapping[str, Any] = {}
+    extra: Mapping[str, Any] = {}  #: Fields of the API that have no name here, merged into the document
 
 
 def document(spec: ServiceSpec) -> dict[str, Any]:

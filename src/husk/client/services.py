@@ -32,7 +32,17 @@ class _Logged(Thing):
         timestamps: bool = False,
         details: bool = False,
     ) -> Output:
-        """Return the output so far; with `follow` also that to come. With `details` lines begin with their origin."""
+        """Read the output that tasks have written.
+
+        :param stdout: read their standard output.
+        :param stderr: read their standard error.
+        :param follow: go on with the output to come.
+        :param tail: the number of lines to begin with, counted from the end; `all` for all.
+        :param since: the moment of the first line: a time, seconds since 1970, or a length before now, as `10m`.
+        :param timestamps: begin each line with its time.
+        :param details: begin each line with its node, service and task.
+        :returns: the output: await all of it, or iterate over it.
+        """
         return logs(
             self._calls,
             f"{self._path}/logs",
@@ -55,11 +65,12 @@ class Task(_Logged):
 
     @property
     def state(self) -> str:
-        """new, pending, preparing, starting, running, complete, shutdown, failed, rejected … when it was last asked."""
+        """The state when it was last asked: new, pending, preparing, starting, running, complete, failed and so on."""
         return str(self._status.get("State", ""))
 
     @property
     def desired_state(self) -> str:
+        """The state that the swarm wants: running, shutdown and so on."""
         return str(self.attrs.get("DesiredState", ""))
 
     @property
@@ -69,15 +80,17 @@ class Task(_Logged):
 
     @property
     def error(self) -> str:
+        """The reason of a failure; empty without one."""
         return str(self._status.get("Err", ""))
 
     @property
     def service_id(self) -> str:
+        """The id of its service."""
         return str(self.attrs.get("ServiceID", ""))
 
     @property
     def container_id(self) -> str:
-        """Of the container that it runs in; empty before there is one."""
+        """The id of the container that it runs in; empty before there is one."""
         return str((self._status.get("ContainerStatus") or {}).get("ContainerID", ""))
 
     @property
@@ -96,11 +109,20 @@ class ServiceTasks:
         self._calls = calls
 
     async def get(self, task: str) -> Task:
-        """By id or its beginning; NotFound where there is none."""
+        """Find a task.
+
+        :param task: its id, or the beginning of the id.
+        :returns: the task.
+        :raises NotFound: there is none.
+        """
         return Task(self._calls, await self._calls.get(f"/tasks/{task}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Task]:
-        """All, or those that the filters let through."""
+        """List the tasks of all services, also those that have ended.
+
+        :param filters: conditions by name: `{"service": "web", "desired-state": "running"}`.
+        :returns: the tasks.
+        """
         found = await self._calls.get("/tasks", {"filters": filters_of(filters)})
         return [Task(self._calls, each) for each in found]
 
@@ -128,20 +150,31 @@ class Service(_Logged, Declared):
         return None
 
     async def update(self, *, auth: Auth | None = None, **changes: Any) -> None:
-        """Say some of `ServiceSpec`'s keywords anew; what is not said stays as the engine has it now.
+        """Change the service; fields that are not given stay as the engine has them now.
 
         Tasks are replaced as `update_config` says.
+
+        :param auth: `username` and `password` for the registry of the image; as before if None.
+        :param changes: fields of `ServiceSpec`.
+        :raises InvalidParameter: a field is unknown or makes no sense; nothing was changed.
         """
         await self._update(lambda spec: changed(spec, changes), auth=auth)
 
     async def scale(self, replicas: int) -> None:
-        """Let so many copies run."""
+        """Set the number of copies.
+
+        :param replicas: the number.
+        :raises InvalidParameter: the service has one task on each node.
+        """
         if self.replicas is None:
             raise InvalidParameter(f"{self.name} has one task on each node: it cannot be scaled")
         await self.update(replicas=replicas)
 
     async def rollback(self) -> None:
-        """Back to what it was before the last change."""
+        """Go back to the settings before the last change.
+
+        :raises InvalidParameter: there was no change.
+        """
         await self._update(dict, rollback="previous")
 
     async def force_update(self) -> None:
@@ -154,12 +187,16 @@ class Service(_Logged, Declared):
         await self._update(once_more)
 
     async def tasks(self, *, filters: Mapping[str, Any] | None = None) -> list[Task]:
-        """Its tasks, also those that have ended."""
+        """List the tasks of the service, also those that have ended.
+
+        :param filters: conditions by name: `{"desired-state": "running"}`.
+        :returns: the tasks.
+        """
         wanted = {**filters_of(filters), "service": [self.id]}
         return [Task(self._calls, each) for each in await self._calls.get("/tasks", {"filters": wanted})]
 
     async def remove(self) -> None:
-        """End its tasks, and forget it."""
+        """End all tasks, and forget the service."""
         await self._calls.delete(self._path)
 
     async def _update(
@@ -197,9 +234,16 @@ class Services:
     async def create(
         self, image: str | ServiceSpec, command: Command = None, *, auth: Auth | None = None, **spec: Any
     ) -> Service:
-        """A new service, by the keywords of `ServiceSpec`.
+        """Make a service. A call that is cancelled leaves none behind.
 
-        Who is cancelled meanwhile leaves none behind.
+        :param image: the name of an image, or a specification.
+        :param command: the command and its arguments; a single string is taken apart as a shell does it.
+        :param auth: `username` and `password` for the registry; a login or docker's own files say them if None.
+        :param spec: the fields of `ServiceSpec`.
+        :returns: the service.
+        :raises Conflict: the name is taken.
+        :raises InvalidParameter: a field is unknown or makes no sense; nothing was made.
+        :raises Unavailable: the engine is no manager of a swarm.
         """
         wanted = image if isinstance(image, ServiceSpec) else _spec(image, command, spec)
         headers = await self._keychain.headers_for(wanted.image, auth)
@@ -211,12 +255,23 @@ class Services:
         return await self._calls.made(created(), Service.remove)
 
     async def get(self, name: str, *, insert_defaults: bool = False) -> Service:
-        """By name, id or the beginning of one; with `insert_defaults` its document says all that is usual too."""
+        """Find a service.
+
+        :param name: its name, its id, or the beginning of the id.
+        :param insert_defaults: fill in what its settings leave to the engine.
+        :returns: the service.
+        :raises NotFound: there is none.
+        """
         query = {"insertDefaults": insert_defaults or None}
         return Service(self._calls, await self._calls.get(f"/services/{name}", query))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None, status: bool = False) -> list[Service]:
-        """All; with `status` their documents say how many tasks run."""
+        """List the services.
+
+        :param filters: conditions by name: `{"mode": "replicated"}`.
+        :param status: tell how many tasks run, in `attrs`.
+        :returns: the services.
+        """
         query = {"filters": filters_of(filters), "status": status}
         return [Service(self._calls, each) for each in await self._calls.get("/services", query)]
 

@@ -27,11 +27,11 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     Mount(target="/cache", source="cache", type="volume")
     """
 
-    target: str
-    source: str = ""
-    type: str = "bind"  # bind, volume, tmpfs or image
-    read_only: bool = False
-    # What only some kinds have, in the API's words: `BindOptions`, `VolumeOptions`, `TmpfsOptions`.
+    target: str  #: The path in the container
+    source: str = ""  #: The path on the host, or the name of the volume or image
+    type: str = "bind"  #: `bind`, `volume`, `tmpfs` or `image`
+    read_only: bool = False  #: True if it cannot be written to
+    #: Fields that only some types have, as the API has them: `BindOptions`, `VolumeOptions`, `TmpfsOptions`
     options: Mapping[str, Any] = {}
 
 
@@ -41,12 +41,12 @@ class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
     Healthcheck(test=["CMD", "curl", "-f", "http://localhost"], interval=5, retries=3)
     """
 
-    test: Command
-    interval: float = 0
-    timeout: float = 0
-    retries: int = 0
-    start_period: float = 0
-    start_interval: float = 0
+    test: Command  #: The command; a string is run by the container's shell, an empty list tests nothing
+    interval: float = 0  #: The time between two tests
+    timeout: float = 0  #: The time that a test may take
+    retries: int = 0  #: The number of failures in a row that make it unhealthy
+    start_period: float = 0  #: The time at the beginning in which failures do not count
+    start_interval: float = 0  #: The time between two tests in that period
 
 
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,88 +55,89 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     ContainerSpec(image="busybox", command=["sleep", "60"], memory="64m", ports={"80/tcp": 8080})
     """
 
-    image: str
-    command: Command = None
-    name: str = ""
-    entrypoint: Command = None
+    image: str  #: The image, by name or id
+    command: Command = None  #: The command and its arguments; that of the image if None
+    name: str = ""  #: The name; one is invented if empty
+    entrypoint: Command = None  #: The program that gets the command as arguments; that of the image if None
+    #: Variables: `{"NAME": "value"}` or `["NAME=value"]`; None takes one of the image away
     environment: Mapping[str, str | None] | Sequence[str] = ()
-    labels: Mapping[str, str] = {}
-    user: str = ""
-    working_dir: str = ""
-    hostname: str = ""
-    domainname: str = ""
-    tty: bool = False
-    stdin: bool = False  # may be written to; its end is the end of what the first client writes
-    platform: str = ""
+    labels: Mapping[str, str] = {}  #: Labels
+    user: str = ""  #: The user, as `name`, `name:group` or numbers
+    working_dir: str = ""  #: The directory that it starts in
+    hostname: str = ""  #: The name of its host
+    domainname: str = ""  #: The domain of its host
+    tty: bool = False  #: True for a terminal
+    stdin: bool = False  #: True if it may be written to; its input ends with that of the first client
+    platform: str = ""  #: The platform, as `linux/arm64`
 
     # what it sees
-    mounts: Sequence[Mount] = ()
-    volumes: Sequence[str] = ()  # as `docker run -v` takes them: `/host:/there:ro`, `name:/there`
-    volumes_from: Sequence[str] = ()
-    tmpfs: Mapping[str, str] = {}
-    devices: Sequence[str] = ()  # `/dev/fuse`, `/dev/a:/dev/b:rw`
-    shm_size: Size = 0
-    read_only: bool = False
+    mounts: Sequence[Mount] = ()  #: Mounts
+    volumes: Sequence[str] = ()  #: Mounts as `docker run -v` takes them: `/host:/there:ro`, `name:/there`
+    volumes_from: Sequence[str] = ()  #: Containers whose mounts it gets, as `name:ro`
+    tmpfs: Mapping[str, str] = {}  #: Directories in memory, with options: `{"/run": "size=1m"}`
+    devices: Sequence[str] = ()  #: Devices of the host: `/dev/fuse`, `/dev/a:/dev/b:rw`
+    shm_size: Size = 0  #: The size of `/dev/shm`: bytes, or with a unit as `64m`
+    read_only: bool = False  #: True if its root cannot be written to
 
     # its network
-    network: str = ""  # a name, or bridge, host, none, `container:NAME`
-    aliases: Sequence[str] = ()
-    ip: str = ""
-    ip6: str = ""
-    mac_address: str = ""
-    # Port in the container (`80`, `53/udp`) to that of the host: a number, (address, number), None for any, or several.
+    network: str = ""  #: A network, or `bridge`, `host`, `none`, `container:NAME`
+    aliases: Sequence[str] = ()  #: More names on its network
+    ip: str = ""  #: Its address; one is chosen if empty
+    ip6: str = ""  #: Its address of IPv6; one is chosen if empty
+    mac_address: str = ""  #: Its MAC address; one is chosen if empty
+    #: Ports in the container (`80`, `53/udp`) and those of the host: a number, (address, number), None for any, or a
+    #: list
     ports: Mapping[str | int, Any] = {}
-    expose: Sequence[str | int] = ()
-    publish_all_ports: bool = False
-    dns: Sequence[str] = ()
-    dns_search: Sequence[str] = ()
-    dns_opt: Sequence[str] = ()
-    extra_hosts: Sequence[str] = ()  # `name:address`
-    links: Sequence[str] = ()
+    expose: Sequence[str | int] = ()  #: Ports that it listens on
+    publish_all_ports: bool = False  #: True to publish all of these on any port of the host
+    dns: Sequence[str] = ()  #: Servers for names
+    dns_search: Sequence[str] = ()  #: Domains that names are looked up in
+    dns_opt: Sequence[str] = ()  #: Options for looking up names
+    extra_hosts: Sequence[str] = ()  #: More lines for `/etc/hosts`: `name:address`
+    links: Sequence[str] = ()  #: Other containers that it sees by other names, as `container:name`
 
     # its limits
-    memory: Size = 0
-    memory_reservation: Size = 0
-    memory_swap: Size = 0
-    cpus: float = 0
-    cpu_shares: int = 0
-    cpuset_cpus: str = ""
-    cpuset_mems: str = ""
-    pids_limit: int | None = None
-    ulimits: Mapping[str, int | tuple[int, int]] = {}
-    blkio_weight: int = 0
-    storage_opt: Mapping[str, str] = {}
-    oom_kill_disable: bool = False
-    oom_score_adj: int = 0
+    memory: Size = 0  #: The most memory: bytes, or with a unit as `64m`
+    memory_reservation: Size = 0  #: The memory that it keeps when the host has little: bytes, or with a unit as `64m`
+    memory_swap: Size = 0  #: The most memory with swap: bytes, or with a unit as `64m`; -1 for no limit
+    cpus: float = 0  #: The most processors, as `1.5`
+    cpu_shares: int = 0  #: Its part of the processors beside others
+    cpuset_cpus: str = ""  #: The processors that it may use, as `0-2`
+    cpuset_mems: str = ""  #: The memory nodes that it may use
+    pids_limit: int | None = None  #: The most processes
+    ulimits: Mapping[str, int | tuple[int, int]] = {}  #: Limits by name: a number, or (soft, hard)
+    blkio_weight: int = 0  #: Its part of the disk beside others
+    storage_opt: Mapping[str, str] = {}  #: Options for its files, as `size`
+    oom_kill_disable: bool = False  #: True to wait, and not to kill, when memory is short
+    oom_score_adj: int = 0  #: How early the kernel kills it when the host has no memory
 
     # what it may
-    privileged: bool = False
-    cap_add: Sequence[str] = ()
-    cap_drop: Sequence[str] = ()
-    security_opt: Sequence[str] = ()
-    group_add: Sequence[str] = ()
-    sysctls: Mapping[str, str] = {}
-    ipc_mode: str = ""
-    pid_mode: str = ""
-    uts_mode: str = ""
-    userns_mode: str = ""
-    cgroupns: str = ""
-    cgroup_parent: str = ""
-    runtime: str = ""
+    privileged: bool = False  #: True for all capabilities and devices
+    cap_add: Sequence[str] = ()  #: Capabilities that it gets
+    cap_drop: Sequence[str] = ()  #: Capabilities that it does not get
+    security_opt: Sequence[str] = ()  #: `no-new-privileges`, `seccomp=…` and so on
+    group_add: Sequence[str] = ()  #: More groups of its user
+    sysctls: Mapping[str, str] = {}  #: Settings of the kernel for it
+    ipc_mode: str = ""  #: `private`, `shareable`, `host` or `container:NAME`
+    pid_mode: str = ""  #: `host` or `container:NAME`
+    uts_mode: str = ""  #: `host`
+    userns_mode: str = ""  #: `host`
+    cgroupns: str = ""  #: `private` or `host`
+    cgroup_parent: str = ""  #: The control group above its own
+    runtime: str = ""  #: The name of an OCI runtime
 
     # its life
-    init: bool | None = None
-    auto_remove: bool = False
-    restart: str = ""  # `no`, `always`, `unless-stopped`, `on-failure:3`
-    stop_signal: str = ""
-    stop_timeout: int | None = None
-    healthcheck: Healthcheck | None = None
-    log_driver: str = ""
-    log_opts: Mapping[str, str] = {}
+    init: bool | None = None  #: True for an init process that reaps others; the engine decides if None
+    auto_remove: bool = False  #: True to remove it at its end
+    restart: str = ""  #: `no`, `always`, `unless-stopped` or `on-failure:3`
+    stop_signal: str = ""  #: The signal that asks it to end
+    stop_timeout: int | None = None  #: Seconds until it is killed
+    healthcheck: Healthcheck | None = None  #: The test of its health; that of the image if None
+    log_driver: str = ""  #: The log driver; the engine's own if empty
+    log_opts: Mapping[str, str] = {}  #: Options of the log driver
 
-    # Fields of the API that have no name here: merged into the document, and into its `HostConfig`.
-    extra_config: Mapping[str, Any] = {}
-    extra_host_config: Mapping[str, Any] = {}
+    extra_config: Mapping[str, Any] = {}  #: Fields of the API that have no name here, merged into the document
+    extra_host_config: Mapping[str, Any] = {}  #: The same, merged into its `HostConfig`
 
 
 def document(spec: ContainerSpec) -> dict[str, Any]:

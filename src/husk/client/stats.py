@@ -14,22 +14,20 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
         print(f"{stats.cpu_percent:.1f} % {stats.memory_usage >> 20} MiB")
     """
 
-    time: datetime
-    # Of one processor: two that are busy are 200. 0 in a first sample, which has nothing to be compared with.
-    cpu_percent: float = 0.0
-    # Without what the kernel only keeps as long as nobody needs the room.
-    memory_usage: int = 0
-    memory_limit: int = 0
-    network_received: int = 0
-    network_sent: int = 0
-    block_read: int = 0
-    block_written: int = 0
-    pids: int = 0
-    # The engine's own document.
-    attrs: Mapping[str, Any]
+    time: datetime  #: The moment
+    cpu_percent: float = 0.0  #: Of one processor: two that are busy are 200; 0 in a first sample
+    memory_usage: int = 0  #: Memory, without what the kernel only keeps as long as nobody needs the room
+    memory_limit: int = 0  #: The most memory
+    network_received: int = 0  #: Bytes that came over networks
+    network_sent: int = 0  #: Bytes that went over networks
+    block_read: int = 0  #: Bytes read from disks
+    block_written: int = 0  #: Bytes written to disks
+    pids: int = 0  #: Processes
+    attrs: Mapping[str, Any]  #: The API's document
 
     @property
     def memory_percent(self) -> float:
+        """The part of the limit that is used; 0 without a limit."""
         return 100 * self.memory_usage / self.memory_limit if self.memory_limit else 0.0
 
 

@@ -21,7 +21,11 @@ class Swarm:
         self._calls = calls
 
     async def inspect(self) -> dict[str, Any]:
-        """Return the document of the swarm: `ID`, `Spec`, `JoinTokens` … Unavailable if the engine is in none."""
+        """Describe the swarm.
+
+        :returns: the API's document: `ID`, `Spec`, `JoinTokens` and so on.
+        :raises Unavailable: the engine is no manager of a swarm.
+        """
         found: dict[str, Any] = await self._calls.get("/swarm")
         return found
 
@@ -41,9 +45,23 @@ class Swarm:
         task_history_retention_limit: int | None = None,
         spec: Mapping[str, Any] | None = None,
     ) -> str:
-        """Make one out of this engine: the id of its node. `spec` is the API's own document, for what has no name here.
+        """Make a swarm out of this engine. A call that is cancelled leaves none behind.
 
-        Who is cancelled meanwhile leaves none behind.
+        :param advertise_addr: the address or interface that other nodes reach this one at.
+        :param listen_addr: the address and port of the cluster port.
+        :param default_addr_pool: the networks that subnets of overlay networks are taken from, as `10.20.0.0/16`.
+        :param subnet_size: the length of the prefix of those subnets; 24 if 0.
+        :param data_path_addr: the address that packets of overlay networks come in at.
+        :param data_path_port: the UDP port of overlay networks; 4789 if 0.
+        :param force_new_cluster: go on alone with the swarm that this manager is in.
+        :param availability: `active`, `pause` or `drain`.
+        :param autolock_managers: ask for a key when a manager starts again.
+        :param labels: labels.
+        :param task_history_retention_limit: the number of ended tasks that are kept for each slot.
+        :param spec: the API's own document, for what has no name here.
+        :returns: the id of this node.
+        :raises Unavailable: the engine is in a swarm.
+        :raises InvalidParameter: an address makes no sense.
         """
         document = {
             "ListenAddr": listen_addr,
@@ -75,7 +93,17 @@ class Swarm:
         data_path_addr: str = "",
         availability: str = "",
     ) -> None:
-        """Make this engine a node of another one's; NotImplementedYet says where the engine cannot."""
+        """Make this engine a node of a swarm.
+
+        :param remote_addrs: addresses of managers, as `192.0.2.1:2377`.
+        :param join_token: the token for workers or for managers, from `inspect`.
+        :param listen_addr: the address and port of the cluster port.
+        :param advertise_addr: the address or interface that other nodes reach this one at.
+        :param data_path_addr: the address that packets of overlay networks come in at.
+        :param availability: `active`, `pause` or `drain`.
+        :raises Unavailable: the engine is in a swarm, or no manager answers.
+        :raises InvalidParameter: the token or an address cannot be read.
+        """
         document = {
             "RemoteAddrs": list(remote_addrs),
             "JoinToken": join_token,
@@ -87,7 +115,11 @@ class Swarm:
         await self._calls.post("/swarm/join", document)
 
     async def leave(self, *, force: bool = False) -> None:
-        """Leave it; the last manager needs `force`, and takes all services, secrets and configs along."""
+        """Leave the swarm.
+
+        :param force: leave although this is the last manager, which takes all services, secrets and configs along.
+        :raises Unavailable: the engine is in no swarm, or is a manager and `force` is not given.
+        """
         await self._calls.post("/swarm/leave", None, {"force": force})
 
     async def update(
@@ -103,7 +135,19 @@ class Swarm:
         node_cert_expiry: float | None = None,
         spec: Mapping[str, Any] | None = None,
     ) -> None:
-        """Change its settings, or its tokens; what is not said stays as it is. Times in seconds."""
+        """Change settings of the swarm, or its tokens; what is None stays as it is.
+
+        :param rotate_worker_token: make a new token for workers.
+        :param rotate_manager_token: make a new token for managers.
+        :param rotate_manager_unlock_key: make a new unlock key.
+        :param labels: all labels from now on.
+        :param task_history_retention_limit: the number of ended tasks that are kept for each slot.
+        :param autolock_managers: ask for a key when a manager starts again.
+        :param dispatcher_heartbeat_period: seconds between two signs of life of a node.
+        :param node_cert_expiry: seconds that a node's certificate is good for.
+        :param spec: the API's own document, for what has no name here.
+        :raises Unavailable: the engine is no manager of a swarm.
+        """
         found = await self.inspect()
         query = {
             "version": field(field(found, "Version"), "Index"),
@@ -122,16 +166,29 @@ class Swarm:
         await self._calls.post("/swarm/update", document, query)
 
     async def get_unlock_key(self) -> str:
-        """Return the key that unlocks a manager after a restart; empty if it needs none."""
+        """Tell the key that unlocks a manager after a restart.
+
+        :returns: the key; empty if the swarm needs none.
+        """
         return str(field(await self._calls.get("/swarm/unlockkey"), "UnlockKey"))
 
     async def unlock(self, key: str) -> None:
-        """Let a manager that was restarted go on."""
+        """Unlock a manager that was started again.
+
+        :param key: the unlock key.
+        :raises InvalidParameter: it is not the key of this swarm.
+        :raises Conflict: the swarm is not locked.
+        """
         await self._calls.post("/swarm/unlock", {"UnlockKey": key})
 
     async def backup(self, passphrase: str = "") -> bytes:
-        """All of it in one file: services, secrets, configs, networks, nodes, tokens and the CA's key, sealed with the
-        passphrase. One with autolock takes none: its unlock key opens the file. A Husk alone can do this."""
+        """Pack the swarm into one sealed file: services, secrets, configs, networks, nodes, tokens and the CA's key.
+
+        :param passphrase: opens the file; a swarm with autolock takes none, as its unlock key opens the file.
+        :returns: the file.
+        :raises NotFound: the engine is no Husk, and cannot do this.
+        :raises Unavailable: the engine is no manager of a swarm.
+        """
         async with self._calls.answer("POST", "/swarm/backup", headers=_opened_by(passphrase)) as response:
             return await response.read()
 
@@ -144,9 +201,18 @@ class Swarm:
         listen_addr: str = "",
         data_path_addr: str = "",
     ) -> str:
-        """Make this engine, which is in none, the only manager of the swarm of a backup: the id of its node.
+        """Make this engine, which is in no swarm, the only manager of the swarm of a backup.
 
-        Without an address it has that of the manager that made the backup."""
+        :param backup: the file.
+        :param passphrase: the passphrase or unlock key that opens it.
+        :param advertise_addr: the address that other nodes reach this one at; that of the backup's manager if empty.
+        :param listen_addr: the address and port of the cluster port.
+        :param data_path_addr: the address that packets of overlay networks come in at.
+        :returns: the id of this node.
+        :raises Unauthorized: the passphrase does not open the file.
+        :raises InvalidParameter: the file is no backup, or is damaged.
+        :raises Unavailable: the engine is in a swarm.
+        """
         query = {
             "advertiseAddr": advertise_addr or None,
             "listenAddr": listen_addr or None,
@@ -166,19 +232,22 @@ class Node(Declared):
 
     @property
     def name(self) -> str:
+        """The name of the host."""
         return str((self.attrs.get("Description") or {}).get("Hostname", ""))
 
     @property
     def state(self) -> str:
+        """The state when it was last asked: ready, down, unknown or disconnected."""
         return str((self.attrs.get("Status") or {}).get("State", ""))
 
     @property
     def role(self) -> str:
+        """The role: manager or worker."""
         return str(self._spec.get("Role", ""))
 
     @property
     def availability(self) -> str:
-        """active, pause or drain."""
+        """The availability: active, pause or drain."""
         return str(self._spec.get("Availability", ""))
 
     async def update(
@@ -189,7 +258,13 @@ class Node(Declared):
         availability: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Change it; what is not said stays as it is."""
+        """Change the node; what is None stays as it is.
+
+        :param name: a name for it.
+        :param role: `manager` or `worker`: promotes or demotes it.
+        :param availability: `active`, `pause` or `drain`.
+        :param labels: all labels from now on.
+        """
         await self.reload()
         said = {"Name": name, "Role": role, "Availability": availability, "Labels": labels}
         spec = {**self._spec, **{key: value for key, value in said.items() if value is not None}}
@@ -197,7 +272,11 @@ class Node(Declared):
         await self.reload()
 
     async def remove(self, *, force: bool = False) -> None:
-        """Forget it; InvalidParameter while it is a manager."""
+        """Forget the node.
+
+        :param force: also while it is not down.
+        :raises InvalidParameter: it is a manager, or is not down and `force` is not given.
+        """
         await self._calls.delete(self._path, {"force": force})
 
     @property
@@ -212,11 +291,20 @@ class Nodes:
         self._calls = calls
 
     async def get(self, node: str) -> Node:
-        """By name or id; `self` is the engine's own."""
+        """Find a node.
+
+        :param node: its name or id; `self` is the engine's own.
+        :returns: the node.
+        :raises NotFound: there is none.
+        """
         return Node(self._calls, await self._calls.get(f"/nodes/{node}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Node]:
-        """All, or those that the filters let through."""
+        """List the nodes.
+
+        :param filters: conditions by name: `{"role": "manager"}`.
+        :returns: the nodes.
+        """
         return [Node(self._calls, each) for each in await self._calls.get("/nodes", {"filters": filters_of(filters)})]
 
 

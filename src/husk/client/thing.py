@@ -11,7 +11,7 @@ class Thing:
 
     def __init__(self, calls: Calls, attrs: Mapping[str, Any]) -> None:
         self._calls = calls
-        self.attrs = dict(attrs)
+        self.attrs = dict(attrs)  #: The engine's own document, as it was last told
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.short_id}>"
@@ -24,14 +24,16 @@ class Thing:
 
     @property
     def id(self) -> str:
+        """The id."""
         return str(self.attrs["ID"] if "ID" in self.attrs else field(self.attrs, "Id"))
 
     @property
     def short_id(self) -> str:
+        """The first 12 characters of the id."""
         return self.id.removeprefix("sha256:")[:12]
 
     async def reload(self) -> None:
-        """Ask the engine again."""
+        """Ask the engine again, and put its answer into `attrs`."""
         self.attrs = await self._calls.get(self._path)
 
     @property
@@ -48,10 +50,12 @@ class Declared(Thing):
 
     @property
     def name(self) -> str:
+        """The name that was given."""
         return str(self._spec.get("Name", ""))
 
     @property
     def labels(self) -> dict[str, str]:
+        """The labels that were given."""
         return dict(self._spec.get("Labels") or {})
 
     @property

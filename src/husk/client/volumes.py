@@ -21,18 +21,22 @@ class Volume(Thing):
 
     @property
     def id(self) -> str:
+        """The name: volumes have no other id."""
         return self.name
 
     @property
     def short_id(self) -> str:
+        """The first 12 characters of the name."""
         return self.name[:12]
 
     @property
     def name(self) -> str:
+        """The name."""
         return str(self.attrs["Name"])
 
     @property
     def driver(self) -> str:
+        """The driver."""
         return str(self.attrs.get("Driver", ""))
 
     @property
@@ -42,10 +46,15 @@ class Volume(Thing):
 
     @property
     def labels(self) -> dict[str, str]:
+        """The labels."""
         return dict(self.attrs.get("Labels") or {})
 
     async def remove(self, *, force: bool = False) -> None:
-        """Conflict while a container has it; with `force` one that is not there is no failure."""
+        """Remove the volume and its files.
+
+        :param force: a volume that is not there is no failure.
+        :raises Conflict: a container has it.
+        """
         await self._calls.delete(self._path, {"force": force})
 
     @property
@@ -67,9 +76,15 @@ class Volumes:
         driver_opts: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Volume:
-        """A volume; without a name it gets a long random one. One that has this name already is given as it is.
+        """Make a volume, or give the one that has this name. A call that is cancelled leaves no new one behind.
 
-        Who is cancelled meanwhile leaves no new one behind.
+        :param name: the name; a long random one if empty.
+        :param driver: `local`, or a plugin.
+        :param driver_opts: options of the driver, as `{"type": "nfs", "device": ":/srv", "o": "addr=192.0.2.1"}`.
+        :param labels: labels.
+        :returns: the volume.
+        :raises Conflict: a volume of this name has other options.
+        :raises InvalidParameter: the name or an option makes no sense.
         """
         is_new = not name or not await self._has(name)
         document = {
@@ -89,17 +104,29 @@ class Volumes:
         return await self._calls.made(created(), take_back)
 
     async def get(self, name: str) -> Volume:
-        """By name; NotFound where there is none."""
+        """Find a volume.
+
+        :param name: its name.
+        :returns: the volume.
+        :raises NotFound: there is none.
+        """
         return Volume(self._calls, await self._calls.get(f"/volumes/{name}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Volume]:
-        """All, or those that the filters let through."""
+        """List the volumes.
+
+        :param filters: conditions by name: `{"dangling": True, "label": "team=red"}`.
+        :returns: the volumes.
+        """
         found = await self._calls.get("/volumes", {"filters": filters_of(filters)})
         return [Volume(self._calls, each) for each in found.get("Volumes") or []]
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Remove those without a name that no container has, with the filter `all=true` the others too:
-        `VolumesDeleted`, `SpaceReclaimed`."""
+        """Remove the volumes without a name that no container has; with the filter `all=true` those with a name, too.
+
+        :param filters: conditions by name: `{"all": True}`.
+        :returns: the API's document: `VolumesDeleted`, `SpaceReclaimed`.
+        """
         found: dict[str, Any] = await self._calls.post("/volumes/prune", None, {"filters": filters_of(filters)})
         return found
 

@@ -30,12 +30,20 @@ _VARIABLES = ("HUSK_HOST", "DOCKER_HOST")
 def run(
     image: str | ContainerSpec, command: Command = None, *, data_root: str | os.PathLike[str] | None = None, **spec: Any
 ) -> Result:
-    """Run a container to its end and remove it; keywords are those of `Client.run`.
+    """Run a container to its end and remove it, without `await`.
 
     print(husk.run("busybox", "echo hi").stdout)
 
     The engine is that of the daemon that `HUSK_HOST` or `DOCKER_HOST` names, or that listens on /run/husk.sock. Without
     one, or with a `data_root`, it is an engine of this process, which needs root.
+
+    :param image: the name of an image, or a specification.
+    :param command: the command and its arguments; a single string is taken apart as a shell does it.
+    :param data_root: the directory of an engine of this process.
+    :param spec: the other arguments of `Client.run`.
+    :returns: the exit code and the output.
+    :raises NotFound: there is no such image, and `pull` forbids to get it.
+    :raises Forbidden: an engine of this process is needed, and the process is not root's.
     """
     engine = _ENGINES.get(address=None if data_root is not None else _address(), data_root=data_root)
     call = engine.submit(engine.opened.result().run(image, command, **spec))

@@ -36,25 +36,25 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     EngineConfig(data_root="/var/lib/app", bridge="none")
     """
 
-    data_root: str | os.PathLike[str] = DEFAULT_DATA_ROOT
-    # What lives as long as the machine runs; by default a directory below /run for each data root.
+    data_root: str | os.PathLike[str] = DEFAULT_DATA_ROOT  #: The directory of images, volumes and containers
+    #: The directory of what lives as long as the machine runs; one below /run if None
     exec_root: str | os.PathLike[str] | None = None
-    # The bridge of the default network; `none` for no default network.
-    bridge: str = ""
-    # The address of that bridge with its network: `10.1.0.1/24`.
-    bip: str = ""
-    # Networks get a subnet out of these: (`10.0.0.0/8`, 24).
-    address_pools: tuple[tuple[str, int], ...] = ()
-    default_runtime: str = ""
-    runtimes: Mapping[str, str] = {}  # name to program
-    insecure_registries: tuple[str, ...] = ()
-    registry_mirrors: tuple[str, ...] = ()
-    log_driver: str = "json-file"
-    log_opts: Mapping[str, str] = {}
-    labels: tuple[str, ...] = ()
+    bridge: str = ""  #: The bridge of the default network; `none` for no default network
+    bip: str = ""  #: The address of that bridge with its network: `10.1.0.1/24`
+    address_pools: tuple[tuple[str, int], ...] = ()  #: The networks that subnets are taken from: (`10.0.0.0/8`, 24)
+    default_runtime: str = ""  #: The OCI runtime; crun or runc if empty
+    runtimes: Mapping[str, str] = {}  #: More OCI runtimes: name to program
+    insecure_registries: tuple[str, ...] = ()  #: Registries without TLS, by name or network
+    registry_mirrors: tuple[str, ...] = ()  #: Mirrors of Docker Hub
+    log_driver: str = "json-file"  #: The log driver of containers
+    log_opts: Mapping[str, str] = {}  #: Its options
+    labels: tuple[str, ...] = ()  #: Labels of the engine
 
     def settings(self) -> Config:
-        """The same in the engine's own words."""
+        """Translate the settings into those of the engine.
+
+        :returns: the configuration of an engine.
+        """
         data_root = Path(self.data_root).absolute()
         return Config(
             hosts=(),
@@ -102,10 +102,17 @@ class Engine(Client):
     async def open(
         cls, config: EngineConfig | None = None, *, detach: bool = False, **settings: Any
     ) -> AsyncIterator["Engine"]:
-        """The engine of a data root, which nobody else may use meanwhile: Conflict says which process has it.
+        """Open the engine of a data root, which nobody else may use meanwhile.
 
-        `settings` are the fields of `EngineConfig`. At the end containers that still run are ended, or with `detach`
-        run on: the next engine of this data root finds them.
+        At the end of the block the containers that still run are stopped.
+
+        :param config: the settings.
+        :param detach: let the containers run on at the end; the next engine of this data root finds them.
+        :param settings: the fields of `EngineConfig`; they replace those of `config`.
+        :returns: the engine.
+        :raises Conflict: another process uses the data root; the message names it.
+        :raises Forbidden: the process is not root's.
+        :raises InvalidParameter: a setting is unknown or has no sense.
         """
         wanted = _config(config, settings).settings()
         if os.geteuid() != 0:
