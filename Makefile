@@ -4,6 +4,7 @@
 # make fuzz    hostile input against all that reads some, for a minute: FUZZ_SECONDS=3600 make fuzz, HUSK_TEST_SEED=1 for the same again
 # make bench   set up, then speed beside dockerd and podman into build/bench: make bench QUICK=1, ARGS="--only exec,api"
 # make deb     a Debian package, with a virtual environment inside: dist/husk_VERSION_ARCHITECTURE.deb
+# make release all files of a release in dist/: wheel, source archive, Debian package, SBOM, SHA256SUMS
 # make simulate  lives of a swarm in simulated time: make simulate SECONDS=3600 SEED=1
 # make docs    the pages of docs/ as a site on http://127.0.0.1:8000; make site builds it into build/site, strictly
 # make check   linters, types, import rules, modules without tests, and docstrings that open with a question, alone
@@ -15,6 +16,7 @@ QUICK ?=
 SECONDS ?= 60
 SEED ?= $(shell date +%s)
 TESTS ?=
+TAG ?=
 
 # The tools of .venv first; the system's directories for users without sbin in their PATH.
 export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/sbin:/usr/sbin:/sbin
@@ -26,7 +28,7 @@ BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: setup setup-test run fuzz bench deb test simulate check lint types imports mirrors docstrings collect lock clean docs site
+.PHONY: setup setup-test run fuzz bench deb release test simulate check lint types imports mirrors docstrings collect lock clean docs site
 
 setup:
 	@scripts/setup
@@ -49,6 +51,9 @@ simulate: setup-test
 
 deb: setup
 	@$(BIN)/python scripts/build-deb
+
+release: setup
+	@$(BIN)/python scripts/release $(if $(TAG),--tag $(TAG))
 
 check: setup-test
 	@$(BOTH) types imports lint mirrors docstrings
