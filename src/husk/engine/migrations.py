@@ -6,7 +6,7 @@ with a default needs no step; whatever else changes the form of a stored type ne
 `schema.SCHEMA`, and the records of the release before in `tests/releases`.
 
     1    the first release, 0.1.0
-    2    the same; from then on each record carries its schema
+    2    0.2.0: the same; from then on each record carries its schema
 """
 
 from collections.abc import Mapping
