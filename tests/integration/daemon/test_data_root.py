@@ -1,6 +1,8 @@
 """A data root that cannot hold the files of containers is refused at the start, not with the first container."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import husk
 from husk.errors import SystemFault
 from husk.kernel.mount import mount_overlay, unmount
 from tests.support.daemon import Daemon
+from tests.support.doctor import assert_sound
 
 
 @pytest.fixture
@@ -41,3 +44,20 @@ async def test_an_engine_in_a_program_does_not_either(overlay: Path):
         async with husk.Engine.open(data_root=overlay / "data", exec_root=overlay.parent / "run"):
             pass
     assert os.listdir(overlay) == []
+
+
+def test_a_copy_of_the_data_root_is_a_backup(tmp_path: Path) -> None:
+    """As docs/upkeep.md tells it: all ends, files are copied with all that they have, and put back before a start."""
+    data = tmp_path / "data"
+    with Daemon(data_root=data) as daemon:
+        daemon.docker("run", "--name", "box", "-v", "data:/data", "busybox", "sh", "-c", "rm /bin/cat; echo a >/data/a")
+        daemon.stop()
+        subprocess.run(["cp", "-a", data, tmp_path / "copy"], check=True)
+        shutil.rmtree(data)
+        subprocess.run(["cp", "-a", tmp_path / "copy", data], check=True)
+        daemon.start()
+        assert daemon.docker("run", "--rm", "-v", "data:/data:ro", "busybox", "cat", "/data/a").stdout == "a\n"
+        assert "D /bin/cat" in daemon.docker("diff", "box").stdout
+        assert "can't remove '/bin/cat'" in daemon.docker("start", "--attach", "box").stderr
+        assert_sound(daemon)
+        daemon.docker("rm", "box")
