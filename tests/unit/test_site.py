@@ -38,3 +38,8 @@ def test_every_page_has_one_place() -> None:
 )
 def test_words_behind_a_language_become_a_title_or_go(fence: str, shown: str) -> None:
     assert on_page_markdown(f"Text\n\n{fence}\n$ x y\n```\n") == f"Text\n\n{shown}\n$ x y\n```\n"
+
+
+def test_bars_in_code_of_a_table_are_plain_on_the_site() -> None:
+    row = "| `str \\| None` and `` a \\| b `` | x \\| y |"
+    assert on_page_markdown(f"`a \\| b`\n\n{row}\n") == "`a \\| b`\n\n| `str | None` and `` a | b `` | x \\| y |\n"
