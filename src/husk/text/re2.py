@@ -23,8 +23,9 @@ STEPS = 500_000
 # As in Go, repetitions multiplied. A program is at most so long, a group at most so deep.
 _MOST_REPEATED, _LONGEST, _DEEPEST = 1000, 10_000, 100
 _KEPT = 4096
-# What it takes to read a character of an expression.
+# What it takes to read a character of an expression, and how many it has at most.
 _READING = 40
+_LONGEST_TEXT = STEPS // _READING
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/")
 
 
@@ -191,7 +192,9 @@ def _is_word(character: str) -> bool:
 
 
 def parse(text: str) -> _Program:
-    """The program of an expression. BadExpression says what is wrong with it."""
+    """The program of an expression. BadExpression says what is wrong with it; TooMuch is for one that is too long."""
+    if len(text) > _LONGEST_TEXT:
+        raise TooMuch(f"a regular expression has {len(text)} characters, {_LONGEST_TEXT} is the most")
     parser = _Parser(text)
     program, _ = parser.alternatives(frozenset(), 0)
     if parser.at < len(text):
@@ -219,11 +222,18 @@ class _Parser:
             most = max(most, repeated)
             if not self._eats("|"):
                 break
-        program = branches.pop()
-        while branches:
-            branch = branches.pop()
-            program = [_Split((1, len(branch) + 2)), *branch, _Split((len(program) + 1,)), *program]
-        return self._checked(program), most
+        return self._checked(self._either(branches)), most
+
+    def _either(self, branches: list[_Program]) -> _Program:
+        """Try one branch after the other: each but the last stands between a fork and the way past what follows."""
+        left = sum(map(len, branches)) + 2 * (len(branches) - 1)
+        if left > _LONGEST:
+            raise TooMuch("a regular expression is too large")
+        program: _Program = []
+        for branch in branches[:-1]:
+            left -= len(branch) + 2
+            program += [_Split((1, len(branch) + 2)), *branch, _Split((left + 1,))]
+        return program + branches[-1]
 
     def _branch(self, flags: frozenset[str], depth: int) -> tuple[_Program, int, frozenset[str]]:
         program: _Program = []

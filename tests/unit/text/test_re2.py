@@ -121,6 +121,12 @@ def test_what_is_too_large_is_refused(expressions: list[str]) -> None:
         Finder(expressions)
 
 
+@pytest.mark.parametrize("text", ["a|" * 90_000, "|" * 1_000_000, "[" + "a" * 4_000_000, "(?P<" * 1_000_000])
+def test_a_text_that_nobody_writes_is_refused_before_it_is_read(text: str) -> None:
+    with pytest.raises(TooMuch, match="is the most"):
+        parse(text)
+
+
 def test_what_takes_too_long_is_refused() -> None:
     finder = Finder(["(a|b)*a(a|b){500}$x"], steps=10_000)
     with pytest.raises(TooMuch, match="too complex"):

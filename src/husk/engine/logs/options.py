@@ -15,6 +15,8 @@ DRIVERS = (*KEPT, *FORWARDED, "none")
 # Docker has them, Husk does not: the reader learns that it is no misspelling.
 _DOCKERS_OWN = ("awslogs", "gcplogs", "logentries", "splunk", "etwlogs")
 
+# Of all options together: they are looked at several times, here and at every start.
+_MOST_OPTIONS = 1 << 16
 # More would be more than a number of Python's may be.
 _MOST_DIGITS = 100
 _SIZE = pattern(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?", re.ASCII)
@@ -84,6 +86,8 @@ def check(driver: str, options: Mapping[str, str]) -> None:
         if driver in _DOCKERS_OWN:
             raise NotImplementedYet(f"log driver {driver} is not implemented by Husk yet")
         raise InvalidParameter(f'error looking up logging plugin {driver}: plugin "{driver}" not found')
+    if sum(map(len, options)) + sum(map(len, options.values())) > _MOST_OPTIONS:
+        raise InvalidParameter(f"the options of log driver {driver} take more than {_MOST_OPTIONS} characters")
     if driver == "none":
         return
     _check_mode(options)

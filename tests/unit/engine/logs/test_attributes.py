@@ -20,6 +20,13 @@ def test_tags_that_name_no_field_are_refused(tag: str) -> None:
         attributes.check({"tag": tag})
 
 
+@pytest.mark.parametrize("name", ["labels-regex", "env-regex"])
+def test_an_expression_that_nobody_writes_is_refused(name: str) -> None:
+    attributes.check({name: "^(a|b)"})
+    with pytest.raises(InvalidParameter, match="is the most"):
+        attributes.check({name: "[" + "a" * 4_000_000})
+
+
 def test_blanks_and_dashes_around_a_field_mean_nothing() -> None:
     attributes.check({"tag": "{{- .Name -}}{{  .ID}}"})
     assert attributes.details(container(tag="{{- .ID -}}")) == "tag=0123456789ab"

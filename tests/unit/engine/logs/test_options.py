@@ -90,3 +90,9 @@ def test_what_husk_lacks_is_said_so() -> None:
 def test_what_can_be_read() -> None:
     assert readable("json-file", {}) and readable("local", {}) and readable("syslog", {})
     assert not readable("none", {}) and not readable("syslog", {"cache-disabled": "true"})
+
+
+@pytest.mark.parametrize("options", [{"tag": "a" * 70_000}, {"labels": "a," * 33_000}, {"x" * 70_000: ""}])
+def test_options_have_a_limit(options: dict[str, str]) -> None:
+    with pytest.raises(InvalidParameter, match="take more than 65536 characters"):
+        check("json-file", options)

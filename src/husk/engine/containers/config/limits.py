@@ -19,7 +19,10 @@ _TMPFS_WORDS = """
 defaults ro rw suid nosuid dev nodev exec noexec sync async dirsync mand nomand atime noatime diratime nodiratime
 relatime norelatime strictatime nostrictatime private rprivate shared rshared slave rslave unbindable runbindable
 """
-_TMPFS_VALUES = "size mode uid gid nr_inodes nr_blocks mpol huge"
+_TMPFS_FLAGS = frozenset(_TMPFS_WORDS.split())
+_TMPFS_VALUES = frozenset({"size", "mode", "uid", "gid", "nr_inodes", "nr_blocks", "mpol", "huge"})
+# The options of one mount are a page.
+_LONGEST_TMPFS = 4095
 
 # Settings of the kernel that belong to an IPC namespace.
 _IPC_NAMES = """
@@ -125,9 +128,11 @@ def _check_devices(host: HostConfig) -> None:
 
 
 def _check_tmpfs(options: str) -> None:
+    if len(options) > _LONGEST_TMPFS:
+        raise InvalidParameter(f"tmpfs options have {len(options)} characters, {_LONGEST_TMPFS} is the most")
     for option in options.split(","):
         name, found, _ = option.partition("=")
-        if option and name not in (_TMPFS_VALUES if found else _TMPFS_WORDS).split():
+        if option and name not in (_TMPFS_VALUES if found else _TMPFS_FLAGS):
             raise InvalidParameter(f'invalid tmpfs option "{name}"')
 
 

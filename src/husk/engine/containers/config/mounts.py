@@ -30,6 +30,7 @@ DEFAULT_PROPAGATION = "rprivate"
 MOST_MOUNTS = 2000
 # At most one word of each kind.
 _MODES = (("ro", "rw"), ("z", "Z"), ("nocopy",), ("consistent", "cached", "delegated"), PROPAGATIONS)
+_LONGEST_MODE = 100
 _TMPFS_FLAGS = frozenset({
     "async", "atime", "defaults", "dev", "diratime", "dirsync", "exec", "noatime", "nodev", "nodiratime", "noexec",
     "norelatime", "nostrictatime", "nosuid", "private", "relatime", "ro", "rprivate", "rshared", "rslave", "rw",
@@ -152,6 +153,8 @@ def _bind(text: str, volume_driver: str) -> WantedMount:
 def _is_mode(text: str) -> bool:
     if not text:
         return True
+    if len(text) > _LONGEST_MODE:
+        return False
     words = text.split(",")
     known = [word for kind in _MODES for word in kind if word in words]
     return len(known) == len(words) and all(sum(word in kind for word in words) <= 1 for kind in _MODES)

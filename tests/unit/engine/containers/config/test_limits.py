@@ -43,3 +43,10 @@ def test_processors_are_named_in_no_more_than_a_page() -> None:
 def test_a_device_with_a_number_of_thousands_of_digits_is_refused():
     with pytest.raises(InvalidParameter, match="device cgroup rule"):
         limits.device_rule(f"c {'9' * 5000}:1 rwm")
+
+
+def test_the_options_of_a_tmpfs_have_no_more_than_a_page() -> None:
+    """They are one text that mount(2) takes a page of."""
+    limits.check(HostConfig(tmpfs={"/t": ",".join(["ro"] * 1365)}))
+    with pytest.raises(InvalidParameter, match="tmpfs options have 3999999 characters, 4095 is the most"):
+        limits.check(HostConfig(tmpfs={"/t": "ro," * 1_333_333}))

@@ -67,6 +67,7 @@ def test_a_bind_is_read(text: str, source: str, destination: str, rw: bool, prop
             "invalid volume specification: '/a://': invalid mount config for type \"bind\": "
             "invalid specification: destination can't be '/'",
         ),
+        ("/a:/b:" + "ro," * 40, "invalid mode: " + "ro," * 40),
         (
             "/a:/b:nocopy",
             "invalid volume specification: '/a:/b:nocopy': invalid mount config for type \"bind\": "
