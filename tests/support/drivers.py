@@ -19,7 +19,7 @@ from husk.engine.containers.index import Instance
 from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.networks.connector import Connected
-from husk.errors import SystemFault
+from husk.errors import SystemFault, Unavailable
 from husk.runtime.assembly.mount_points import MountPoints
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
@@ -134,11 +134,15 @@ class FakeAssembly:
         self.configs: dict[str, dict[str, object]] = {}
         self.out_of_memory: set[str] = set()
         self.thawed: list[str] = []
+        # Paths of the host that never answer.
+        self.silent: set[str] = set()
 
     def root(self, container_id: str) -> FakeRoot:
         return self._roots.setdefault(container_id, FakeRoot(self._held, self.paths.directory(container_id)))
 
     async def touch(self, path: str, work: Callable[[], T]) -> T:
+        if path in self.silent:
+            raise Unavailable(f"{path} does not answer")
         return work()
 
     def stage(self, container_id: str, parts: Mapping[int, StagedPart]) -> None:

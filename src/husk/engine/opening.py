@@ -184,7 +184,7 @@ async def open_parts(
     memory_watch = MemoryWatch(index, paths, monitor, publish, tasks)
     stack.callback(memory_watch.close)
     rotator = Rotator(paths.log, lambda record: monitor.reopen_log(bundle_of(record, paths)), tasks)
-    forwarder = Forwarder(paths.log, index.has, tasks)
+    forwarder = Forwarder(paths.log, index.has, tasks, assembly.touch)
     stack.callback(rotator.close)
     parts.companions += [memory_watch, rotator, forwarder]
     stack.push_async_callback(parts.releaser.close)

@@ -137,7 +137,7 @@ class Creator:
                 layers=image.chain_ids,
                 runtime=host_config.runtime,
             )
-            log_drivers.receiver(record)
+            await log_drivers.check(record, self._assembly.touch)
             for network in (mode, *endpoints):
                 # As with those that are not there, what is wrong is reported at start.
                 with contextlib.suppress(HuskError):

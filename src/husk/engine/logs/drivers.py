@@ -1,12 +1,15 @@
 """The driver that sends a log away, and where to. Each driver is loaded with the first log that it sends."""
 
 import importlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from husk.engine.model.container import Container
+from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from husk.engine.logs.receivers import Receiver
+    from husk.runtime.logs.transport import Touch
 
 # Each is a module of this package with a function `receiver`.
 SENDING = ("fluentd", "gelf", "journald", "syslog")
@@ -20,3 +23,14 @@ def receiver(container: Container) -> "Receiver | None":
     driver = importlib.import_module(f"husk.engine.logs.{config.type}")
     made: Receiver = driver.receiver(container, config.config)
     return made
+
+
+async def check(container: Container, touch: "Touch") -> None:
+    """Raise InvalidParameter where its options make no sense, or name a path of this host where nothing is."""
+    made = receiver(container)
+    if made is None or not made.required:
+        return
+    from husk.runtime.logs.transport import is_there
+
+    if not await touch(made.required, partial(is_there, made.required)):
+        raise InvalidParameter(f"stat {made.required}: no such file or directory")

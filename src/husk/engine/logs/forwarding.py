@@ -19,13 +19,13 @@ from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
 from husk.engine.model.companion import Companion
-from husk.errors import SystemFault
+from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.files import LogFiles, OpenFile, note, noted
 
 if TYPE_CHECKING:
     from husk.engine.logs.messages import Message
     from husk.engine.logs.receivers import Receiver
-    from husk.runtime.logs.transport import Connection
+    from husk.runtime.logs.transport import Connection, Touch
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
 class Forwarder(Companion[LoggedContainer]):
-    def __init__(self, path: Callable[[str], Path], exists: Callable[[str], bool], tasks: Tasks) -> None:
-        """`path` is that of the log of a container, `exists` tells whether there still is a container of that id."""
+    def __init__(
+        self, path: Callable[[str], Path], exists: Callable[[str], bool], tasks: Tasks, touch: "Touch"
+    ) -> None:
+        """`path` is that of the log of a container, `exists` tells whether there still is a container of that id, and
+        `touch` asks for paths of the host that options name."""
         self._path = path
+        self._touch = touch
         self._exists = exists
         self._tasks = tasks
         self._working: dict[str, asyncio.Task[None]] = {}
@@ -49,7 +53,7 @@ class Forwarder(Companion[LoggedContainer]):
         from husk.runtime.logs.transport import connect
 
         try:
-            await (await connect(receiver.address)).close()
+            await (await connect(receiver.address, self._touch)).close()
         except (OSError, TimeoutError) as error:
             raise SystemFault(f"failed to initialize logging driver: {_reason(receiver, error)}") from error
 
@@ -66,7 +70,7 @@ class Forwarder(Companion[LoggedContainer]):
                 self._begin(container)
 
     def _begin(self, container: LoggedContainer, /) -> None:
-        if container.id in self._working or (receiver := drivers.receiver(container.record)) is None:
+        if container.id in self._working or (receiver := self._receiver(container)) is None:
             return
         # Now: an ended container may be gone when the task has its first turn.
         files = LogFiles(self._path(container.id))
@@ -76,11 +80,19 @@ class Forwarder(Companion[LoggedContainer]):
         work = self._work(container, files, opened, receiver)
         self._working[container.id] = self._tasks.spawn(work, f"forward {container.id[:12]}")
 
+    def _receiver(self, container: LoggedContainer) -> "Receiver | None":
+        """None also for options that were taken once and make no sense any more: a container runs on without it."""
+        try:
+            return drivers.receiver(container.record)
+        except InvalidParameter as error:
+            log.error("the log of container %s is not sent: %s", container.id[:12], error.message)
+            return None
+
     async def _work(
         self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: "Receiver"
     ) -> None:
         place = _Position(self._path(container.id).with_name("forwarded"))
-        line = _Line(receiver, container.id, self._exists)
+        line = _Line(receiver, container.id, self._exists, self._touch)
         try:
             while True:
                 await self._send_all(container, files, opened, place, line)
@@ -124,8 +136,9 @@ class _Gone(Exception):
 class _Line:
     """The connection to a receiver, made anew as often as it breaks."""
 
-    def __init__(self, receiver: "Receiver", container_id: str, exists: Callable[[str], bool]) -> None:
+    def __init__(self, receiver: "Receiver", container_id: str, exists: Callable[[str], bool], touch: "Touch") -> None:
         self._receiver = receiver
+        self._touch = touch
         self._container_id = container_id
         self._exists = exists
         self._connection: Connection | None = None
@@ -138,13 +151,13 @@ class _Line:
         while packets:
             try:
                 if self._connection is None:
-                    self._connection = await connect(self._receiver.address)
+                    self._connection = await connect(self._receiver.address, self._touch)
                 await self._connection.send(packets[0])
                 if self._receiver.acknowledges is not None:
                     await self._connection.expect(self._receiver.acknowledges(packets[0]))
                 del packets[0]
                 pause = _FIRST_PAUSE
-            except (OSError, TimeoutError) as error:
+            except (OSError, TimeoutError, Unavailable) as error:
                 await self.close()
                 if not self._exists(self._container_id):
                     raise _Gone from error

@@ -23,6 +23,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """What the receiver answers to a packet, where it was asked to."""
     waits: bool = True
     """Does a container start only when the receiver is there?"""
+    required: str = ""
+    """A path of this host that has to be there when the container is made."""
 
 
 def host_and_port(text: str, default_port: int) -> tuple[str, int]:

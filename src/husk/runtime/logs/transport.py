@@ -1,4 +1,8 @@
-"""The way of packets to a receiver of logs: datagrams or a stream, over the network or a socket of this host."""
+"""The way of packets to a receiver of logs: datagrams or a stream, over the network or a socket of this host.
+
+Sockets and certificates are paths of the host that a client has named. Whatever is there may be no file, or lie on a
+file system that never answers: they are opened by `touch`, which asks elsewhere and with a deadline.
+"""
 
 import asyncio
 import contextlib
@@ -6,12 +10,26 @@ import errno
 import os
 import socket
 import ssl
+import stat
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NoReturn, Protocol, TypeVar
 
 import msgspec
 
 from husk.trust import trusting
 
+T = TypeVar("T")
+
 _PATIENCE = 10.0
+# Of a file with certificates or a key.
+_LARGEST_FILE = 1 << 20
+
+
+class Touch(Protocol):
+    async def __call__(self, path: str, work: Callable[[], T]) -> T:
+        """Run what asks for a path. Unavailable when nothing answers there in time."""
+        ...
 
 
 class Tls(msgspec.Struct, frozen=True):
@@ -81,28 +99,42 @@ class Connection:
                     await self._stream[1].wait_closed()
 
 
-async def connect(address: Address) -> Connection:
+async def connect(address: Address, touch: Touch) -> Connection:
     """Raises OSError when nobody is there, except for UDP, which cannot tell."""
+    if address.protocol.startswith("unix"):
+        return await _connect_here(address, touch)
+    context = await _context(address.tls, touch) if address.tls else None
     async with asyncio.timeout(_PATIENCE):
-        if address.protocol.startswith("unix"):
-            return await _connect_here(address)
         if address.protocol == "udp":
             return Connection(datagrams=await _udp(address))
-        context = _context(address.tls) if address.tls else None
         return Connection(stream=await asyncio.open_connection(address.host, address.port, ssl=context))
 
 
-async def _connect_here(address: Address) -> Connection:
-    """The path tells what it is: connecting in the other way fails with EPROTOTYPE."""
-    channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-    try:
-        channel.connect(address.host)
+async def _connect_here(address: Address, touch: Touch) -> Connection:
+    kinds = [socket.SOCK_DGRAM] if address.protocol == "unixgram" else [socket.SOCK_DGRAM, socket.SOCK_STREAM]
+    channel = await touch(address.host, partial(_connected, address.host, kinds))
+    if channel.type == socket.SOCK_DGRAM:
         return Connection(datagrams=channel)
-    except OSError as error:
+    try:
+        return Connection(stream=await asyncio.open_unix_connection(sock=channel))
+    except BaseException:
         channel.close()
-        if error.errno != errno.EPROTOTYPE or address.protocol == "unixgram":
-            raise
-    return Connection(stream=await asyncio.open_unix_connection(address.host))
+        raise
+
+
+def _connected(path: str, kinds: list[socket.SocketKind]) -> socket.socket:
+    """A socket of the first of those kinds that the one there is of: in another way it fails with EPROTOTYPE."""
+    for kind in kinds:
+        channel = socket.socket(socket.AF_UNIX, kind | socket.SOCK_NONBLOCK)
+        try:
+            channel.connect(path)
+        except OSError as error:
+            channel.close()
+            if error.errno != errno.EPROTOTYPE or kind == kinds[-1]:
+                raise
+        else:
+            return channel
+    raise AssertionError("there are kinds")
 
 
 async def _udp(address: Address) -> socket.socket:
@@ -122,11 +154,46 @@ def is_there(path: str) -> bool:
     return os.path.exists(path)
 
 
-def _context(tls: Tls) -> ssl.SSLContext:
-    context = trusting(tls.ca or None)
-    if tls.certificate:
-        context.load_cert_chain(tls.certificate, tls.key or None)
+async def _context(tls: Tls, touch: Touch) -> ssl.SSLContext:
+    files = {path: await touch(path, partial(_content, path)) for path in (tls.ca, tls.certificate, tls.key) if path}
+    return await asyncio.to_thread(_made, tls, files)
+
+
+def _made(tls: Tls, files: dict[str, bytes]) -> ssl.SSLContext:
+    """A context of what was read. The ssl module reads certificates from files alone, so they are some of our own."""
+    with contextlib.ExitStack() as stack:
+        ours = {path: stack.enter_context(_in_memory(data)) for path, data in files.items()}
+        context = trusting(ours.get(tls.ca))
+        if tls.certificate:
+            # Without this answer it would ask for a password on the terminal.
+            context.load_cert_chain(ours[tls.certificate], ours.get(tls.key), password=_no_password)
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+@contextlib.contextmanager
+def _in_memory(data: bytes) -> Iterator[str]:
+    """The path of a file of our own with that in it."""
+    file = os.memfd_create("certificate", os.MFD_CLOEXEC)
+    try:
+        os.write(file, data)
+        yield f"/proc/self/fd/{file}"
+    finally:
+        os.close(file)
+
+
+def _no_password() -> NoReturn:
+    raise OSError(errno.EINVAL, "the key is encrypted, one that is not is needed")
+
+
+def _content(path: str) -> bytes:
+    """Read a plain file, and nothing else: a pipe would be waited for, and a device may have no end."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, f"{path} is no regular file")
+        data = file.read(_LARGEST_FILE + 1)
+    if len(data) > _LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"{path} has more than {_LARGEST_FILE} bytes")
+    return data

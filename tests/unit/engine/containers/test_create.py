@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -159,6 +160,19 @@ async def test_what_cannot_be_is_refused_before_anything_is_made(maker: Maker) -
     assert "No such container" in await maker.refusal(InvalidParameter, pid_mode="container:nobody")
     maker.images.image.config.cmd = None
     assert await maker.refusal(InvalidParameter) == "no command specified"
+
+
+async def test_where_its_log_goes_is_looked_at_with_a_deadline(maker: Maker, room: Room, tmp_path: Path) -> None:
+    def to(path: str) -> LogConfig:
+        return LogConfig(type="syslog", config={"syslog-address": f"unix://{path}"})
+
+    room.host.assembly.silent.add("/hung/log")
+    assert await maker.refusal(Unavailable, log_config=to("/hung/log")) == "/hung/log does not answer"
+    missing = tmp_path / "log"
+    told = await maker.refusal(InvalidParameter, log_config=to(str(missing)))
+    assert told == f"stat {missing}: no such file or directory"
+    missing.touch()
+    await maker.create(log_config=to(str(missing)))
 
 
 async def test_a_name_is_taken_once(maker: Maker) -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
@@ -14,10 +14,11 @@ from husk.engine.logs import drivers, forwarding
 from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.receivers import Receiver
 from husk.engine.model.container import Container
-from husk.errors import SystemFault
-from husk.runtime.logs.transport import Address
+from husk.errors import InvalidParameter, SystemFault, Unavailable
+from husk.runtime.logs.transport import Address, Touch
 from tests.unit.engine.logs.samples import STAMP, container
 
+T = TypeVar("T")
 WHERE = Address("tcp", "192.0.2.1", 514)
 
 
@@ -48,7 +49,7 @@ class FakeReceiver:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.got: list[str] = []
         self.broken = 0
-        self.away = False
+        self.away = self.silent = False
         self.connections = 0
         self.acknowledged: list[bytes] = []
         self.receiver: Receiver | None = Receiver(WHERE, lambda messages: [message.text for message in messages])
@@ -57,7 +58,9 @@ class FakeReceiver:
         monkeypatch.setattr(forwarding, "_LONGEST_PAUSE", 0.004)
         monkeypatch.setattr(drivers, "receiver", lambda record: self.receiver)
 
-    async def connect(self, address: Address) -> "FakeReceiver":
+    async def connect(self, address: Address, touch: Touch) -> "FakeReceiver":
+        if self.silent:
+            raise Unavailable("/hung does not answer")
         if self.away:
             raise ConnectionRefusedError(111, "Connection refused")
         self.connections += 1
@@ -76,6 +79,10 @@ class FakeReceiver:
         self.connections -= 1
 
 
+async def touch(path: str, work: Callable[[], T]) -> T:
+    return work()
+
+
 class House:
     def __init__(self, directory: Path) -> None:
         self.box = Box(directory, container("syslog"))
@@ -85,7 +92,7 @@ class House:
 
     def again(self) -> None:
         """Another daemon."""
-        self.forwarder = Forwarder(lambda id: self.box.path, lambda id: self.there, self.tasks)
+        self.forwarder = Forwarder(lambda id: self.box.path, lambda id: self.there, self.tasks, touch)
 
     async def sent(self) -> None:
         async with asyncio.timeout(10):
@@ -194,6 +201,32 @@ async def test_a_container_does_not_start_without_its_receiver(house: House, rec
         await house.forwarder.starting(house.box)
     receiver.receiver = Receiver(WHERE, lambda messages: [], waits=False)
     await house.forwarder.starting(house.box)
+
+
+async def test_a_receiver_that_does_not_answer_is_waited_for(
+    house: House, receiver: FakeReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.silent = True
+    with pytest.raises(Unavailable, match="does not answer"):
+        await house.forwarder.starting(house.box)
+    house.box.write("one")
+    house.forwarder.resume([house.box])
+    await until(lambda: "waits: " in caplog.text)
+    receiver.silent = False
+    await house.sent()
+    assert receiver.got == ["one"]
+
+
+async def test_options_that_make_no_sense_any_more_keep_nobody_from_going_on(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.box.record = container("syslog", syslog_address="nowhere://x")
+    house.box.write("one")
+    house.forwarder.resume([house.box])
+    house.forwarder.running(house.box)
+    assert house.tasks.count == 0 and "is not sent: syslog-address should be in form" in caplog.text
+    with pytest.raises(InvalidParameter):
+        await house.forwarder.starting(house.box)
 
 
 async def test_a_log_that_stays_here_and_one_that_never_began_are_not_sent(

@@ -1,11 +1,29 @@
 """Ways to a receiver of logs: it is there, it is away, it goes, it answers something else."""
 
 import asyncio
+import os
 import socket
+import ssl
+from functools import partial
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
-from husk.runtime.logs.transport import Address, connect
+from husk.errors import Unavailable
+from husk.runtime.logs import transport
+from husk.runtime.logs.transport import Address, Tls
+from tests.support.certificates import Authority
+
+
+async def touch(path, work):
+    return work()
+
+
+async def silent(path, work):
+    raise Unavailable(f"{path} does not answer")
+
+
+connect = partial(transport.connect, touch=touch)
 
 
 @pytest.fixture
@@ -75,6 +93,64 @@ async def test_what_is_no_acknowledgement(tmp_path, answer):
         with pytest.raises(BrokenPipeError):
             await connection.expect(b"ok")
         await connection.close()
+
+
+async def test_a_socket_whose_path_does_not_answer_is_no_business_of_the_loop():
+    for protocol in ("unix", "unixgram"):
+        with pytest.raises(Unavailable, match="/hung/log does not answer"):
+            await transport.connect(Address(protocol, "/hung/log"), silent)
+
+
+@pytest.fixture
+def authority(tmp_path):
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture
+def pair(authority):
+    return authority.issue("client")
+
+
+async def test_messages_are_sent_by_tls(authority, pair):
+    server = authority.issue("server", addresses=["127.0.0.1"])
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=server.ca)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(server.cert, server.key)
+    got = asyncio.get_running_loop().create_future()
+
+    async def serve(reader, writer):
+        got.set_result(await reader.read(100))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        connection = await connect(Address("tcp", "127.0.0.1", port, Tls(pair.ca, pair.cert, pair.key)))
+        await connection.send(b"hello")
+        assert await got == b"hello"
+        await connection.close()
+
+
+async def test_files_that_a_client_names_are_plain_files_or_nothing(pair, tmp_path):
+    """A pipe would be waited for, a device has no end, and a password would be asked for on the terminal."""
+    pipe, large, encrypted = tmp_path / "pipe", tmp_path / "large", tmp_path / "encrypted"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(1 << 40)
+    with open(pair.key, "rb") as file:
+        key = serialization.load_pem_private_key(file.read(), None)
+    form, hidden = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")
+    encrypted.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, hidden))
+    for tls, told in (
+        (Tls(ca=str(pipe)), "is no regular file"),
+        (Tls(ca="/dev/zero"), "is no regular file"),
+        (Tls(certificate=str(large)), "has more than"),
+        (Tls(ca=pair.ca, certificate=pair.cert, key=str(encrypted)), "encrypted"),
+        (Tls(ca=str(tmp_path / "none")), "No such file"),
+    ):
+        with pytest.raises(OSError, match=told):
+            await connect(Address("tcp", "127.0.0.1", 1, tls))
+    with pytest.raises(Unavailable):
+        await transport.connect(Address("tcp", "127.0.0.1", 1, Tls(ca=pair.ca)), silent)
 
 
 def test_addresses_are_told():
