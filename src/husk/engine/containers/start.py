@@ -19,7 +19,7 @@ from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host
 from husk.engine.model.container import Container, MountPoint
-from husk.engine.model.container_config import HostConfig
+from husk.engine.model.container_config import DeviceMapping, HostConfig
 from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
@@ -76,10 +76,9 @@ class Starter:
         bundle = bundle_of(record, self._assembly.paths)
         try:
             extras = Extras(annotations=annotations, filtered=bool(annotations) and runtime.takes_filters)
-            flags = await self._sources(record)
-            otherwise = await asyncio.to_thread(
-                self._prepare, record, network, replace(extras, source_flags=flags), binds
-            )
+            named, numbers = await self._devices(record.host_config)
+            extras = replace(extras, source_flags=await self._sources(record), block_devices=numbers)
+            otherwise = await asyncio.to_thread(self._prepare, record, network, extras, binds, named)
             if copies is not None:
                 await self._bring(binds, copies)
             apart = Apart(copies, otherwise) if copies is not None else None
@@ -171,6 +170,18 @@ class Starter:
                     flags[point.destination] = found
         return flags
 
+    async def _devices(self, host_config: HostConfig) -> "tuple[list[Found], dict[str, tuple[int, int]]]":
+        """Look at the devices that a client has named, and at those that limits of block I/O are for, whose numbers are
+        told by path. Its paths may lead to file systems that do not answer."""
+        touch = self._assembly.touch
+        named = [
+            await touch(mapping.path_on_host, partial(named_devices, mapping)) for mapping in host_config.devices or ()
+        ]
+        numbers: dict[str, tuple[int, int]] = {}
+        for path in block_paths(host_config, self._host.limits.block_weight):
+            numbers |= await touch(path, partial(block_device_numbers, [path]))
+        return named, numbers
+
     async def _bring(self, binds: dict[str, Bring], copies: Copies) -> None:
         """Make the copies, and what those of the host's directories are mounted on."""
         if not binds:
@@ -190,11 +201,12 @@ class Starter:
         network: Connected,
         extras: Extras,
         binds: dict[str, Bring],
+        named: "Sequence[Found]",
     ) -> Callable[[], None] | None:
         """Mount the root, write hosts, hostname and resolv.conf, write the bundle. All of it blocks.
 
         `binds` are sources that are to be brought to places of the bundle; what is returned then writes a bundle that
-        names them where the host has them.
+        names them where the host has them. `named` are the devices that the client has named.
         """
         assembly, host = self._assembly, self._host
         root = assembly.root(record.id)
@@ -209,13 +221,12 @@ class Starter:
         paths = write_files(record, assembly.paths, network)
         root.make_directory(record.config.working_dir or "/")
         joined = join(record, assembly, lambda reference: self._index.find(reference).record)
-        devices, rules = wanted_devices(record.host_config)
+        devices, rules = wanted_devices(record.host_config, named)
         extras = replace(
             extras,
             devices=devices,
-            places={destination: bring.target for destination, bring in binds.items()},
             device_rules=rules,
-            block_devices=block_device_numbers(block_paths(record.host_config, host.limits.block_weight)),
+            places={destination: bring.target for destination, bring in binds.items()},
             joined=joined.namespaces,
             shm=joined.shm,
             environment=tuple(links.environment(network.links)),
@@ -260,15 +271,25 @@ class Needs(Struct, frozen=True):
         return Copies([*(Bring(point, point) for point in self.mounts), *self.binds.values()])
 
 
-def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:
-    """The nodes of the host that the container gets, and what it may do with them."""
+Found = tuple[Sequence[Device], Sequence[DeviceRule]]
+
+
+def named_devices(mapping: DeviceMapping) -> Found:
+    """Find what a client names: nodes, and what may be done with them. Blocks for as long as the file system does."""
+    return from_host(mapping.path_on_host, mapping.path_in_container, mapping.cgroup_permissions or "rwm")
+
+
+def wanted_devices(
+    host_config: HostConfig, named: Iterable[Found] = ()
+) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:
+    """The nodes of the host that the container gets, with those that were found by name, and what it may do with them.
+    Blocks."""
     for request in host_config.device_requests or ():
         words = " ".join(f"[{' '.join(group)}]" for group in request.capabilities or ())
         raise InvalidParameter(f'could not select device driver "{request.driver}" with capabilities: [{words}]')
     devices = {device.path: device for device in (host_devices() if host_config.privileged else ())}
-    rules = []
-    for mapping in host_config.devices or ():
-        found, allowed = from_host(mapping.path_on_host, mapping.path_in_container, mapping.cgroup_permissions or "rwm")
+    rules: list[DeviceRule] = []
+    for found, allowed in named:
         devices.update((device.path, device) for device in found)
         rules += allowed
     rules += [DeviceRule(True, *device_rule(rule)) for rule in host_config.device_cgroup_rules or ()]

@@ -7,6 +7,7 @@ so. The rest of the engine never notices.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +15,8 @@ from typing import TypeVar
 
 from husk.aio import threads
 from husk.errors import Unavailable
-from husk.kernel.mountinfo import mounted
+from husk.kernel.mountinfo import Mounted, mounted
+from husk.kernel.path_walk import walk
 
 T = TypeVar("T")
 
@@ -23,6 +25,14 @@ DEADLINE = 10.0
 AT_A_PATH, AT_A_MOUNT = 2, 8
 # With so few under way it does not matter where they are: finding the mount means reading the whole table.
 _FEW = 4
+# As many as the kernel follows.
+_MOST_LINKS = 40
+# Kinds of file systems that are this host's own, and answer. Of all others not even a link is asked.
+_OWN = frozenset({
+    "bcachefs", "bpf", "btrfs", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "erofs", "exfat",
+    "ext2", "ext3", "ext4", "f2fs", "hugetlbfs", "iso9660", "mqueue", "ntfs3", "overlay", "proc", "pstore", "ramfs",
+    "rootfs", "securityfs", "squashfs", "sysfs", "tmpfs", "tracefs", "udf", "vfat", "xfs", "zfs",
+})  # fmt: skip
 
 
 class _Line:
@@ -114,9 +124,41 @@ class _Stuck(Exception):
 
 
 def mount_of(path: str) -> str:
-    """The mount that a path is on by its name. Blocks, but asks nothing of what is mounted."""
-    points = [one.point for one in mounted()]
-    return max((point for point in points if path == point or path.startswith(point.rstrip("/") + "/")), key=len)
+    """The mount that a path is on, or the first on the way there that somebody else serves: of that nothing is asked.
+    Blocks."""
+    table = mounted()
+
+    def look(above: list[str], name: str, last: bool) -> str | None:
+        place = "/" + "/".join([*above, name])
+        found = _nearest(table, place)
+        if found is None or found.kind not in _OWN:
+            raise _Elsewhere(found.point if found else "/")
+        try:
+            return os.readlink(place)
+        except OSError:
+            return None  # no link, or nothing
+
+    try:
+        found = _nearest(table, "/" + "/".join(walk(path, look, _MOST_LINKS)))
+    except _Elsewhere as elsewhere:
+        return elsewhere.point
+    except OSError:
+        found = _nearest(table, path)  # links without end
+    return found.point if found is not None else "/"
+
+
+class _Elsewhere(Exception):
+    """The way leads to a file system that may not answer."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__(point)
+        self.point = point
+
+
+def _nearest(table: list[Mounted], path: str) -> Mounted | None:
+    """The mount that a path is on by its name; the last one of several at one place."""
+    held = [one for one in table if path == one.point or path.startswith(one.point.rstrip("/") + "/")]
+    return max(reversed(held), key=lambda one: len(one.point), default=None)
 
 
 def _no_answer(path: str, how: str) -> Unavailable:

@@ -9,8 +9,15 @@ from husk.engine.containers.attach import Attachment
 from husk.engine.containers.index import Instance
 from husk.engine.containers.start import resolve_joined
 from husk.engine.model.container import Container, MountPoint
-from husk.engine.model.container_config import ContainerConfig, DeviceRequest, HostConfig, LogConfig
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.engine.model.container_config import (
+    ContainerConfig,
+    DeviceMapping,
+    DeviceRequest,
+    HostConfig,
+    LogConfig,
+    ThrottleDevice,
+)
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, Unavailable
 from husk.runtime.assembly import sources
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies
@@ -71,6 +78,31 @@ async def test_devices_that_no_driver_selects_start_nothing(room: Room) -> None:
     wanted = DeviceRequest(driver="nvidia", capabilities=[["gpu", "utility"]])
     message = await refusal(room, container(host_config=HostConfig(device_requests=[wanted])), InvalidParameter)
     assert message == 'could not select device driver "nvidia" with capabilities: [[gpu utility]]'
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"devices": [DeviceMapping(path_on_host="/hung/fuse")]},
+        {"blkio_device_read_bps": [ThrottleDevice(path="/hung/fuse", rate=1)]},
+    ],
+)
+async def test_a_device_whose_path_does_not_answer_is_told_so(room: Room, wish: dict[str, Any]) -> None:
+    room.host.assembly.silent.add("/hung/fuse")
+    message = await refusal(room, container(host_config=HostConfig(**wish)), Unavailable)
+    assert message == "/hung/fuse does not answer"
+
+
+async def test_devices_are_found_by_their_names(room: Room) -> None:
+    wanted = [DeviceMapping(path_on_host="/dev/null", path_in_container="/dev/nothing", cgroup_permissions="r")]
+    instance = await room.started(container(host_config=HostConfig(devices=wanted)))
+    linux = told(room, instance)["linux"]
+    assert [(one["path"], one["major"], one["minor"]) for one in linux["devices"]] == [("/dev/nothing", 1, 3)]
+    rules = [one for one in linux["resources"]["devices"] if (one.get("major"), one.get("access")) == (1, "r")]
+    assert len(rules) == 1
+    message = await refusal(room, container("other", host_config=HostConfig(devices=[
+        DeviceMapping(path_on_host="/dev/no-such")])), InvalidParameter)  # fmt: skip
+    assert message.endswith("no such file or directory")
 
 
 # --- namespaces of other containers

@@ -4,10 +4,13 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from husk.errors import Unavailable
+from husk.kernel.mountinfo import Mounted
 from husk.runtime.assembly import foreign_paths
 from husk.runtime.assembly.foreign_paths import AT_A_MOUNT, AT_A_PATH, ForeignPaths, mount_of
 from tests.support.waiting import soon, until_async
@@ -89,3 +92,28 @@ def test_the_mount_of_a_path() -> None:
     assert mount_of("/proc/self/status") == "/proc"
     assert mount_of("/proc") == "/proc"
     assert mount_of("/procession") == "/"
+
+
+def test_the_mount_of_a_path_is_the_one_that_links_lead_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quota that a link goes around would take the host's own file systems from everybody."""
+    place = tmp_path / "nfs"
+    place.mkdir()
+    for name, target in (("link", place), ("below", "nfs/a/b"), ("around", "link/.."), ("loop", "loop")):
+        (tmp_path / name).symlink_to(target)
+    (place / "further").symlink_to("/proc")
+    entry = partial(Mounted, device="0:1", root="/", options=frozenset())
+    monkeypatch.setattr(foreign_paths, "mounted", lambda: [entry("/", "ext4"), entry(str(place), "nfs4")])
+    asked: list[str] = []
+    read = os.readlink
+
+    def readlink(path: str) -> str:
+        asked.append(path)
+        return read(path)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    for path in (place, place / "x", tmp_path / "link", tmp_path / "link" / "x", tmp_path / "below" / "c"):
+        assert mount_of(str(path)) == str(place)
+    assert mount_of(str(place / "further" / "x")) == str(place)
+    assert not any(each.startswith(str(place)) for each in asked), "it is not asked"
+    for own in (str(tmp_path / "x"), str(tmp_path / "loop"), "relative", ""):
+        assert mount_of(own) == "/"
