@@ -30,7 +30,11 @@ def hung(tmp_path: Path) -> Iterator[Path]:
 
 
 def bound(daemon: Daemon, path: Path) -> Answer:
-    host = {"Binds": [f"{path}:/data"]}
+    return started(daemon, {"Binds": [f"{path}:/data"]})
+
+
+def started(daemon: Daemon, host: dict[str, object]) -> Answer:
+    """The answer to its start, or to its making where that is refused."""
     answer = daemon.http("POST", "/containers/create", {"Image": "busybox", "Cmd": ["true"], "HostConfig": host})
     return daemon.http("POST", f"/containers/{answer.json()['Id']}/start") if answer.status == 201 else answer
 
@@ -38,8 +42,18 @@ def bound(daemon: Daemon, path: Path) -> Answer:
 def test_requests_that_touch_a_hung_path_stop_nothing_else_and_the_daemon_ends(fresh_daemon: Daemon, hung: Path):
     daemon = fresh_daemon
     daemon.docker("run", "-d", "--name", "other", "busybox", "sh", "-c", "echo hello; sleep 1000")
-    with ThreadPoolExecutor(40) as clients:
+    link = hung.with_name("link")
+    link.symlink_to(hung)
+    hosts: list[dict[str, object]] = [
+        {"Devices": [{"PathOnHost": f"{hung}/device", "PathInContainer": "/dev/x", "CgroupPermissions": "rwm"}]},
+        {"BlkioDeviceReadBps": [{"Path": f"{hung}/disk", "Rate": 1 << 20}]},
+        {"LogConfig": {"Type": "syslog", "Config": {"syslog-address": f"unix://{hung}/log"}}},
+        {"LogConfig": {"Type": "fluentd", "Config": {"fluentd-address": f"unix://{hung}/fluentd"}}},
+    ]
+    with ThreadPoolExecutor(70) as clients:
         waiting = [clients.submit(bound, daemon, hung / str(number % 20)) for number in range(40)]
+        waiting += [clients.submit(bound, daemon, link / str(number)) for number in range(10)]
+        waiting += [clients.submit(started, daemon, host) for host in hosts for _ in range(5)]
         assert daemon.docker("exec", "other", "echo", "x").stdout == "x\n"
         assert daemon.docker("logs", "other").stdout == "hello\n"
         assert daemon.docker("run", "--rm", "-v", "/etc/hostname:/x:ro", "busybox", "echo", "run").stdout == "run\n"
