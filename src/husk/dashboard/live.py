@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.client.events import Event
@@ -21,6 +23,9 @@ _MOST_RECENT = 300
 _PATIENCE = 1.0
 # What an exec or a health check does is no change of what pages show.
 UNSHOWN = ("exec_", "top", "resize", "attach", "detach", "archive-path", "extract-to-dir")
+
+# Of an event's attributes these are shown. The others have no end: a container's labels are among them.
+_SHOWN_ATTRIBUTES = ("name", "exitCode")
 
 # (name, document) as a browser is told it.
 Message = tuple[str, object]
@@ -74,7 +79,7 @@ class Live:
                 async for event in self._engine.events():
                     if not event.action.startswith(UNSHOWN):
                         self.changes += 1
-                        self.recent.append(event)
+                        self.recent.append(brief(event))
                         self.tell(("change", shown(event)))
             except HuskError as error:
                 log.debug("the dashboard's events: %s", error.message)
@@ -91,6 +96,12 @@ class Live:
             except HuskError:
                 continue
             return
+
+
+def brief(event: Event) -> Event:
+    """The event with no more than what pages show of it."""
+    attributes = event.attributes
+    return replace(event, attributes={name: attributes[name] for name in _SHOWN_ATTRIBUTES if name in attributes})
 
 
 def shown(event: Event) -> dict[str, object]:

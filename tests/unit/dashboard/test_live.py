@@ -12,8 +12,8 @@ from husk.dashboard.live import AWAY, BACK, Live, Message
 from tests.support.fake_engine import FakeEngine
 
 
-def told(action: str) -> bytes:
-    actor = {"ID": "abc", "Attributes": {"name": "web"}}
+def told(action: str, **attributes: str) -> bytes:
+    actor = {"ID": "abc", "Attributes": {"name": "web", **attributes}}
     return json.dumps({"Type": "container", "Action": action, "Actor": actor, "timeNano": 5_000_000}).encode() + b"\n"
 
 
@@ -51,6 +51,14 @@ async def live(events: Events) -> AsyncIterator[Live]:
 async def next_of(queue: "asyncio.Queue[Message]") -> Message:
     async with asyncio.timeout(20):
         return await queue.get()
+
+
+async def test_of_what_happened_as_much_is_kept_as_pages_show(live: Live, events: Events) -> None:
+    """Labels are among the attributes, and may be of half a million characters."""
+    with live.listening() as queue:
+        events.said.put_nowait(told("die", exitCode="3", label="x" * 50_000))
+        await next_of(queue)
+    assert [event.attributes for event in live.recent] == [{"name": "web", "exitCode": "3"}]
 
 
 async def test_one_stream_serves_all_who_look(live: Live, events: Events) -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from husk.api.http.response import Answer
 from husk.client.events import Event
 from husk.dashboard.drawing import bars
-from husk.dashboard.live import UNSHOWN
+from husk.dashboard.live import UNSHOWN, brief
 from husk.dashboard.router import Route, page
 from husk.dashboard.secret_words import masked
 from husk.dashboard.usage import kinds, largest
@@ -51,7 +51,7 @@ async def events(visit: Visit) -> Answer:
     found: list[Event] = []
     async for event in visit.engine.events(since=now - _LONGEST, until=now, filters=filters):
         if execs or not event.action.startswith(UNSHOWN):
-            found.append(event)
+            found.append(brief(event))
     known = {_key(event) for event in found}
     found += [
         event
