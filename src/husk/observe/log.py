@@ -1,6 +1,7 @@
 """The daemon's log: dockerd's two forms on standard error, `text` (key=value) and `json`.
 
-What is written while a request of the API is served, in whichever task or thread, has the request's id.
+What is written while a request of the API is served, in whichever task or thread, has the request's id. Names and
+messages of images and clients are in it: nothing of them is obeyed by a terminal, or begins a line.
 """
 
 import logging
@@ -27,8 +28,12 @@ class TextFormatter(logging.Formatter):
         line = f'time="{_time(record)}" level={_level(record)} msg={_quoted(record.getMessage())} module={record.name}'
         if id := request_id():
             line = f"{line} request_id={id}"
-        trace = _trace(self, record)
-        return f"{line}\n{trace}" if trace else line
+        if not (trace := _trace(self, record)):
+            return line
+        from husk.text.terminals import visible
+
+        # Indented: a line of the log begins with its time, and messages of errors have lines of their own.
+        return f"{line}\n" + "\n".join(f"  {each}" for each in visible(trace).split("\n"))
 
 
 class JSONFormatter(logging.Formatter):
@@ -80,7 +85,9 @@ def _json(value: object) -> str:
     """Loaded with the first line that needs it: a start that goes well has none."""
     import json
 
-    return json.dumps(value, ensure_ascii=False)
+    from husk.text.terminals import json_text
+
+    return json_text(json.dumps(value, ensure_ascii=False))
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

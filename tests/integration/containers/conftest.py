@@ -13,5 +13,5 @@ def no_errors_in_the_log(module_daemon: Daemon) -> Iterator[None]:
     yield
     with module_daemon.log_path.open(errors="replace") as log:
         log.seek(before)
-        wrong = [line for line in log if "level=error" in line or line.startswith("Traceback")]
+        wrong = [line for line in log if "level=error" in line or line.lstrip().startswith("Traceback")]
     assert wrong == []

@@ -26,5 +26,5 @@ def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not staged.exists() or os.listdir(staged) == []
     with daemon.log_path.open(errors="replace") as log:
         log.seek(before)
-        wrong = [line for line in log if "level=error" in line or line.startswith("Traceback")]
+        wrong = [line for line in log if "level=error" in line or line.lstrip().startswith("Traceback")]
     assert wrong == []
