@@ -13,6 +13,8 @@ from husk.runtime.seccomp.custom_profile import Profile
 from husk.runtime.seccomp.custom_profile import parse as parse_profile
 from husk.text.documents import Malformed
 
+# Of a seccomp profile. It is read at every start; Docker's own has 12 KB.
+_LONGEST_PROFILE = 1 << 18
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
 
@@ -47,8 +49,13 @@ def parse(options: Sequence[str] | None, default: SecurityOptions | None = None)
 
 def check(options: Sequence[str] | None) -> None:
     """Raise for what cannot become a container's security."""
+    found = parse(options)
+    if len(found.seccomp) > _LONGEST_PROFILE:
+        raise InvalidParameter(
+            f"Decoding seccomp profile failed: it has {len(found.seccomp)} characters, {_LONGEST_PROFILE} is the most"
+        )
     try:
-        _ = parse(options).custom_profile
+        _ = found.custom_profile
     except Malformed as error:
         raise InvalidParameter(f"Decoding seccomp profile failed: {error}") from None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.containers.config.security import SecurityOptions, parse
+from husk.engine.containers.config.security import SecurityOptions, check, parse
 from husk.errors import InvalidParameter
 
 
@@ -29,3 +29,9 @@ def test_words(words: list[str], meaning: SecurityOptions) -> None:
 def test_no_words(word: str) -> None:
     with pytest.raises(InvalidParameter, match=r"^invalid --security-opt [12]: "):
         parse([word])
+
+
+def test_a_profile_of_seccomp_has_a_limit() -> None:
+    check(['seccomp={"defaultAction": "SCMP_ACT_ALLOW"}' + " " * 100_000])
+    with pytest.raises(InvalidParameter, match="262144 is the most"):
+        check(['seccomp={"defaultAction": "SCMP_ACT_ALLOW"}' + " " * 300_000])
