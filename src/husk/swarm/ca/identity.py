@@ -21,6 +21,8 @@ ROOTS, CERTIFICATE, KEY, NEXT_KEY = "roots.crt", "node.crt", "node.key", "next.k
 _FILES = (ROOTS, CERTIFICATE, KEY, NEXT_KEY)
 
 Sealing = Callable[[bytes], bytes]
+# OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which Python has no name for.
+_NO_CHECK_TIME = 0x200000
 
 
 class Identity(NamedTuple):
@@ -31,9 +33,12 @@ class Identity(NamedTuple):
     key: bytes
 
     def server_context(self) -> ssl.SSLContext:
-        """Make a server's TLS. Callers may show a certificate, which must be of our swarm. TLS 1.3 alone, as always."""
+        """Make a server's TLS. Callers may show a certificate, which must be of our swarm; whether it has ended, the
+        server looks itself. TLS 1.3 alone, as always."""
         context = _context(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_OPTIONAL
+        # A node whose certificate was signed by a clock that was ahead has to be heard, or it never gets another one.
+        context.verify_flags |= _NO_CHECK_TIME
         # A session taken up again would not be looked at anew.
         context.num_tickets = 0
         return self._equipped(context)

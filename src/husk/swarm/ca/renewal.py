@@ -6,8 +6,6 @@ Random, so that not all nodes come at the same time; so early, that a manager ma
 import random
 
 EARLIEST, LATEST = 0.5, 0.8
-# By how much clocks may differ, in seconds: certificates are good from so long before they are made.
-AHEAD = 3600.0
 # Who has failed tries again, and not at once: in seconds.
 AGAIN_SOONEST, AGAIN_LATEST = 5.0, 3600.0
 
@@ -15,9 +13,10 @@ AGAIN_SOONEST, AGAIN_LATEST = 5.0, 3600.0
 def wait(made: float, ends: float, now: float, chance: float | None = None) -> float:
     """Seconds until a certificate is to be renewed: 0 when it is time, or later than that.
 
-    One that was made in the future is good for nobody until then: a clock was wrong when it was signed. It is time.
+    It is good from the time `made` on, which is an hour before it was signed. Where that is in the future a clock was
+    wrong then, and the certificate is good for nobody yet. It is time.
     """
-    if made - now > AHEAD:
+    if made > now:
         return 0.0
     share = EARLIEST + (LATEST - EARLIEST) * (random.random() if chance is None else chance)
     return max(made + (ends - made) * share - now, 0.0)

@@ -255,6 +255,9 @@ class ClusterPort:
         peer = peer_of(address, tls.getpeercert(), tls.getpeercert(binary_form=True))
         if peer is None:
             self._complain(address, "somebody at %s has shown a certificate that is no node's", address)
+        elif peer.holder is not None and peer.ends <= self._clock():
+            self._complain(address, "%s has shown a certificate that has ended", peer)
+            peer = None
         if peer is None or context is not self._context:  # what was believed then may not be now
             transport.abort()
             return None, None

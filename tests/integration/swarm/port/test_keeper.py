@@ -10,6 +10,8 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.errors import Unavailable
 from husk.swarm.ca import authority, renewal
+from husk.swarm.ca.authority import Signer
+from husk.swarm.ca.holders import Holder
 from husk.swarm.ca.identity import Identity
 from husk.swarm.port import certificates, keeper
 from husk.swarm.port.keeper import CertificateKeeper
@@ -54,6 +56,22 @@ async def test_one_that_ends_is_renewed_before(swarm: PortedSwarm, port: Cluster
     node.late = 0
     await node.keeper.look()
     assert len(node.saved) == 1
+    await node.managers.close()
+
+
+async def test_one_that_was_signed_by_a_clock_far_ahead_is_renewed_at_once(
+    swarm: PortedSwarm, port: ClusterPort
+) -> None:
+    """Nobody believes in it yet, and its node has nothing else to ask for another one with."""
+    node = Node(swarm)
+    ahead = time.time() + 172 * 86400
+    chain = authority.issue(
+        authority.request_for(node.keeper.identity.key), Holder("w", "worker", swarm.swarm), Signer(swarm.now), 600, ahead
+    )
+    node.keeper.identity = node.keeper.identity._replace(certificate=chain)
+    await node.managers.use(node.keeper.identity)
+    await node.keeper.look()
+    assert node.saved == [node.keeper.identity] and authority.look(node.keeper.identity.certificate).made < time.time()
     await node.managers.close()
 
 

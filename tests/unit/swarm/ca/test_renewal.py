@@ -15,7 +15,8 @@ def test_between_half_and_four_fifths_of_its_life() -> None:
 def test_one_from_the_future_is_renewed_at_once() -> None:
     made = 172 * 86400.0
     assert renewal.wait(made, made + 90 * 86400, 0, 0.5) == 0
-    assert renewal.wait(1800, 1800 + 86400, 0, 0.5) > 0, "clocks differ by that much"
+    assert renewal.wait(1800, 1800 + 86400, 0, 0.5) == 0, "it is good for nobody for half an hour"
+    assert renewal.wait(0, 86400, 0, 0.5) > 0, "it was signed an hour ahead, and is good"
 
 
 @given(st.integers(1, 10_000), st.floats(-(10**9), 10**9))
