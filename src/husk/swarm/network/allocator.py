@@ -24,7 +24,7 @@ from husk.swarm.model.node import Node
 from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.share import KnownNetworks, TunnelKey
 from husk.swarm.spec.containers import is_on
-from husk.swarm.state.records import ATTEMPTS, SwarmRecords
+from husk.swarm.state.records import ATTEMPTS, GUARD, SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale, version_in
 from husk.text.documents import Malformed, decode
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 NETWORK, ADDRESS, NODE, SERVICE = "overlay", "address", "node", "service"
+# Guards what is chosen of MACs: two managers could give the same one out at once.
+MAC = "mac"
 # The kind of the record that says, under a lease, that a network is being removed: nobody takes an address there.
 CLOSING = "overlay-closing"
 # In seconds: for how long that is believed of a manager that has died amid it, and between two looks at its end.
@@ -278,6 +280,10 @@ class OverlayAllocator:
     ) -> list[Place]:
         """An address of each kind that the network has, for this node or another. They are `underway` until the caller
         says otherwise."""
+        return await self._records.retried(lambda: self._take_free(network, who, options, node))
+
+    async def _take_free(self, network: Network, who: Occupant, options: EndpointOptions, node: str) -> list[Place]:
+        """Stale where another manager has given a chosen MAC out of which nothing was heard yet."""
         node = node or self._cluster.node_id
         stays = (Check(CLOSING, network.id, NEW),) if self._records.shared else ()
         closing = False
@@ -292,6 +298,7 @@ class OverlayAllocator:
             places = [msgspec.structs.replace(place, mac=places[0].mac) for place in places]
             keys = {place.key for place in places}
             chosen = (network.id, places[0].mac) if options.mac else None
+            guard = (self._records.guard(MAC),) if chosen is not None and self._records.shared else ()
             if chosen is not None:
                 self._check_mac(network, places[0])
                 self._macs_underway.add(chosen)
@@ -301,10 +308,11 @@ class OverlayAllocator:
                     *(Put(ADDRESS, place.key, msgspec.json.encode(place), NEW) for place in places),
                     Check(NETWORK, network.id, version),
                     *stays,
+                    *guard,
                 )
             except BaseException as error:
                 self.underway -= keys
-                if not isinstance(error, Stale):
+                if not isinstance(error, Stale) or any(kind == GUARD for kind, _ in error.names):
                     raise
                 # Somebody else was faster: what it wrote is on its way here, and need not be waited for.
                 if closing := any(kind == CLOSING for kind, _ in error.names):
@@ -315,6 +323,8 @@ class OverlayAllocator:
             finally:
                 if chosen is not None:
                     self._macs_underway.discard(chosen)
+            for step in guard:
+                self._records.guarded(step.key, revision)
             for place in places:
                 self._keep_place(place.key, place, revision)
             return places
@@ -334,8 +344,12 @@ class OverlayAllocator:
             self._drop(ADDRESS, place.key, revision)
 
     def _place(self, network: Network, subnet: str, wanted: str, mac: str, who: Occupant, node: str) -> Place:
-        if wanted and self._is_taken(network, wanted):
-            raise Forbidden("Address already in use")
+        if wanted:
+            first, last = edges(ip_network(subnet))
+            if not first <= int(ip_address(wanted)) <= last:
+                raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
+            if self._is_taken(network, wanted):
+                raise Forbidden("Address already in use")
         return self._made(network, wanted or self._free(network, subnet, node), mac, who, node)
 
     def _made(self, network: Network, address: str, mac: str, who: Occupant, node: str) -> Place:

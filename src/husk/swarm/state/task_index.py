@@ -1,6 +1,6 @@
 """Tasks by service and by node, and what they take of each node: kept with each change, so that nobody looks at all.
 
-A task's record changes in place. What it took when it was last noted is remembered here and given back first.
+Another record of a task takes the place of the former one. What that took is remembered here, and given back first.
 """
 
 from collections import defaultdict

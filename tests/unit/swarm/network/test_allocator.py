@@ -9,7 +9,7 @@ import pytest
 
 from husk.engine.model.network import Network
 from husk.engine.networks.sharing import Occupant
-from husk.errors import Conflict, Forbidden, HuskError, NotFound, Unavailable
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from husk.storage.state.store import StateStore
 from husk.swarm.model.services import NetworkAttachment, Service, ServiceSpec
@@ -97,6 +97,33 @@ async def test_an_address_that_was_asked_for(managers: tuple[Manager, Manager]) 
             await manager.networks.take(lan(), WEB, EndpointOptions(address="10.0.9.5"))
     with pytest.raises(Forbidden):
         await one.networks.take(lan(), WEB, EndpointOptions(address="10.0.9.1"))
+
+
+@pytest.mark.parametrize("address", ["10.0.9.0", "10.0.9.7"])
+async def test_the_networks_own_address_and_the_one_of_all_are_nobodys(
+    managers: tuple[Manager, Manager], address: str
+) -> None:
+    one, _ = managers
+    await one.networks.add(lan())
+    with pytest.raises(InvalidParameter, match=f"no configured subnet contains IP address {address}"):
+        await one.networks.take(lan(), WEB, EndpointOptions(address=address))
+    assert not one.addresses and not one.networks.underway
+
+
+async def test_two_managers_give_no_mac_out_twice(managers: tuple[Manager, Manager]) -> None:
+    """Neither has heard of what the other gives to a node of its own."""
+    one, two = managers
+    await one.networks.add(lan())
+    await two.hear()
+    options = EndpointOptions(mac="02:00:00:00:00:05")
+    first, second = (soon(manager.networks.take(lan(), WEB, options)) for manager in managers)
+    (place,) = await first
+    assert not second.done(), "it waits for what it has not heard of"
+    await two.hear()
+    with pytest.raises(Forbidden, match=f"in use on network lan: {place.address} has it"):
+        await second
+    assert not two.networks.underway and not two.networks._macs_underway
+    await two.networks.take(lan(), WEB, EndpointOptions(mac="02:00:00:00:00:06"))
 
 
 async def test_an_address_that_a_newer_release_has_taken_in_words_of_its_own_is_taken(
