@@ -20,7 +20,7 @@ from husk.swarm.model.heartbeats import MISSED, PERIOD, Heartbeats, spared_for, 
 from husk.swarm.model.node import Node, NodeState
 from husk.swarm.model.services import SECOND
 from husk.swarm.state.cluster_store import ClusterStore, Lease
-from husk.swarm.state.transactions import Delete, News, Put, Stale
+from husk.swarm.state.transactions import Delete, News, Put, Stale, StoreUnavailable
 from husk.text.documents import Malformed, decode
 
 log = logging.getLogger(__name__)
@@ -250,6 +250,8 @@ class NodeMarker:
         self._alive: dict[str, str] = {}
         self._spared: dict[str, int] = {}
         self._since: int | None = None
+        # Nodes that could not be marked last, and why.
+        self._unmarked: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._tasks = Tasks()
 
@@ -313,9 +315,18 @@ class NodeMarker:
         period, nodes = self._period(), list(self._nodes())
         self._spared = {node_id: end for node_id, end in self._spared.items() if end > self._clock()}
         found = verdicts(nodes, self._alive, watched_for, period * MISSED, self._spared) if self._leading() else []
+        unmarked: dict[str, str] = {}
         for verdict in found:
-            await self._marker.mark(verdict.node_id, verdict.state, verdict.message)
-        if found:
+            try:
+                await self._marker.mark(verdict.node_id, verdict.state, verdict.message)
+            except StoreUnavailable:
+                raise
+            except HuskError as error:  # of one node, which keeps no other from it
+                unmarked[verdict.node_id] = error.message
+                if self._unmarked.get(verdict.node_id) != error.message:
+                    log.warning("node %s is %s, which cannot be written: %s", *verdict[:2], error.message)
+        self._unmarked = unmarked
+        if len(found) > len(unmarked):
             self._marked()
 
 

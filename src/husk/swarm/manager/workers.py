@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from husk.errors import InvalidParameter
 from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
 from husk.swarm.manager.liveness import Liveness
@@ -9,8 +11,9 @@ from husk.swarm.membership.nodes import Nodes
 from husk.swarm.model.node import NodeDescription
 from husk.swarm.port import protocol
 
-# Of what a node says of itself: labels and plugins together, and the length of each word.
-_MOST, _LONGEST = 512, 1024
+# Of what a node says of itself: labels and plugins together, the length of each word, and the bytes of all: they are a
+# part of its record, which has to fit into one message of the store with whatever is to be said of the node.
+_MOST, _LONGEST, _LARGEST = 512, 1024, 128 * 1024
 LEFT = "the node has left the swarm"
 
 
@@ -87,5 +90,6 @@ def check(description: NodeDescription) -> None:
     words += [word for pair in description.engine_labels.items() for word in pair]
     words += [word for pair in description.plugins for word in pair]
     words += [*description.generic, *description.subnets]
-    if len(words) > _MOST or any(len(word) > _LONGEST for word in words):
+    long = any(len(word) > _LONGEST for word in words)
+    if len(words) > _MOST or long or len(msgspec.json.encode(description)) > _LARGEST:
         raise InvalidParameter("this node says too much of itself")

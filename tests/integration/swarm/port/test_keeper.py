@@ -66,7 +66,11 @@ async def test_one_that_was_signed_by_a_clock_far_ahead_is_renewed_at_once(
     node = Node(swarm)
     ahead = time.time() + 172 * 86400
     chain = authority.issue(
-        authority.request_for(node.keeper.identity.key), Holder("w", "worker", swarm.swarm), Signer(swarm.now), 600, ahead
+        authority.request_for(node.keeper.identity.key),
+        Holder("w", "worker", swarm.swarm),
+        Signer(swarm.now),
+        600,
+        ahead,
     )
     node.keeper.identity = node.keeper.identity._replace(certificate=chain)
     await node.managers.use(node.keeper.identity)

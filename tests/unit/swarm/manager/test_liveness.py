@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from husk.errors import Unavailable
+from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.manager import liveness
 from husk.swarm.manager.liveness import AGAIN, ALIVE, HeartbeatJournal, Liveness, NodeMarker
@@ -252,6 +252,29 @@ async def test_nodes_are_marked_by_who_lives(swarm: Swarm) -> None:
     assert swarm.nodes["w"].status.message == "heartbeat failure"
     swarm.hearing.beat("gone")
     await swarm.until_states(m="ready", w="down", gone="ready")
+
+
+async def test_a_node_that_cannot_be_marked_keeps_no_other_from_it(
+    swarm: Swarm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its record may have no room for more."""
+    mark = swarm.mark
+
+    async def refused(id: str, state: NodeState, message: str = "") -> None:
+        if id == "full":
+            raise InvalidParameter("etcdserver: request is too large")
+        await mark(id, state, message)
+
+    monkeypatch.setattr(swarm, "mark", refused)
+    for id in ("full", "w"):
+        swarm.add(id, "ready")
+    swarm.marking.start()
+    await until_async(lambda: swarm.marking._since is not None, "it watches")
+    swarm.clock.now += GRACE
+    await swarm.until_states(full="ready", w="down")
+    swarm.add("w2", "ready")
+    await swarm.until_states(full="ready", w="down", w2="down")
+    assert caplog.text.count("node full is down, which cannot be written: etcdserver: request is too large") == 1
 
 
 async def test_only_the_leader_marks(swarm: Swarm) -> None:

@@ -85,6 +85,7 @@ async def test_a_node_of_a_release_that_is_too_far_away_is_told_so(room: Room) -
         NodeDescription(engine_labels={"a": "x" * 2000}),
         NodeDescription(plugins=[("Log", str(number)) for number in range(300)]),
         NodeDescription(generic={str(number): 1 for number in range(600)}),
+        NodeDescription(engine_labels={str(number): "\0" * 1000 for number in range(200)}),
         NodeDescription(subnets=[f"10.{number // 256}.{number % 256}.0/24" for number in range(600)]),
     ],
 )
