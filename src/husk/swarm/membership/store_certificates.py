@@ -1,9 +1,10 @@
 """The certificates of the swarm's own etcd that were given out, and the list of those that are good for nothing now.
 
 Who was a manager may have a copy of its certificate, which is good for a year. So each is written down before it is
-given out, in the record `store-certificate` with its serial number for a key; a renewal keeps that. Each manager looks
-once in a while which of them are those of managers, and writes the others into a list of its own beside its member,
-which reads it with each new connection. Whoever has one already is cut off by a restart of the member.
+given out, in the record `store-certificate` with its serial number for a key; a renewal keeps that, and the record
+tells its new end. Each manager looks once in a while which of them are those of managers, and writes the others into a
+list of its own beside its member, which reads it with each new connection. Whoever has one already is cut off by a
+restart of the member.
 
 A manager that was demoted while it was away needs its certificate once more, to hear of it: it is revoked when the node
 works as a worker, or is removed from the swarm.
@@ -19,6 +20,7 @@ import msgspec
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError
 from husk.swarm import ca
+from husk.swarm.ca import roots
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.node import Node
 from husk.swarm.model.services import SECOND
@@ -34,6 +36,9 @@ KIND = "store-certificate"
 LOOK = 15.0
 # How long a host has to end what it does as a manager after it is none any more.
 GRACE = 60 * SECOND
+# How long after its end one is still known, in seconds: what was revoked must not be good again, be it that its last
+# renewal was not written down, or that somebody's clock is ahead.
+KEPT = roots.MEMBER_LIFE
 
 
 class IssuedCertificate(msgspec.Struct, frozen=True):
@@ -108,7 +113,7 @@ class StoreCertificates:
         given = await self._without_ended(given)
         latest = _latest(given)
         serial, ends = await asyncio.to_thread(self._of_ours)
-        if latest.get(own.id) != serial:
+        if latest.get(own.id) != serial or given[serial][1].ends < ends:
             await self.note(serial, IssuedCertificate(own.id, own.status.addr, ends))
             latest[own.id] = serial
         useless = [
@@ -139,9 +144,9 @@ class StoreCertificates:
     async def _without_ended(
         self, given: dict[int, tuple[Record, IssuedCertificate]]
     ) -> dict[int, tuple[Record, IssuedCertificate]]:
-        """Those that have ended by themselves are forgotten."""
+        """Those that have ended by themselves long ago are forgotten."""
         now = self._clock.seconds()
-        for number in [number for number, (_, one) in given.items() if one.ends < now]:
+        for number in [number for number, (_, one) in given.items() if one.ends + KEPT < now]:
             record, _ = given.pop(number)
             try:
                 await self._store.commit(Delete(KIND, record.key, record.version), happened=True)

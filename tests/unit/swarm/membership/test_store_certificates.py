@@ -8,7 +8,7 @@ import pytest
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
 from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, REVOKED
-from husk.swarm.membership.store_certificates import GRACE, KIND, IssuedCertificate, StoreCertificates
+from husk.swarm.membership.store_certificates import GRACE, KEPT, KIND, IssuedCertificate, StoreCertificates
 from husk.swarm.model.node import Node, NodeStatus
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.state import member_files
@@ -23,21 +23,21 @@ OWN, COPIED, OTHERS = 11, 22, 33
 
 
 class Manager:
-    def __init__(self, state: StateStore, directory: Path) -> None:
+    def __init__(self, state: StateStore, directory: Path, node: str = "m1", serial: int = OWN) -> None:
         self.store = SwarmRecords(SqliteStore(state))
         self.clock = FakeClock(NOW * 10**9)
         self.hosts = {"192.0.2.1", "192.0.2.2", "192.0.2.3"}
         self.cuts = 0
         root = authority.new_root(NOW)
         key, request = authority.new_request()
-        signed = authority.issue_for_host(request, "m1", "192.0.2.1", root, YEAR, NOW, OWN)
+        signed = authority.issue_for_host(request, node, f"192.0.2.{node[1:]}", root, YEAR, NOW, serial)
         paths = [directory / name for name in (CERTIFICATE, KEY, REVOKED)]
         member_files.install(dict(zip(paths, (signed, key), strict=False)))
         self.list = paths[2]
         self.it = StoreCertificates(
             self.store,
             *paths,
-            own=lambda: self.store.nodes.get("m1"),
+            own=lambda: self.store.nodes.get(node),
             members=self._members,
             cut_off=self._cut,
             clock=self.clock,
@@ -115,6 +115,28 @@ async def test_who_is_a_manager_again_has_another_one(manager: Manager) -> None:
     assert await manager.after_a_while() == {COPIED}, "the new one is good, the copy is not"
 
 
+async def test_one_that_was_renewed_is_revoked_for_as_long_as_it_is_good(
+    manager: Manager, state: StateStore, tmp_path: Path
+) -> None:
+    """A renewal keeps the number; of who had it, the copy may be of the newest."""
+    manager.hosts.discard("192.0.2.1")
+    await manager.it.look()
+    root, request = authority.new_root(NOW), authority.request_for((tmp_path / KEY).read_bytes())
+    renewed = authority.issue_for_host(request, "m1", "192.0.2.1", root, YEAR, NOW + 0.8 * YEAR, OWN)
+    member_files.replace(tmp_path / CERTIFICATE, renewed)
+    await manager.it.look()
+    record = await manager.store.store.get(KIND, f"{OWN:x}")
+    assert record is not None
+    assert msgspec.json.decode(record.body, type=IssuedCertificate).ends == int(NOW + 0.8 * YEAR) + YEAR
+    other = Manager(state, tmp_path / "other", "m3", OTHERS)
+    other.hosts.discard("192.0.2.1")
+    await other.store.refresh("node", "m3")
+    assert await other.after_a_while() == {OWN}, "its node is gone"
+    other.clock.pass_by(int(2.5 * YEAR) * 10**9)
+    await other.it.look()
+    assert other.revoked == {OWN}, "what it said first has ended long ago"
+
+
 async def test_whoever_does_not_know_who_are_managers_revokes_nothing(manager: Manager) -> None:
     manager.hosts.clear()
     known = dict(manager.store.nodes)
@@ -125,7 +147,7 @@ async def test_whoever_does_not_know_who_are_managers_revokes_nothing(manager: M
 
 
 async def test_what_has_ended_is_forgotten(manager: Manager) -> None:
-    await manager.it.note(55, IssuedCertificate("m9", "192.0.2.9", NOW + 30.0))
+    await manager.it.note(55, IssuedCertificate("m9", "192.0.2.9", NOW - KEPT + 30.0))
     assert await manager.after_a_while() == set() and 55 not in await manager.known()
     body = await manager.store.store.get(KIND, f"{COPIED:x}")
     assert body is not None and msgspec.json.decode(body.body, type=IssuedCertificate).node == "m2"
