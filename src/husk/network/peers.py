@@ -40,13 +40,14 @@ class Tables(Struct, frozen=True):
 
 
 def wanted(peers: Iterable[Peer], local: str) -> Tables:
-    """Those of this host itself, whose address is `local`, are on its own bridge and not among them."""
+    """Those of this host itself, whose address is `local`, are on its own bridge and not among them; nor are those of
+    hosts with an address of the other version of IP, which VXLAN does not reach from there."""
     here = ip_address(local)
     neighbours: dict[Address, str] = {}
     hosts: dict[str, Address] = {}
     for peer in sorted(peers, key=lambda peer: (peer.address, peer.host)):
         host = ip_address(peer.host)
-        if host == here:
+        if host == here or host.version != here.version:
             continue
         mac = _mac(peer)
         neighbours[ip_address(peer.address)] = mac

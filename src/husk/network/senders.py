@@ -55,8 +55,11 @@ class Senders(Struct, frozen=True):
 
 
 def elements(senders: Senders) -> dict[str, set[str]]:
-    """Compute what the sets are to hold, by their names. Pure."""
-    pairs = {(str(ip_address(host)), int(number)) for number, hosts in senders.networks for host in hosts}
+    """Compute what the sets are to hold, by their names. A host with an address of the other version of IP sends
+    nothing that comes here, and keeps no other from it. Pure."""
+    version = ip_address(senders.local).version
+    hosts_of = [(int(number), map(ip_address, hosts)) for number, hosts in senders.networks]
+    pairs = {(str(host), number) for number, hosts in hosts_of for host in hosts if host.version == version}
     return {
         "numbers": {str(int(number)) for number, _ in senders.networks},
         "senders": {f"{host} . {number}" for host, number in pairs},

@@ -87,6 +87,12 @@ def test_endpoints_of_this_host_are_not_told_of():
     assert wanted([peer(5, 1)], LOCAL) == wanted([], LOCAL)
 
 
+def test_endpoints_on_hosts_of_the_other_version_of_ip_are_not_told_of():
+    other = Peer("10.0.9.5", "02:42:0a:00:09:05", "2001:db8::2")
+    assert wanted([other, peer(6, 2)], LOCAL) == wanted([peer(6, 2)], LOCAL)
+    assert wanted([other, peer(6, 2)], "2001:db8::1") == wanted([other], "2001:db8::1")
+
+
 def test_a_peer_that_moves_is_one_message():
     [message] = difference(wanted([peer(5, 2)], LOCAL), wanted([peer(5, 3)], LOCAL), BRIDGE, VXLAN)
     assert message.what == "send frames for 02:42:0a:00:09:05 to 192.0.2.3"

@@ -21,6 +21,14 @@ def test_hosts_with_ipv6():
     assert "add element ip6 t senders { 2001:db8::2 . 4097 }" in ruleset("t", senders)
 
 
+def test_a_host_of_the_other_version_of_ip_keeps_no_other_out():
+    mixed = Senders(4789, "192.0.2.1", ((4097, frozenset({"192.0.2.2", "2001:db8::2"})),))
+    text = ruleset("t", mixed)
+    assert "add element ip t senders { 192.0.2.2 . 4097 }" in text and "2001:db8" not in text
+    other = Senders(4789, "2001:db8::1", mixed.networks)
+    assert "add element ip6 t hosts { 2001:db8::1, 2001:db8::2 }" in ruleset("t", other)
+
+
 def test_a_change_is_what_differs():
     other = Senders(4789, "192.0.2.1", ((4097, frozenset({"192.0.2.2"})), (4098, frozenset({"192.0.2.9"}))))
     assert difference("t", TWO, other).splitlines() == [

@@ -108,6 +108,8 @@ class Overlays:
         self._tunnel: Tunnel | None = None
         # What the tunnel was told last.
         self._mesh: tuple[Mesh, int] | None = None
+        # Hosts whose address is of the other version of IP than ours.
+        self._unreached: set[str] = set()
         self._open: dict[str, Overlay] = {}
         self._told: dict[str, Way] = {}
         # Encrypted networks that are about to be here.
@@ -239,9 +241,18 @@ class Overlays:
         from husk.network.senders import SenderRules, Senders
 
         hosts = tuple(sorted((way.vni, frozenset(peer.host for peer in way.peers)) for way in ways.values()))
+        self._tell_unreached({host for _, some in hosts for host in some if (":" in host) != (":" in underlay.local)})
         self.senders = self.senders or SenderRules(self._table)
         senders = Senders(underlay.port, underlay.local, hosts)
         await asyncio.to_thread(self.senders.change, senders)
+
+    def _tell_unreached(self, hosts: set[str]) -> None:
+        """VXLAN goes over one version of IP."""
+        if fresh := hosts - self._unreached:
+            log.warning(
+                "networks of the swarm do not lead to %s: this host has no such address", ", ".join(sorted(fresh))
+            )
+        self._unreached = hosts
 
     async def _take_nothing(self) -> None:
         """No network leads to other hosts in the open; what a former daemon left of rules goes, too."""

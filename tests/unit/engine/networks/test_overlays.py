@@ -342,6 +342,14 @@ async def test_packets_are_taken_from_the_hosts_of_a_network_alone(done, taken):
     assert taken[-1] is None and networks.senders is None
 
 
+async def test_a_host_of_the_other_version_of_ip_is_told_of_once(done, caplog):
+    networks = overlays(done, a={})
+    peers = (*PEERS, Peer("10.0.9.7", "02:42:0a:00:09:07", "2001:db8::2"))
+    for own in ("10.0.9.254", "10.0.9.253"):
+        await networks.apply(UNDERLAY, {id_of("a"): Way(4097, own, peers)})
+    assert caplog.text.count("do not lead to 2001:db8::2: this host has no such address") == 1
+
+
 async def test_without_rules_nothing_is_taken_in_the_open(done, broken):
     networks = overlays(done, a={}, b={"encrypted": ""})
     broken.add("rules")
