@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from husk.engine.networks.live import LiveNetwork
 from husk.engine.networks.overlays import Underlay, Way, encrypted
 from husk.engine.networks.service import Networks
@@ -21,6 +23,7 @@ from husk.swarm.network import share as share
 from husk.swarm.network.allocator import OverlayAllocator, world_of
 from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.overlay_view import OverlayView
+from husk.swarm.spec.containers import attachments
 from husk.swarm.state.records import SwarmRecords
 
 log = logging.getLogger(__name__)
@@ -55,6 +58,8 @@ class OverlayFeed:
         self._addresses: set[tuple[str, str]] = set()
         self._tasks: set[str] = set()
         self._nodes: dict[str, tuple[str, bool]] = {}
+        # The names of services by network, as they were then, and whose they are.
+        self._services: dict[str, dict[str, set[str]]] = {}
         shared.observers.append(self._place_changed)
         store.index.changed.subscribe(self._tasks.add)
 
@@ -129,26 +134,46 @@ class OverlayFeed:
                 others += self._shared.on(id)
         for place in others:
             changed.setdefault(place.network, set()).add(place.address)
+        services = self._names_of_services()
         for id, live in here.items():
             own = tuple(place.address for place in self._own(live))
             known, view = self._shared.places.get(id, {}), self._views.get(id)
             addresses: Iterable[str] = changed.get(id, ())
+            if services.get(id) != self._services.get(id):
+                addresses = known.keys() | set(addresses)
             if view is None or view.own != own:
                 view, addresses = OverlayView(own), known
             for address in addresses:
-                self._note(view, address, known.get(address), encrypted(live.record))
+                self._note(view, address, known.get(address), encrypted(live.record), services.get(id, {}))
             self._views[id], live.elsewhere = view, view.names
-        self._nodes = nodes
+        self._nodes, self._services = nodes, services
         self._addresses.clear()
         self._tasks.clear()
 
-    def _note(self, view: OverlayView, address: str, place: Place | None, secret: bool) -> None:
+    def _names_of_services(self) -> dict[str, dict[str, set[str]]]:
+        found: dict[str, dict[str, set[str]]] = {}
+        for service in self._store.services.values():
+            for attachment in attachments(service):
+                for name in (service.spec.name, *attachment.aliases):
+                    for called in (name.lower(), f"tasks.{name}".lower()):
+                        found.setdefault(attachment.target, {}).setdefault(called, set()).add(service.id)
+        return found
+
+    def _note(
+        self, view: OverlayView, address: str, place: Place | None, secret: bool, services: dict[str, set[str]]
+    ) -> None:
+        """`services` are those on the network, by their names: who was called so before they came is not any more."""
         if place is None or place.kind == "service" or place.node == self._cluster.node_id:
             view.forget(address)
             return
         node, host = self._store.nodes.get(place.node), ""
         if node is not None and node.data_address:
             host = inner_address(node.id) if secret else node.data_address
+        if any(name.lower() in services for name in place.names):
+            task = self._store.tasks.get(place.task)
+            own = task.service_id if task is not None else ""
+            kept = tuple(name for name in place.names if own in services.get(name.lower(), (own,)))
+            place = replace(place, names=kept)
         view.note(place, self._mac(place), host, self._is_told(place))
 
     def _mac(self, place: Place) -> str:

@@ -16,7 +16,7 @@ from husk.errors import SystemFault
 from husk.network.endpoint import EndpointOptions
 from husk.network.wireguard.parties import Party, inner_address, text_of_key
 from husk.storage.state.store import StateStore
-from husk.swarm.model.services import VirtualIP
+from husk.swarm.model.services import NetworkAttachment, TaskSpec, VirtualIP
 from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.overlay_feed import OverlayFeed
@@ -25,7 +25,7 @@ from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but
 from tests.support.overlay_places import every_place
-from tests.unit.swarm.manager.test_planner import make_task
+from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 
 class FakePresence:
@@ -143,11 +143,31 @@ async def test_a_host_is_told_who_is_where(room: Room) -> None:
     assert room.live.elsewhere == {}
 
 
+async def test_nobody_keeps_a_name_that_a_service_has_since(room: Room) -> None:
+    """With its tasks' addresses in the answers (`--endpoint-mode dnsrr`, `tasks.db`) that would be one of them."""
+    await room.take("n2", "10.0.9.21", Occupant("endpoint", ("db", "Tasks.DB", "mine"), "x"))
+    await room.take("n2", "10.0.9.22", Occupant("endpoint", ("db", "tasks.db", "db.1"), "y", "task"))
+    room.records.learn(but(make_task(1, node_id="n2"), id="task", service_id="db-id", status__state="running"))
+    everybody = {"db": {"10.0.9.21", "10.0.9.22"}, "mine": {"10.0.9.21"}, "db.1": {"10.0.9.22"}}
+
+    async def told() -> dict[str, set[str]]:
+        await room.feed.settle()
+        names = room.live.elsewhere
+        assert names.get("db", {}).keys() == names.get("tasks.db", {}).keys()
+        return {name: set(names[name]) for name in names if name != "tasks.db"}
+
+    assert await told() == everybody
+    service = but(make_service(1), id="db-id", version=0, spec__name="db")
+    service.spec.task_template = TaskSpec(networks=[NetworkAttachment(target="lan-id")])
+    await room.records.save(service)
+    assert await told() == everybody | {"db": {"10.0.9.22"}}
+    await room.records.delete(room.records.services["db-id"])
+    assert await told() == everybody
+
+
 async def test_each_host_has_an_address_of_its_own(room: Room) -> None:
     await room.take("n1", "10.0.9.9", Occupant("service"))
-    room.records.services["s"] = cast(
-        Any, SimpleNamespace(ports=[], virtual_ips=[VirtualIP(network_id="lan-id", addr="10.0.9.9/24")])
-    )
+    room.records.services["s"] = make_service(virtual_ips=[VirtualIP(network_id="lan-id", addr="10.0.9.9/24")])
     assert await room.feed.settle() and await room.feed.settle()
     (own,) = [place for place in every_place(room.shared) if place.kind == "host"]
     assert own.node == "n1" and room.presence.noted == sorted([own.address, "10.0.9.9"])
@@ -274,9 +294,7 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplo
     endpoint = Endpoint(network_name="old", network_id="old-id", ip_address="10.0.8.5", mac_address="02:42:00:00:00:05")
     container.endpoints["old"] = endpoint
     old.members[container.id] = container
-    virtual = VirtualIP(network_id="old-id", addr="10.0.8.2/24")
-    service = SimpleNamespace(ports=[], virtual_ips=[virtual])
-    room.records.services["s"] = cast(Any, service)
+    room.records.services["s"] = make_service(virtual_ips=[VirtualIP(network_id="old-id", addr="10.0.8.2/24")])
     room.presence.alone = [old]
     await room.feed.settle()
     assert record.vni == 4098 and room.shared.networks["old-id"].vni == 4098
