@@ -14,6 +14,8 @@ from husk.swarm.port import protocol
 # Of what a node says of itself: labels and plugins together, the length of each word, and the bytes of all: they are a
 # part of its record, which has to fit into one message of the store with whatever is to be said of the node.
 _MOST, _LONGEST, _LARGEST = 512, 1024, 128 * 1024
+# Clients read no numbers of any size.
+_NUMBERS = range(1 << 63)
 LEFT = "the node has left the swarm"
 
 
@@ -85,7 +87,10 @@ class Workers:
 
 
 def check(description: NodeDescription) -> None:
-    """A node may say of itself what it likes, but not without end. Pure."""
+    """A node may say of itself what it likes, but not without end, and nothing that is no amount. Pure."""
+    numbers = [description.nano_cpus, description.memory, description.protocol, *description.generic.values()]
+    if any(number not in _NUMBERS for number in numbers):
+        raise InvalidParameter("a node has no such amounts")
     words = [description.hostname, description.os, description.architecture, description.engine_version]
     words += [word for pair in description.engine_labels.items() for word in pair]
     words += [word for pair in description.plugins for word in pair]

@@ -96,3 +96,17 @@ async def test_a_node_cannot_say_too_much(room: Room, said: NodeDescription) -> 
     with pytest.raises(InvalidParameter, match="too much"):
         await room.real.describe("w", said)
     assert room.nodes.find("w").description == before
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 63, 10**30])
+def test_a_node_has_amounts_that_clients_can_read(number: int) -> None:
+    said = (
+        NodeDescription(nano_cpus=number),
+        NodeDescription(memory=number),
+        NodeDescription(generic={"gpu": number}),
+        NodeDescription(protocol=number),
+    )
+    for one in said:
+        with pytest.raises(InvalidParameter, match="no such amounts"):
+            check(one)
+    check(NodeDescription(nano_cpus=(1 << 63) - 1, memory=0, generic={"gpu": 8}))

@@ -31,6 +31,8 @@ _ORDER = {
     for state in states
 }
 _LONGEST = 4096
+# Of processes and exit codes; clients read no numbers of any size.
+_NUMBERS = range(-(1 << 31), 1 << 31)
 _CONTAINER_ID = re.compile("[0-9a-f]{64}", re.ASCII)
 NOT_YOURS = "this node has no such task"
 
@@ -100,6 +102,8 @@ def checked(node_id: str, task: Task | None, status: TaskStatus, clock: Clock = 
     if status.container_id and not _CONTAINER_ID.fullmatch(status.container_id):
         # Names and leading parts of ids would mean containers of whoever looks for them.
         raise InvalidParameter("the id of a container has 64 hexadecimal digits")
+    if status.pid not in _NUMBERS or status.exit_code not in _NUMBERS:
+        raise InvalidParameter("no process has such a number, or exit code")
     same, now = status.state == old.state, clock.now()
     return msgspec.structs.replace(
         status,

@@ -106,6 +106,13 @@ def test_what_is_no_id_of_a_container(wrong: str):
         share.checked("a", make_task(1, node_id="a"), status("running", container_id=wrong), FakeClock(START))
 
 
+@pytest.mark.parametrize("said", [{"exit_code": 10**30}, {"exit_code": -(1 << 31) - 1}, {"pid": 1 << 31}])
+def test_what_is_no_number_that_clients_can_read(said: dict[str, int]):
+    with pytest.raises(InvalidParameter, match="no process has such a number"):
+        share.checked("a", make_task(1, node_id="a"), status("failed", **said), FakeClock(START))
+    share.checked("a", make_task(1, node_id="a"), status("failed", exit_code=137, pid=1 << 22), FakeClock(START))
+
+
 def test_only_what_is_to_be_removed_can_be_gone():
     task = make_task(1, "shutdown", node_id="a", desired_state="remove")
     assert share.check_gone("a", task) is task
