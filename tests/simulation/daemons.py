@@ -130,9 +130,7 @@ class _Members:
 
     async def remove(self, member: KnownMember) -> None:
         await self._decide()
-        if self._etcd.voters == {member.name}:
-            raise Unavailable("etcd: re-configuration failed due to not enough started members")
-        self._etcd.voters.discard(member.name)
+        self._etcd.remove(member.name)
 
     async def close(self) -> None:
         pass

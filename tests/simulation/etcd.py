@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, cast
 
+from husk.errors import Unavailable
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import (
     DEADLINE_EXCEEDED,
@@ -89,6 +90,15 @@ class Etcd:
     def majority(self) -> set[str]:
         most = len(self.voters) // 2 + 1
         return next((part for part in self.network.parts(sorted(self.voters)) if len(part) >= most), set())
+
+    def remove(self, member: str) -> None:
+        """Let a member take part no longer. Unavailable where most of the others would not be there, as etcd has it."""
+        there = self.majority()
+        if self.voters == {member}:
+            raise Unavailable("etcd: re-configuration failed due to not enough started members")
+        if member in there and len(there) - 1 < (len(self.voters) - 1) // 2 + 1:
+            raise Unavailable("etcd: re-configuration failed due to unhealthy cluster")
+        self.voters.discard(member)
 
     def serves(self, member: str) -> bool:
         """Tell if this member can do anything now."""

@@ -28,16 +28,25 @@ class Network:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._cut: set[str] = set()
+        # Pairs that do not reach each other, though others reach both.
+        self._parted: set[frozenset[str]] = set()
         self._down: set[str] = set()
         self._changed = asyncio.Event()
 
     def linked(self, one: str, other: str) -> bool:
         if one in self._down or other in self._down:
             return False
-        return one == other or (one not in self._cut and other not in self._cut)
+        if one == other:
+            return True
+        return one not in self._cut and other not in self._cut and frozenset((one, other)) not in self._parted
 
     def cut(self, host: str, off: bool = True) -> None:
         (self._cut.add if off else self._cut.discard)(host)
+        self.turn()
+
+    def part(self, one: str, other: str, off: bool = True) -> None:
+        """Members of etcd are not parted: what most of them reach is all that is known of them (`parts`)."""
+        (self._parted.add if off else self._parted.discard)(frozenset((one, other)))
         self.turn()
 
     def power(self, host: str, on: bool) -> None:

@@ -4,8 +4,8 @@ At each moment:
 - In a slot at most one task is alive and wanted; two where an update starts the new one first.
 - No container of a wanted task is ended by anybody but itself, its host's power, or its service's removal.
 - What a client was told to be written is in the store until a client removes it.
-- Nobody has an address that somebody else has. One node at least is to be a manager, and nobody is demoted whom the
-  other managers need.
+- Nobody has an address, or a MAC, that somebody else has. One node at least is to be a manager, and nobody is
+  demoted whom the other managers need.
 - A manager has each record in memory as it was written, from the moment on in which it was: never before.
 - Two containers of a slot run side by side only while a host of theirs, or the store, is in trouble, and a while after.
 
@@ -29,6 +29,7 @@ from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.network import Network as NetworkRecord
 from husk.engine.networks.sharing import Occupant, Place
 from husk.errors import HuskError
+from husk.network.endpoint import EndpointOptions
 from husk.swarm.model.node import Node, NodeDescription, NodeStatus, manager_at
 from husk.swarm.model.services import (
     ContainerSpec,
@@ -56,6 +57,8 @@ from tests.simulation.hosts import SECOND, Host, Network
 
 MANAGERS = 3
 NETWORK = "net"
+# Those that containers choose.
+MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 # In simulated seconds: how long faults go on; how long a swarm may take to settle then, and must stay as it is; how
 # long two containers of a slot may run side by side when nothing is in trouble.
 TROUBLE, SETTLE, STAY, BESIDE = 90.0, 240.0, 20.0, 45.0
@@ -101,7 +104,8 @@ class Life:
         # Services, also such as have been removed, whose updates start the new task of a slot first.
         self._overlapping: set[str] = set()
         self._slots: defaultdict[object, set[str]] = defaultdict(set)
-        # By address: who has it. Of services: which a client was told to be there, and which it may have removed.
+        # By address, and by MAC: who has it. Of services: which a client was told to be there, and which it may have
+        # removed.
         self.held: dict[str, str] = {}
         self.acknowledged: set[str] = set()
         self.removed: set[str] = set()
@@ -221,6 +225,7 @@ class Life:
             self._kill,
             self._cut,
             self._cut,
+            self._part,
             self._slow,
             self._sleep,
             self._step,
@@ -267,6 +272,16 @@ class Life:
             self.network.cut(host.name)
             await self._until(self.chance.choice([1.0, 5.0, self.chance.uniform(1, 60)]))
             self.network.cut(host.name, off=False)
+
+    async def _part(self, host: Host) -> None:
+        """It and another one do not reach each other, though both reach all others."""
+        other = self.chance.choice(list(self.hosts.values()))
+        if other is host or {host.name, other.name} <= self.etcd.members.keys():
+            return
+        async with self._in_trouble(host, f"and {other.name} do not reach each other", 60):
+            self.network.part(host.name, other.name)
+            await self._until(self.chance.choice([5.0, self.chance.uniform(1, 60)]))
+            self.network.part(host.name, other.name, off=False)
 
     async def _slow(self, host: Host) -> None:
         async with self._in_trouble(host, "has a slow disk", 30):
@@ -427,12 +442,16 @@ class Life:
                 if mine and self.chance.random() < 0.5:
                     place = mine.pop()
                     self.held.pop(place.address, None)
+                    if all(other.mac != place.mac for other in mine):
+                        self.held.pop(place.mac, None)
                     manager.networks.underway.discard(place.key)
                     await manager.networks.give_back([place])
                 elif len(mine) < 6:
-                    for place in await manager.networks.take(network, Occupant("endpoint")):
-                        if (other := self.held.setdefault(place.address, name)) != name:
-                            self._violated(f"{name} and {other} have address {place.address}")
+                    options = EndpointOptions(mac=self.chance.choice(["", "", *MACS]))
+                    for place in await manager.networks.take(network, Occupant("endpoint"), options):
+                        for what in (place.address, place.mac):
+                            if (other := self.held.setdefault(what, name)) != name:
+                                self._violated(f"{name} and {other} have {what}")
                         mine.append(place)
             except HuskError as error:
                 self.say(f"{name}: address: {error.message}")
