@@ -77,7 +77,11 @@ class OverlayFeed:
         if not self._cluster.active:
             return True
         presence, troubles = self._networks.presence, list[str]()
-        await _tried(self._adopt(), troubles)
+        for live in list(presence.alone):
+            await _tried(self._adopt(live), troubles)
+        for live in list(presence.here):
+            if live.record.id in self._shared.networks:
+                await _tried(self._note_addresses(live), troubles)
         await _tried(presence.know(self._shared.networks), troubles)
         if (ingress := self._ingress()) is not None:
             await _tried(presence.bring(ingress), troubles)
@@ -183,19 +187,14 @@ class OverlayFeed:
         same = (one for one in self._shared.on(place.node) if one.kind == "host" and one.network == place.network)
         return next((one.mac for one in same if ":" not in one.address), place.mac)
 
-    async def _adopt(self) -> None:
-        """Networks from when this host was alone become those of all; what is on them keeps its addresses."""
-        presence = self._networks.presence
-        for live in presence.alone:
-            known = self._shared.networks.get(live.record.id)
-            if known is None:
-                numbers = {network.vni for network in self._shared.networks.values()}
-                known = presence.numbered(live, numbers)
-                await self._store.retried(partial(self._shared.add, known))
-            await presence.adopt(live, known.vni)
-        for live in presence.here:
-            if live.record.id in self._shared.networks:
-                await self._note_addresses(live)
+    async def _adopt(self, live: LiveNetwork) -> None:
+        """A network from when this host was alone becomes one of all; what is on it keeps its addresses."""
+        known = self._shared.networks.get(live.record.id)
+        if known is None:
+            numbers = {network.vni for network in self._shared.networks.values()}
+            known = self._networks.presence.numbered(live, numbers)
+            await self._store.retried(partial(self._shared.add, known))
+        await self._networks.presence.adopt(live, known.vni)
 
     async def _note_addresses(self, live: LiveNetwork) -> None:
         """Each interface that is here has its record, also one that came while the network was made everybody's."""

@@ -12,7 +12,7 @@ from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.live import LiveNetwork
 from husk.engine.networks.sharing import Occupant
-from husk.errors import SystemFault
+from husk.errors import InvalidParameter, SystemFault
 from husk.network.endpoint import EndpointOptions
 from husk.network.wireguard.parties import Party, inner_address, text_of_key
 from husk.storage.state.store import StateStore
@@ -311,16 +311,24 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplo
     assert record.vni == 4098 and "10.0.8.77" in {place.address for place in room.shared.of(record)}
 
 
-async def test_a_network_that_could_not_be_everybodys_is_tried_again(
+async def test_a_network_that_could_not_be_everybodys_is_tried_again_and_keeps_no_other_from_it(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away() -> None:
-        raise SystemFault("the store is away")
+    add = room.shared.add
+    for name in ("large", "small"):
+        record = Network(id=name, name=name, driver="overlay", created="", scope="swarm", subnet="10.0.8.0/24")
+        room.presence.alone.append(LiveNetwork(record, cast(Any, SimpleNamespace(uses=lambda address: True))))
 
-    monkeypatch.setattr(room.feed, "_adopt", away)
+    async def refuse(network: Network) -> None:
+        if network.id == "large":
+            raise InvalidParameter("etcdserver: request is too large")
+        await add(network)
+
+    monkeypatch.setattr(room.shared, "add", refuse)
     assert not await room.feed.settle()
+    assert [live.record.name for live in room.presence.alone] == ["large"] and "small" in room.shared.networks
     monkeypatch.undo()
-    assert await room.feed.settle()
+    assert await room.feed.settle() and not room.presence.alone
 
 
 async def test_hosts_of_an_encrypted_network_are_known_by_their_keys(room: Room) -> None:
