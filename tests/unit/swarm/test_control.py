@@ -445,3 +445,13 @@ async def test_a_daemon_that_died_while_it_left_goes_on_leaving(
     await room.services.open()
     assert room.store.services == {} and room.networks.records == {}
     assert not SwarmRoom(tmp_path, state).cluster.active
+
+
+async def test_a_manager_says_what_it_cannot_do(room: SwarmRoom) -> None:
+    assert room.services.trouble == ""
+    room.etcd_membership._member = Mock(trouble="no room")
+    assert "is started again: no room" in room.services.trouble
+    room.cluster.port_trouble = "the port is taken"
+    assert room.services.trouble == "the port is taken"
+    room.store.away = lambda: "nobody answers"
+    assert room.services.trouble == "nobody answers"
