@@ -261,7 +261,8 @@ def _check(wanted: GitRef, *ids: str) -> None:
 def _key(wanted: GitRef, found: Resolved) -> str:
     """All that makes one tree different from another; a tag matters only to who can see it."""
     kept = f".git#{found.reference or found.id}" if wanted.keep_git_dir and not wanted.directory else ""
-    commit = found.id if kept else found.commit
+    # The commit counts there, too: who is pinned to one does not get what a tag was before its server said something else.
+    commit = f"{found.id} {found.commit}" if kept and found.commit != found.id else found.commit
     submodules = "" if wanted.submodules else "(skip-submodules)"
     mtime = f"(mtime={wanted.mtime})" if wanted.mtime not in ("", "checkout") else ""
     # Submodules may be addressed relative to it, and what is kept names it.

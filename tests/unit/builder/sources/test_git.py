@@ -198,6 +198,18 @@ async def test_a_word_does_not_bring_other_files_to_who_is_pinned_to_a_tag(bench
     assert len(bench.git.checked_out) == seen, "once it was here its commit is known"
 
 
+async def test_a_word_does_not_bring_a_kept_repository_to_who_is_pinned_to_another_commit(bench):
+    honest = await bench.key(ref="v1", keep_git_dir=True)
+    assert await bench.key(ref="v1", keep_git_dir=True, checksum=ONE) == honest
+    bench.git.served["refs/tags/v1^{}"] = TWO
+    with pytest.raises(InvalidParameter, match=f"said {TWO}, is {ONE}"):
+        await bench.key(ref="v1", keep_git_dir=True, checksum=TWO)
+    del bench.git.served["refs/tags/v1^{}"]
+    seen = len(bench.git.checked_out)
+    assert await bench.key(ref="v1", keep_git_dir=True, checksum=TAG) != honest, "nothing is said of it"
+    assert len(bench.git.checked_out) == seen + 1
+
+
 async def test_what_was_checked_out_is_what_it_was(bench):
     """For the provenance, too, where a server says nothing of its tags."""
     del bench.git.served["refs/tags/v1^{}"]
