@@ -1,5 +1,6 @@
 """A build by BuildKit's protocol from its question to what was exported, with doubles of what does the work."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,7 @@ from husk.builder.solver.solver import Solver
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet, Unavailable
 from tests.support.parsing import Here
 from tests.unit.builder.frontend.test_dockerfile_frontend import Client, Images
-from tests.unit.builder.solver.solving import Memory, Worker, chain
+from tests.unit.builder.solver.solving import Memory, Worker, chain, never_ending
 
 
 class Exporter:
@@ -42,6 +43,7 @@ class Bench:
     def __init__(self) -> None:
         self.worker: Any = Worker()
         memory: Any = Memory()
+        self.memory = memory
         files: Any = Client(Dockerfile="FROM busybox\nCMD x")
         images: Any = Images()
         self.exporter = Exporter()
@@ -173,3 +175,20 @@ async def test_a_cache_that_cannot_be_written_is_refused_before_anything_is_made
     with pytest.raises(NotImplementedYet, match="s3"):
         await bench.solves.solve(request)
     assert bench.worker.ran == []
+
+
+async def test_a_client_that_hangs_up_leaves_nothing_however_often_it_is_cancelled():
+    """A connection that ends cancels its calls, and again when it is closed."""
+    for turns in range(1, 12):
+        bench = Bench()
+        begun = never_ending(bench.worker, "b")
+        question = Question(definition=Definition(*chain("a", "b")))
+        solving = Tasks().spawn(bench.solve(question), "solve", awaited=True)
+        await begun.wait()
+        assert bench.memory.held
+        for _ in range(turns):
+            solving.cancel()
+            await asyncio.sleep(0)
+        await asyncio.wait([solving])
+        assert bench.memory.held == [], f"cancelled {turns} times"
+        assert asyncio.all_tasks() == {asyncio.current_task()}

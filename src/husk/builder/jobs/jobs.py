@@ -15,6 +15,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from husk.aio.tasks import Tasks
 from husk.builder.dockerfile.rules import Warning
 from husk.builder.dockerfile.syntax import Syntax
 from husk.builder.graph.graph import Definition, KnownVertices, Location, SourceFile
@@ -103,6 +104,7 @@ class Job:
         self._ids: dict[Ref, str] = {}
         self._questions: dict[Ref, Question] = {}
         self.scans: dict[Ref, Mapping[str, Ref]] = {}  # what an SBOM of a ref is to tell of besides
+        self._ending = Tasks()
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
     async def solve(self, question: Question) -> Result:
@@ -290,8 +292,11 @@ class Job:
         return True
 
     async def close(self, keep: Collection[object] = ()) -> None:
-        """Let go of all refs but those that somebody else keeps."""
+        """Let go of all refs but those that somebody else keeps, though whoever waits be cancelled meanwhile."""
         self._given.cancel()
+        await self._ending.to_its_end(self._close(keep), "end of a job")
+
+    async def _close(self, keep: Collection[object]) -> None:
         await self.containers.close()
         refs, self._refs, self._ids = self._refs, {}, {}
         await asyncio.gather(*(ref.close() for ref in refs.values() if not any(ref is one for one in keep)))
@@ -317,6 +322,7 @@ class Jobs:
         self._images = images
         self._hold = hold
         self._remains = remains
+        self._ending = Tasks()
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, None] = {}  # nobody need wait for these, the last ones
         self._waiting: dict[str, set[asyncio.Future[Job]]] = {}
@@ -349,6 +355,10 @@ class Jobs:
         self._ended[job.id] = None
         while len(self._ended) > _MOST_ENDED:
             del self._ended[next(iter(self._ended))]
+        # A client that hangs up cancels what it has begun more than once.
+        await self._ending.to_its_end(self._end(job), "end of a job")
+
+    async def _end(self, job: Job) -> None:
         await job.close()
         if self._remains is not None:
             await self._remains.clear(job.session)

@@ -20,7 +20,7 @@ from husk.builder.steps.plan import StepFailed
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound
 from tests.support.parsing import Here
 from tests.unit.builder.frontend.test_dockerfile_frontend import Client, Images
-from tests.unit.builder.solver.solving import Memory, Worker, chain
+from tests.unit.builder.solver.solving import Memory, Worker, chain, never_ending
 
 
 class Bench:
@@ -72,6 +72,24 @@ async def test_who_waits_gets_a_job_that_has_ended_at_once(bench):
     job = await bench.jobs.begin("two", None)
     await bench.jobs.end(job)
     assert await asyncio.gather(*waiting) == [job, job]
+
+
+async def test_who_closes_a_job_and_is_cancelled_meanwhile_leaves_nothing():
+    for turns in range(1, 12):
+        bench = Bench()
+        begun = never_ending(bench.worker, "b")
+        job = (await bench.jobs.begin("two", None)).child({})
+        await job.solve(Question(definition=Definition(*chain("a")), evaluate=True))
+        endless = Question(definition=Definition(*chain("a", "b")), evaluate=True)
+        solving = Tasks().spawn(job.solve(endless), "solve", awaited=True)
+        await begun.wait()
+        closing = Tasks().spawn(job.close(), "close", awaited=True)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+            closing.cancel()
+        await asyncio.wait([closing, solving])
+        assert bench.memory.held == [], f"cancelled {turns} times"
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_ref_knows_what_led_to_it(job):

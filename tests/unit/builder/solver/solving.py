@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 
+from husk.aio.tasks import Tasks
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import NONE, Copy, Exec, FileAction, Files, Mount, Operation, Process, Source
 from husk.builder.graph.progress import Status
@@ -166,3 +167,25 @@ def chain(*names):
     for name in names:
         edge = step(graph, name, edge)
     return graph, edge
+
+
+def never_ending(worker, name):
+    """Let the step of this name have no end, and take some time to be ended; the event tells that it runs."""
+    run, begun = worker.run, asyncio.Event()
+
+    async def run_or_wait(vertex, inputs, watcher):
+        if vertex.name != name:
+            return await run(vertex, inputs, watcher)
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await Tasks().to_its_end(_turns(8), "release")
+
+    worker.run = run_or_wait
+    return begun
+
+
+async def _turns(count):
+    for _ in range(count):
+        await asyncio.sleep(0)
