@@ -51,12 +51,14 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             paths = [state.text(path) for path in instruction.paths]
             if not all(paths):
                 raise DockerfileError("VOLUME specified can not be an empty string")
-            config.volumes = {**(config.volumes or {}), **{path: {} for path in paths}}
+            config.volumes = config.volumes or {}
+            config.volumes.update((path, {}) for path in paths)
             state.remember(f"VOLUME {history.plain(paths)}")
         case types.Expose():
             written = [word for port in instruction.ports for word in state.expand(port).words]
             exposed = [port for word in written for port in parse_ports(word)]
-            config.exposed_ports = {**(config.exposed_ports or {}), **{port: {} for port in exposed}}
+            config.exposed_ports = config.exposed_ports or {}
+            config.exposed_ports.update((port, {}) for port in exposed)
             state.remember(f"EXPOSE {history.plain(exposed)}")
         case types.StopSignal():
             config.stop_signal = _signal(state.text(instruction.signal))
@@ -72,7 +74,8 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             )
             state.remember(history.health_check(config.healthcheck))
         case types.OnBuild():
-            config.on_build = [*(config.on_build or []), instruction.trigger]
+            config.on_build = config.on_build or []
+            config.on_build.append(instruction.trigger)
         case types.Maintainer():
             state.image.author = instruction.name
             state.remember(f"MAINTAINER {instruction.name}")

@@ -261,7 +261,7 @@ def _check(wanted: GitRef, *ids: str) -> None:
 def _key(wanted: GitRef, found: Resolved) -> str:
     """All that makes one tree different from another; a tag matters only to who can see it."""
     kept = f".git#{found.reference or found.id}" if wanted.keep_git_dir and not wanted.directory else ""
-    # The commit counts there, too: who is pinned to one does not get what a tag was before its server said something else.
+    # The commit counts there, too: who is pinned to one does not get the files of what the tag was before.
     commit = f"{found.id} {found.commit}" if kept and found.commit != found.id else found.commit
     submodules = "" if wanted.submodules else "(skip-submodules)"
     mtime = f"(mtime={wanted.mtime})" if wanted.mtime not in ("", "checkout") else ""

@@ -2,11 +2,13 @@
 
 import pytest
 
-from husk.builder.dockerfile import convert, parse, state
+from husk.builder.dockerfile import configure, convert, parse, state
+from husk.builder.dockerfile.stages import StagePlan
+from husk.builder.dockerfile.words import Rules
 from husk.builder.graph import graph
 from husk.errors import InvalidParameter
 from tests.support.work import lines_run
-from tests.unit.builder.dockerfile.building import build, histories, refusal
+from tests.unit.builder.dockerfile.building import AMD64, build, histories, refusal
 
 
 def test_the_environment():
@@ -113,3 +115,24 @@ def test_variables_keep_their_places_however_many_they_are():
     assert len(env) == 1003
     few, more = ("FROM app\nENV " + " ".join(f"V{n}=x" for n in range(count)) for count in (200, 800))
     assert lines_run(lambda: build(more)) < 5 * lines_run(lambda: build(few))
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [("EXPOSE {}", "exposed_ports"), ("VOLUME {}", "volumes"), ("ONBUILD RUN {}", "on_build")]
+)
+def test_what_a_line_adds_is_put_beside_what_there_is(line, name):
+    """A copy for each of thousands of lines would take seconds."""
+    read = parse.parse("\n".join(["FROM busybox", *(line.format(number) for number in (1, 2))])).stages[0]
+    first, second = read.instructions
+    stage = state.StageState(
+        plan=StagePlan(name="", base="busybox", span=first.origin.span),
+        root=None,
+        platform=AMD64,
+        image=state.empty_image(AMD64),
+        rules=Rules(),
+    )
+    configure.configure(stage, first)
+    found = getattr(stage.config, name)
+    configure.configure(stage, second)
+    assert getattr(stage.config, name) is found
+    assert len(found) == 2
