@@ -32,7 +32,8 @@ class HeldLayers:
         new = [chain_id for chain_id in dict.fromkeys(chain_ids) if chain_id not in self._chain_ids]
         if new:
             changes = (Change(KIND, chain_id, msgspec.json.encode(Held(chain_id))) for chain_id in new)
-            await self._state.commit(*changes, lazy=True)
+            # Who is cancelled gives up the layers: no record of them may stay.
+            await self._state.add(*changes, lazy=True)
             self._chain_ids.update(new)
 
     async def drop(self, chain_ids: Iterable[str]) -> list[str]:

@@ -222,13 +222,13 @@ class StateStore:
         await asyncio.shield(work)
         await self._synced(lazy)
 
-    async def add(self, *changes: Change) -> None:
+    async def add(self, *changes: Change, lazy: bool = False) -> None:
         """Commit what is new, for a caller who gives up what he has made when he is cancelled: then it is not there."""
         try:
-            await self.commit(*changes)
+            await self.commit(*changes, lazy=lazy)
         except asyncio.CancelledError:
             # The writing goes on without us; what is taken back is written after it.
-            await asyncio.shield(self.settle(*(change._replace(body=None) for change in changes)))
+            await asyncio.shield(self.settle(*(change._replace(body=None) for change in changes), lazy=lazy))
             raise
 
     async def settle(self, *changes: Change, lazy: bool = False) -> None:

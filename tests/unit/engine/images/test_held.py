@@ -1,8 +1,12 @@
 """Layers that stay for builds."""
 
+import asyncio
+
 import pytest
 
+from husk.aio.tasks import Tasks
 from husk.engine.images.held import HeldLayers, LayerHolder
+from husk.storage.state.store import Change
 
 
 async def test_what_is_held_is_held_by_the_next_daemon_too(state):
@@ -39,3 +43,17 @@ async def test_what_could_not_be_written_is_not_held(state, monkeypatch):
     with pytest.raises(OSError):
         await held.add(["a"])
     assert "a" not in held
+
+
+async def test_one_who_is_cancelled_meanwhile_leaves_no_record(state):
+    held = HeldLayers(state)
+    adding = Tasks().spawn(held.add(["a"]), "add", awaited=True)
+    await asyncio.sleep(0)
+    adding.cancel()
+    await asyncio.wait([adding])
+    assert adding.cancelled()
+    await state.settle(Change("other", "a", None))  # what is under way is written before this
+    assert "a" not in held
+    assert HeldLayers(state).all == frozenset()
+    await held.add(["a"])
+    assert HeldLayers(state).all == {"a"}
