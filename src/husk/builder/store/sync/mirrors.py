@@ -92,7 +92,11 @@ class Mirrors:
                 if ahead is not None:
                     ahead.received(element)
             table = self._root / f"{_name(key)}.{element.removeprefix(_DIFF)}"
-            new.rename(table)
+            try:
+                new.rename(table)
+            except OSError:
+                await self._diffs.remove([element])  # nobody has heard of it
+                raise
             self._add(table)
             if anew and len(self._elements[_name(key)]) > 1:
                 # Beside the build, which does not wait for it.

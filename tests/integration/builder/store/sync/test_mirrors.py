@@ -1,7 +1,9 @@
 """Mirrors of a client's directory, one build after another."""
 
 import asyncio
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +137,18 @@ async def test_a_failed_sync_leaves_nothing(builds):
     assert list(builds.root.iterdir()) == []
     assert builds.store.diffs.all() == []
     assert await builds.sync()
+
+
+async def test_a_table_that_finds_no_room_leaves_nothing(builds, monkeypatch):
+    def full(self, target):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    (builds.context / "file").write_bytes(b"one")
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="no space left"):
+        await builds.sync()
+    assert builds.store.diffs.all() == []
+    assert list(builds.root.iterdir()) == []
 
 
 async def test_tables_of_mirrors_that_are_gone_go(builds):
