@@ -68,7 +68,7 @@ class KnownVertices:
     limit: frontends ask as often as they like, and what they got is kept until the build ends."""
 
     MOST = 5 * MOST_OPERATIONS
-    MOST_BYTES = 1 << 30  # of definitions as they came
+    MOST_BYTES = 1 << 30  # of definitions as they came, and of what was made of them and of Dockerfiles
 
     def __init__(self) -> None:
         self._count = 0
@@ -76,7 +76,7 @@ class KnownVertices:
         self._vertices: dict[str, Vertex] = {}
 
     def came(self, size: int) -> None:
-        """Count a definition that is about to be read."""
+        """Count a definition that is about to be read, or operations that were."""
         self._bytes += size
         if self._bytes > self.MOST_BYTES:
             raise InvalidParameter(f"the definitions of a build have {self.MOST_BYTES >> 20} MiB at most")
@@ -96,6 +96,7 @@ class Graph:
     def __init__(self, files: list[SourceFile] | None = None) -> None:
         self._vertices: dict[str, Vertex] = {}
         self._inputs = 0
+        self.weight = 0  # about as many bytes as its operations take, if they were read and are not counted yet
         self.files = files or []
 
     def __len__(self) -> int:
@@ -141,6 +142,8 @@ class Graph:
 
     def share(self, known: KnownVertices) -> None:
         """Take vertices that others know, where they are the same as ours. InvalidParameter for too many."""
+        weight, self.weight = self.weight, 0
+        known.came(weight)
         self._vertices = {digest: known.shared(vertex) for digest, vertex in self._vertices.items()}
 
     def needed_for(self, *results: Edge) -> list[Vertex]:

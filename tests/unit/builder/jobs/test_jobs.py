@@ -254,7 +254,15 @@ async def test_what_a_build_asks_for_again_is_kept_once_and_has_an_end(job, monk
         job.definition(Definition(*chain("a")))
     assert job.keep(first) == job.keep(first)
     monkeypatch.setattr(KnownVertices, "MOST_BYTES", 1 << 20)
-    job.known.came(1 << 20)
+    monkeypatch.setattr(KnownVertices, "MOST", 100)
+    monkeypatch.setattr(jobs, "_MOST_REFS", 100)
+    graph, edge = chain("f")
+    graph.weight = 1 << 19
+    for _ in range(3):
+        job.definition(Definition(graph, edge))  # which counts once
+    graph.weight = 1 << 20
+    with pytest.raises(InvalidParameter, match="1 MiB at most"):
+        job.definition(Definition(graph, edge))
     with pytest.raises(InvalidParameter, match="1 MiB at most"):
         child.known.came(1)
     await child.close()

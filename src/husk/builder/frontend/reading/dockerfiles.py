@@ -20,6 +20,8 @@ from husk.errors import HuskError, InvalidParameter, SystemFault
 from husk.registry.manifest import Platform
 
 NO_ANSWER = "the process that reads it has said what is no answer"
+# What all that is made of one file, for all its platforms, may take here: the worker has forgotten it by then.
+MOST_WEIGHT = 256 << 20
 MODULE = "husk.builder.frontend.reading.answerer"
 
 Kind = TypeVar("Kind", bound=messages.Answer)
@@ -62,6 +64,7 @@ class OpenDockerfile:
     def __init__(self, parser: Parser) -> None:
         self._parser = parser
         self._patterns: list[str] = []
+        self._weight = 0
         self._complaint = ""
 
     async def open(self, text: bytes, ignored: bytes) -> None:
@@ -111,8 +114,11 @@ class OpenDockerfile:
                     async for piece in pieces:
                         if answer is None:
                             answer = messages.decode_answer(piece)
+                            self._weight += len(piece)
                         elif graph is not None:
-                            graphs.add(graph, piece)
+                            self._weight += graphs.add(graph, piece)
+                        if self._weight > MOST_WEIGHT:
+                            raise InvalidParameter(f"what is made of it takes more than {MOST_WEIGHT >> 20} MiB")
                 except msgspec.DecodeError:
                     raise SystemFault(NO_ANSWER) from None
             match answer:

@@ -7,6 +7,7 @@ import pytest
 
 from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.options import BaseImage, Found, Options, Wanted
+from husk.builder.frontend.reading import dockerfiles
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles, look_up
 from husk.builder.frontend.reading.messages import Context
 from husk.builder.graph.graph import SourceFile
@@ -47,6 +48,17 @@ async def test_a_file_is_open_for_as_long_as_somebody_asks():
         with pytest.raises(UnknownQuestion):
             await file.answer("frontend.other", Options(), CONTEXT, SOURCES, FILE)
     assert parsers.open == 0
+
+
+async def test_what_is_made_of_one_file_has_an_end_for_all_its_platforms_together(monkeypatch):
+    text = b"FROM scratch\nENV " + b" ".join(b"V%d=" % number for number in range(1000)) + b"\nRUN x\n"
+    monkeypatch.setattr(dockerfiles, "MOST_WEIGHT", 1 << 20)
+    async with Dockerfiles(Here()).open(text) as file:
+        made = await file.convert(Options(), CONTEXT, SOURCES, FILE)
+        assert made.graph.weight > 1000 * 50
+        with pytest.raises(InvalidParameter, match="takes more than 1 MiB"):
+            for _ in range(20):
+                await file.convert(Options(), CONTEXT, SOURCES, FILE)
 
 
 async def test_what_is_wrong():

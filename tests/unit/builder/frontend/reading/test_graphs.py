@@ -61,6 +61,13 @@ def test_what_has_gone_over_is_the_same():
     graph.add(Operation(Build(NONE, {"a": 0}, {"b": "c"}), [merged]))
 
     other = Graph()
-    for piece in graphs.pieces(graph):
-        graphs.add(other, piece)
+    weights = [graphs.add(other, piece) for piece in graphs.pieces(graph)]
     assert list(other) == list(graph)
+    assert (other.weight, graph.weight) == (sum(weights), 0)
+
+
+def test_many_little_texts_weigh_more_than_they_are_written_in():
+    graph, other = Graph(), Graph()
+    graph.add(Operation(Exec(process=Process(args=["x"], env=["a="] * 1000), mounts=[])))
+    (piece,) = graphs.pieces(graph)
+    assert graphs.add(other, piece) > 10 * len(piece)
