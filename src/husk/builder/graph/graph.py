@@ -10,7 +10,8 @@ from typing import TypedDict, Unpack
 
 from msgspec import Struct
 
-from husk.builder.graph.operations import Edge, Operation, digest_of
+from husk.builder.graph import schemes
+from husk.builder.graph.operations import Edge, Operation, Source, digest_of
 from husk.builder.store.ahead import AheadTar
 from husk.errors import InvalidParameter
 
@@ -125,6 +126,8 @@ class Graph:
                 raise InvalidParameter(f"the operation {digest} has an input that is not in the build: {edge.digest}")
         if digest in self._vertices:
             return
+        if isinstance(operation.body, Source):
+            schemes.check_length(operation.body)
         count = len(operation.inputs)
         self._inputs += count
         if len(self) >= MOST_OPERATIONS:

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from husk.builder.graph import operations as ours
-from husk.builder.graph import ops
+from husk.builder.graph import ops, schemes
 from husk.builder.graph.graph import MOST_OPERATIONS, Definition, Graph, Location, SourceFile
 from husk.builder.graph.llb_names import CUSTOM_NAME, name_of
 from husk.builder.graph.operations import Edge, Operation
@@ -19,7 +19,6 @@ from husk.registry.manifest import Platform
 
 # What is said of all operations together, and of one of them: each value costs the daemon something, too.
 MOST_VALUES, _MOST_OF_ALL, _MOST_OF_ONE = 500_000, 500_000, 20_000
-
 _NETWORKS: tuple[Literal["sandbox", "host", "none"], ...] = ("sandbox", "host", "none")
 _SHARING: tuple[Literal["shared", "private", "locked"], ...] = ("shared", "private", "locked")
 
@@ -162,6 +161,13 @@ def _body(op: ops.Op, resources: ops.LinuxResources | None) -> ours.Body:
     if op.passthrough is not None:
         raise NotImplementedYet("the operation passthrough is not implemented by Husk yet")
     raise InvalidParameter("the definition has an operation that is not known here")
+
+
+def source(op: ops.SourceOp) -> ours.Source:
+    """Read a source. InvalidParameter for an identifier that is too long."""
+    read = ours.Source(op.identifier, dict(op.attrs))
+    schemes.check_length(read)
+    return read
 
 
 Texts = TypeVar("Texts", bound=Struct)

@@ -28,6 +28,8 @@ _SERVICE = "/moby.buildkit.v1.Control"
 # A message of its own for each thing that is told would wake the client a hundred times in a small build.
 _PAUSE = 0.03
 _MOST_INTERNAL = 100
+# All of the cache is looked through for each.
+_MOST_FILTERS, _LONGEST_FILTERS = 100, 16_384
 _TERM = re.compile(r"(?P<key>[\w.-]+)(?:(?P<how>==|=|~=)(?P<value>\"[^\"]*\"|[^,]*))?", re.ASCII)
 
 
@@ -226,6 +228,8 @@ def read_filters(texts: Sequence[str], unused_for: int = 0) -> list[Filters]:
 
     `unused_for` is a time in nanoseconds that has to have gone by since a record was used.
     """
+    if len(texts) > _MOST_FILTERS or sum(map(len, texts)) > _LONGEST_FILTERS:
+        raise InvalidParameter(f"more than {_MOST_FILTERS} filters, or than {_LONGEST_FILTERS} letters of them")
     also = {"until": [f"{unused_for // 10**9}s"]} if unused_for else {}
     return [Filters({**_terms(text), **also}) for text in texts or [""]]
 

@@ -174,11 +174,13 @@ class Gateway:
         policy = _policy(job, request.source_policies)
         if request.resolver_type == _OF_LAYOUT:
             attributes = {"oci.store": request.store_id, "oci.session": request.session_id}
-            source = await policy.admit(Source(_LAYOUT + request.ref, attributes), platform)
+            layout = llb_read.source(ops.SourceOp(_LAYOUT + request.ref, attributes))
+            source = await policy.admit(layout, platform)
             found = await self._builder.resolve_layout(job, source, platform, request.log_name)
         else:
             mode = request.resolve_mode or "default"
-            name = await policy.admit_image(request.ref, platform, mode)
+            name = llb_read.source(ops.SourceOp(request.ref)).identifier
+            name = await policy.admit_image(name, platform, mode)
             found = await self._image(job, name, platform, mode, request.log_name)
         return gateway.ResolveImageConfigResponse(found.digest, found.config, found.reference)
 
@@ -194,7 +196,7 @@ class Gateway:
             raise InvalidParameter("a source needs an identifier with a scheme")
         job = await self._job(metadata)
         platform = llb_read.platform(request.platform)
-        ours = await _policy(job, request.source_policies).admit(policies.source(source), platform)
+        ours = await _policy(job, request.source_policies).admit(llb_read.source(source), platform)
         scheme = ours.identifier.partition("://")[0]
         if scheme == "git":
             facts = Facts(ours, git=await self._builder.resolve_git(job, ours, request.log_name))

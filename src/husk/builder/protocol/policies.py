@@ -4,7 +4,6 @@ from enum import IntEnum
 from typing import TypeVar
 
 from husk.builder.graph import ops
-from husk.builder.graph.operations import Source
 from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages import source_policy as messages
 from husk.builder.protocol.messages.common import Timestamp
@@ -40,10 +39,6 @@ def _choice(kind: type[_Choice], number: int) -> _Choice:
         return kind(number)
     except ValueError:
         raise InvalidParameter(f"source policy: unknown {kind.__name__.lower()} {number}") from None
-
-
-def source(message: ops.SourceOp) -> Source:
-    return Source(message.identifier, dict(message.attrs))
 
 
 def facts_message(facts: Facts, with_config: bool = True) -> gateway.ResolveSourceMetaResponse:

@@ -7,6 +7,7 @@ It goes with a build to everything that is done for it, as what its user has gra
 about before it is looked up, and all of a graph before anything of it is made (`admitted`), builds within builds too.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -25,6 +26,8 @@ from husk.registry.manifest import Platform
 IMAGE = "docker-image://"
 # How often a source may be another one, or the client may ask back, before that is taken for a circle.
 _MOST_QUESTIONS = 10
+# Rules that are read at once, and letters of an identifier for them.
+_AT_ONCE, _SHORT = 20, 1024
 
 
 class DescribedImage(Struct, frozen=True):
@@ -105,7 +108,7 @@ class SourcePolicy:
 
     async def _admit(self, source: Source, platform: Platform | None) -> Source:
         for _ in range(_MOST_QUESTIONS):
-            source = _normal(source_rules.apply(self._policies, source))
+            source = _normal(await self._apply(source))
             if self._judge is None:
                 return source
             decision = await self._judge.decide(source, platform)
@@ -117,6 +120,12 @@ class SourcePolicy:
                 raise InvalidParameter("convert action requires updated source")
             source = _normal(decision.update)
         raise InvalidParameter("too many policy requests")
+
+    async def _apply(self, source: Source) -> Source:
+        """Read the rules, in a thread where that takes longer: a build may have thousands of sources."""
+        if sum(map(len, self._policies)) <= _AT_ONCE and len(source.identifier) <= _SHORT:
+            return source_rules.apply(self._policies, source)
+        return await asyncio.to_thread(source_rules.apply, self._policies, source)
 
     async def admit_image(self, name: str, platform: Platform | None, mode: str = "") -> str:
         """The name of the image to use instead of this one."""

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from msgspec import Struct, structs
 
+from husk.builder.graph import schemes
 from husk.builder.graph.operations import Source
 from husk.errors import Forbidden, InvalidParameter, NotImplementedYet
 from husk.text.patterns import pattern
@@ -82,6 +83,8 @@ def check(rules: Policy) -> None:
             raise NotImplementedYet("regular expressions in source policies are not implemented by Husk yet")
         if len(rule.identifier) > LONGEST_PATTERN:
             raise InvalidParameter(f"source policy: a pattern of more than {LONGEST_PATTERN} characters")
+        if rule.update is not None and len(rule.update.identifier) > schemes.LONGEST:
+            raise _too_long()
         if rule.match == Match.WILDCARD and "**" in rule.identifier:
             raise InvalidParameter(
                 f'error matching source policy: failed to translate wildcard "{rule.identifier}" to regexp: '
@@ -160,11 +163,23 @@ def _converted(rule: Rule, source: Source, found: Sequence[str]) -> Source:
 
 
 def _filled_in(text: str, found: Sequence[str]) -> str:
+    """InvalidParameter where it grows too long: what is converted may be converted again."""
+    left = schemes.LONGEST - len(text)
+
     def stands_for(reference: "re.Match[str]") -> str:
+        nonlocal left
         if reference[1]:
             return "$"
         name = reference[2] or reference[3]
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 4 else len(found)
-        return found[number] if number < len(found) else ""
+        filled = found[number] if number < len(found) else ""
+        left -= len(filled)
+        if left < 0:
+            raise _too_long()
+        return filled
 
     return _REFERENCE.sub(stands_for, text)
+
+
+def _too_long() -> InvalidParameter:
+    return InvalidParameter(f"source policy: the identifier of a source has {schemes.LONGEST} letters at most")

@@ -69,6 +69,15 @@ def test_a_graph_has_so_many_operations_and_inputs(monkeypatch):
         graph.add(source("6"))
 
 
+def test_sources_have_identifiers_of_a_length_that_somebody_means():
+    graph = Graph()
+    graph.add(Operation(Source("stack://" + " ".join(["layer:" + "0" * 71] * 480))))
+    for identifier in ("https://x/" + "y" * 16_384, "stack://" + "y" * 65_536):
+        with pytest.raises(InvalidParameter, match="letters at most"):
+            graph.add(Operation(Source(identifier)))
+    assert len(graph) == 1
+
+
 def test_a_long_name_is_cut():
     graph = Graph()
     edge = graph.add(source("a"), name="x" * 100_000)

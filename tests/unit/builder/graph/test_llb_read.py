@@ -86,6 +86,7 @@ def _removing(output: int) -> ops.Op:
         _exec(meta=ops.Meta(args=["a\0b"])),
         _exec(mounts=[ROOT, ops.Mount(input=-1, dest="/x\0")]),
         ops.Op(source=ops.SourceOp("docker-image://x", {"a": "\0"})),
+        ops.Op(source=ops.SourceOp("git://x/" + "../" * 6000)),
         _exec(mounts=[ROOT, ops.Mount(input=-1, dest="/x", mount_type=9)]),
         _exec(mounts=[ROOT, ops.Mount(input=4, dest="/x")]),
         _exec(mounts=[ROOT, ops.Mount(input=-1, dest="/x", output=2)]),

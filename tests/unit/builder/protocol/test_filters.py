@@ -19,6 +19,12 @@ def test_no_filter_means_everything_that_is_old_enough() -> None:
     assert only.get("until") == []
 
 
+@pytest.mark.parametrize("texts", [["id=a"] * 101, ["id=a," * 4000], ["," * 20_000]])
+def test_filters_are_so_many_and_so_long(texts: list[str]) -> None:
+    with pytest.raises(InvalidParameter, match="more than 100 filters"):
+        read_filters(texts)
+
+
 @pytest.mark.parametrize("text", ["colour==red", "==", "a b"])
 def test_what_is_no_filter_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter, match="invalid filter"):

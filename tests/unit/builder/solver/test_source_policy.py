@@ -1,9 +1,12 @@
 """Effects of a policy on the sources of a build, and the clients that are asked about them."""
 
+import threading
+
 import pytest
 
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import Operation, Source
+from husk.builder.solver import source_rules
 from husk.builder.solver.source_policy import FREE, Decision, SourcePolicy, admitted
 from husk.builder.solver.source_rules import Action, Match, Rule, SourceDenied, Update
 from husk.errors import InvalidParameter
@@ -95,3 +98,21 @@ async def test_a_graph_has_other_sources_under_the_same_digests():
 
 async def test_what_is_here_already_is_not_asked_about():
     assert await SourcePolicy([DENY_ALL]).admit(Source("stack://abc"), None) == Source("stack://abc")
+
+
+async def test_many_rules_are_not_read_on_the_loop(monkeypatch):
+    read: list[threading.Thread] = []
+    apply = source_rules.apply
+
+    def noting(policies, source):
+        read.append(threading.current_thread())
+        return apply(policies, source)
+
+    monkeypatch.setattr(source_rules, "apply", noting)
+    allowed = Rule(action=Action.ALLOW, identifier="https://*")
+    for rules, address in (([allowed] * 500, "https://x/y"), ([allowed], "https://x/" + "y" * 8000)):
+        source = Source(address)
+        assert await SourcePolicy([rules]).admit(source, None) == source
+    assert threading.current_thread() not in read and len(read) == 2
+    await SourcePolicy([[allowed]]).admit(Source("https://x/y"), None)
+    assert read[-1] is threading.current_thread()

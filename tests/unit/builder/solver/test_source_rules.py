@@ -83,6 +83,7 @@ def test_sources_that_take_each_others_place_without_end():
         (rule(Action.DENY, "a**"), InvalidParameter, "invalid wildcard"),
         (rule(Action.DENY, "a" * 5000), InvalidParameter, "4096 characters"),
         (rule(Action.CONVERT, "a"), InvalidParameter, "missing destination"),
+        (rule(Action.CONVERT, "a", Update("b" * 20_000)), InvalidParameter, "16384 letters"),
         (rule(Action.DENY, "(a+)+$", match=Match.REGEX), NotImplementedYet, "regular expressions"),
         (rule(Action.DENY, "a", constraints=[Constraint("k", "v", Condition.MATCHES)]), NotImplementedYet, "regular"),
     ],
@@ -92,6 +93,13 @@ def test_rules_that_cannot_be_followed(wrong: Rule, kind: type[Exception], messa
         source_rules.check([wrong])
     with pytest.raises(InvalidParameter, match="more than 1000 rules"):
         source_rules.check([rule(Action.ALLOW, "*")] * 1001)
+
+
+def test_what_is_converted_again_and_again_does_not_grow_without_end():
+    """Ten times with each of twenty conversions."""
+    grows = rule(Action.CONVERT, "https://*", Update("https://" + "$1" * 10))
+    with pytest.raises(InvalidParameter, match="16384 letters at most"):
+        source_rules.apply([[grows]], FILE)
 
 
 def test_wildcards_take_as_much_as_they_can_the_first_before_the_second():

@@ -2,7 +2,7 @@
 
 from husk.builder.graph import llb_read, llb_write
 from husk.builder.protocol.messages.policy_session import CheckPolicyRequest, CheckPolicyResponse
-from husk.builder.protocol.policies import facts_message, source
+from husk.builder.protocol.policies import facts_message
 from husk.builder.protocol.session.calls import SessionCalls, in_our_words
 from husk.builder.solver.source_policy import Decision, Facts, Inquiry
 from husk.builder.solver.source_rules import Action
@@ -21,7 +21,7 @@ async def check(calls: SessionCalls, facts: Facts, platform: Platform | None) ->
         if wanted.source is None:
             raise InvalidParameter("the client's source policy asks for no source")
         return Inquiry(
-            source=source(wanted.source),
+            source=llb_read.source(wanted.source),
             platform=llb_read.platform(wanted.platform),
             shown_as=wanted.log_name,
             pull=wanted.resolve_mode == "pull",
@@ -31,6 +31,6 @@ async def check(calls: SessionCalls, facts: Facts, platform: Platform | None) ->
     return Decision(
         # What is neither allowed nor another source is denied.
         action=Action(decision.action) if decision.action in (Action.ALLOW, Action.CONVERT) else Action.DENY,
-        update=source(decision.update) if decision.update is not None else None,
+        update=llb_read.source(decision.update) if decision.update is not None else None,
         said=[one.message for one in decision.deny_messages[:_MOST_SAID]],
     )
