@@ -33,6 +33,8 @@ SCHEMA1_TYPES: Final = (
 )
 # Far more than what anybody can mount or choose from: an index has some seven for each platform.
 _MOST_VALUES = 1 << 16
+# Of what a client, or a frontend, calls a platform.
+_LONGEST_PLATFORM = 256
 # Old Docker versions and some builders pushed configs under these.
 _CONFIG_TYPES = (OCI_CONFIG, DOCKER_CONFIG, "application/octet-stream", "text/plain", "text/html", "")
 
@@ -250,6 +252,8 @@ def parse_platform(text: str) -> Platform:
     here = host_platform()
     if not text:
         return here
+    if len(text) > _LONGEST_PLATFORM:
+        raise InvalidParameter(f'"{text[:_LONGEST_PLATFORM]}...": cannot parse platform specifier: invalid argument')
     parts = text.split("/")
     for part in parts:
         if not _COMPONENT.fullmatch(part):

@@ -195,6 +195,7 @@ def test_this_host(monkeypatch: pytest.MonkeyPatch, machine: str, named: str, to
         ("beos", '"beos": unknown operating system or architecture: invalid argument'),
         ("linux/", '"" is an invalid component of "linux/"'),
         ("linux/a b", '"a b" is an invalid component of "linux/a b"'),
+        ("a/" * 2_000_000, f'"{"a/" * 128}...": cannot parse platform specifier: invalid argument'),
     ],
 )
 def test_what_is_no_platform_is_refused(text: str, message: str) -> None:

@@ -14,6 +14,7 @@ V02: Final = "v0.2"
 V1: Final = "v1"
 DEFAULT_GENERATOR = "docker/buildkit-syft-scanner:stable-1"
 _PREFIXES = ("attest:", "build-arg:BUILDKIT_ATTEST_")
+_MOST_FIELDS = 1000
 _HISTORY_V1 = "build-arg:BUILDKIT_HISTORY_PROVENANCE_V1"
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
@@ -62,6 +63,8 @@ def read(attributes: Mapping[str, str]) -> WantedAttestations:
 def _fields(kind: str, text: str) -> dict[str, str]:
     if not text:
         return {}
+    if text.count(",") >= _MOST_FIELDS:
+        raise InvalidParameter(f"failed to parse {kind}: it has more than {_MOST_FIELDS} fields")
     try:
         fields = comma_fields(text)
     except BadFields as error:

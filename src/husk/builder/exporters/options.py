@@ -14,6 +14,7 @@ from husk.text.patterns import pattern
 IMAGE_NAME = "image.name"
 EPOCH = "source.date.epoch"
 _ANY_NAME = "*"
+_MOST_NAMES = 1000
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 _ANNOTATION = pattern(r"annotation(?:-([a-z-]+))?(?:\[([A-Za-z0-9_/-]+)\])?\.(\S+)")
@@ -111,6 +112,8 @@ def names_of(attributes: Mapping[str, str], metadata: Mapping[str, bytes]) -> li
     texts = attributes.get("name", "")
     if texts == _ANY_NAME:
         texts = metadata.get(IMAGE_NAME, b"").decode("utf-8", "replace")
+    if texts.count(",") >= _MOST_NAMES:
+        raise InvalidParameter(f"an image gets {_MOST_NAMES} names at most")
     names = [name for text in texts.split(",") if (name := parse_target(text.strip(), ""))]
     return list(dict.fromkeys(names))
 

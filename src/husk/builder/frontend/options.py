@@ -109,7 +109,7 @@ def _platform(text: str) -> Platform:
     try:
         return parse_platform(text)
     except InvalidParameter as error:
-        raise InvalidParameter(f"failed to parse target platform {text}: {error.message}") from None
+        raise InvalidParameter(f"failed to parse target platform {text[:256]}: {error.message}") from None
 
 
 def _several(attributes: Mapping[str, str], build_args: Mapping[str, str], platforms: list[Platform]) -> bool:

@@ -44,6 +44,7 @@ def test_sboms():
         ({"attest:provenance": "mode=some"}, 'invalid mode "some"'),
         ({"attest:provenance": "reproducible=maybe"}, "failed to parse reproducible flag"),
         ({"attest:provenance": 'a"b,"c"d'}, "failed to parse provenance"),
+        ({"attest:provenance": "a=b," * 1000}, "more than 1000 fields"),
         ({"attest:sbom": "generator="}, "sbom generator cannot be empty"),
         ({"attest:sbom": "generator=A B"}, "failed to parse sbom generator A B"),
     ],
