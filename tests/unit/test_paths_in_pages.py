@@ -1,6 +1,7 @@
-"""Paths and modules that the pages name are there: a file that has moved takes its mentions along."""
+"""Paths, modules and tests that the pages name are there: a file that has moved takes its mentions along."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -63,6 +64,39 @@ def words(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_paths_on_a_page_are_there(page: str) -> None:
     assert {word for word in words((ROOT / page).read_text()) if word not in OTHERS and not is_there(word)} == set()
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of the pytest commands that choose tests by a part of their names."""
+    indented = re.findall(r"^ {4,}(.*\bpytest .*)$", text, re.MULTILINE)
+    for code in [*_CODE.findall(_FENCE.sub("", text)), *indented]:
+        if re.search(r"\bpytest\s", code) and re.search(r"\s-k\s", code):
+            yield shlex.split(code.partition("pytest")[2], comments=True)
+
+
+def unknown(command: list[str]) -> set[str]:
+    """Tell which of the parts of names after `-k` are in no name or id of a test in the command's paths."""
+    at = command.index("-k")
+    files = [file for path in command[:at] for file in sorted((ROOT / path).rglob("test_*.py")) or [ROOT / path]]
+    told = "".join(
+        file.relative_to(ROOT).as_posix() + "".join(re.findall(r'def test_\w+|"[a-z /]+"', file.read_text()))
+        for file in files
+    )
+    return {word for word in re.split(r"\s+(?:or|and)\s+", command[at + 1]) if word not in told}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_tests_that_a_page_chooses_are_there(page: str) -> None:
+    assert [(command, unknown(command)) for command in commands((ROOT / page).read_text()) if unknown(command)] == []
+
+
+def test_a_test_that_is_gone_is_noticed() -> None:
+    page = """`pytest tests/unit/test_paths_in_pages.py
+  -k "is_noticed or no_such_word"` `pytest tests/unit`
+
+    X=1 pytest tests/unit/test_paths_in_pages.py -k paths  # as this
+"""
+    assert [unknown(command) for command in commands(page)] == [{"no_such_word"}, set()]
 
 
 def test_words_that_are_paths_or_modules() -> None:
