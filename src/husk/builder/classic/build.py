@@ -185,7 +185,7 @@ class ClassicBuilder:
             try:
                 assert build.record
                 stack = build.record.outputs[ends[0].output] if result.root else ""
-                async with self._squashed(stack, document, request.squash) as (whole, squashed):
+                async with self._squashed(stack, document, request.squash, epoch) as (whole, squashed):
                     return await self._exported(progress, whole, squashed, request, parent, epoch)
             finally:
                 await build.close()
@@ -215,7 +215,9 @@ class ClassicBuilder:
         return image
 
     @contextlib.asynccontextmanager
-    async def _squashed(self, stack: str, image: ImageConfig, wanted: bool) -> AsyncIterator[tuple[str, ImageConfig]]:
+    async def _squashed(
+        self, stack: str, image: ImageConfig, wanted: bool, epoch: int | None
+    ) -> AsyncIterator[tuple[str, ImageConfig]]:
         """The stack with one layer above those of the base, and the image whose history tells so."""
         count = len(image.rootfs.diff_ids) if image.rootfs else 0
         elements = stacks.elements(stack)
@@ -225,7 +227,11 @@ class ClassicBuilder:
         base = " ".join(elements[:count])
         one = await self._trees.difference(base, stack)
         try:
-            yield stacks.joined(base, one), structs.replace(image, history=_squashed_history(image.history, count))
+            made = shortest_rfc3339(now_ns() if epoch is None else epoch * 10**9)
+            yield (
+                stacks.joined(base, one),
+                structs.replace(image, history=_squashed_history(image.history, count, made)),
+            )
         finally:
             await self._tasks.to_its_end(self._solver.cache.forget(one), "forget what was squashed")
 
@@ -326,13 +332,15 @@ def _granted(request: ClassicRequest) -> list[str]:
     return [entitlements.HOST_NETWORK] if request.options.network == "host" else []
 
 
-def _squashed_history(history: Sequence[History], count: int) -> list[History]:
-    """Steps that made layers above the first ones make none now: one more step makes the layer of them all."""
+def _squashed_history(history: Sequence[History], count: int, made: str) -> list[History]:
+    """Steps that made layers above the first ones make none now: one more step makes the layer of them all.
+
+    Nobody else knows when that layer was made: it is the only one whose step has its time here."""
     steps = []
     for step in history:
         steps.append(step if count or step.empty_layer else structs.replace(step, empty_layer=True))
         count -= bool(count and not step.empty_layer)
-    return [*steps, History(comment="squashed")]
+    return [*steps, History(created=made, comment="squashed")]
 
 
 def _removals(paths: Sequence[str]) -> list[FileAction]:

@@ -318,6 +318,10 @@ async def test_what_was_added_can_become_one_layer(bench):
         ("RUN /bin/sh -c one # buildkit", True), ("ENV a=b", True), ("RUN /bin/sh -c two # buildkit", True),
         ("", False),
     ]  # fmt: skip
+    # Nobody else knows when the one layer was made, which is not when its base was.
+    assert [bool(step.created) for step in image.document.history] == [False] * 5 + [True]
+    image = await bench.build(tree, squash=True, options={"build_args": {"SOURCE_DATE_EPOCH": "0"}})
+    assert image.document.history[-1].created == "1970-01-01T00:00:00Z"
 
 
 async def test_one_layer_is_not_squashed(bench):
