@@ -24,7 +24,7 @@ class Patterns:
         for pattern in patterns:
             negated = pattern.startswith("!")
             bare = pattern[negated:]
-            if negated and not bare:
+            if negated and not bare.strip("/"):
                 raise BadPattern('illegal exclusion pattern: "!"')
             if bare != ".":
                 self._rules.append((negated, _compile(bare)))

@@ -256,6 +256,7 @@ class _Conversion:
         if isinstance(found, NamedContext):
             name = f"[context {plan.given_name if plan.replaced else plan.base}]"
             if found.source:
+                name += " load from client" if found.source.identifier.startswith("local://") else ""
                 state.root = self._graph.add(Operation(found.source, [], state.platform), name=name)
             if found.document:
                 state.image = copy_of(found.document)

@@ -54,6 +54,7 @@ class NamedContext(Struct, frozen=True):
 
     source: Source | None  # None: nothing is in it
     document: ImageConfig | None = None
+    ignored: bytes = b""  # its own file that tells what is left out, as it was sent
 
 
 class RemoteContext(Struct, frozen=True):

@@ -11,7 +11,7 @@ import asyncio
 import json
 import posixpath
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import structs
@@ -96,7 +96,7 @@ class DockerfileFrontend:
         source = SourceFile(wanted.file_name, text, loaded=loader.loaded)
         try:
             async with self._dockerfiles.open(text, ignored) as file:
-                return await self._read(file, source, wanted, attributes, asker, remote)
+                return await self._read(file, source, wanted, attributes, asker, remote, loader)
         except DockerfileError as error:
             raise failure.of_dockerfile(error, source) from None
 
@@ -108,13 +108,14 @@ class DockerfileFrontend:
         attributes: Mapping[str, str],
         asker: Asker,
         remote: Remote | None,
+        loader: "_Loader",
     ) -> FrontendResult:
         # Whoever has a command line is such a frontend itself, and asks us to be the one behind it.
         asked = None if "cmdline" in attributes else await file.syntax(wanted.options.build_args)
         if asked is not None and asked.syntax is not None:
             return FrontendResult([], False, source, [], syntax=asked.syntax)
         _check_capabilities(attributes)
-        sources = _Sources(self._images, self._layouts, wanted, asker, file.patterns, remote)
+        sources = _Sources(self._images, self._layouts, wanted, asker, file.patterns, remote, loader.ignored_in)
         context = await sources.main_context()
         if wanted.request:
             answer = await file.answer(wanted.request, wanted.options, context, sources, source)
@@ -222,14 +223,26 @@ class _Loader:
         finally:
             await ref.close()
 
+    async def ignored_in(self, name: str, shown: str) -> bytes:
+        """The file that tells what is ignored of another of the client's directories."""
+        ref = self._local(name, [IGNORE_FILE], f"{name}-{IGNORE_FILE}", shown)
+        try:
+            return await self._files.read(await ref.stack(), IGNORE_FILE, LARGEST) or b""
+        finally:
+            await ref.close()
+
     async def _take(self, name: str, paths: Sequence[str], hint: str, shown: str) -> Ref:
         """Files of one of the client's directories, or those of a context that is elsewhere."""
         if name in self._asker.inputs:
             return self._asker.inputs[name]
-        graph = Graph()
         if self._remote and not self._wanted.dockerfile_is_local:
+            graph = Graph()
             edge = contexts.add(graph, self._remote.context)
             return self._ref(graph, edge)
+        return self._local(name, paths, hint, shown)
+
+    def _local(self, name: str, paths: Sequence[str], hint: str, shown: str) -> Ref:
+        graph = Graph()
         attributes = {
             "local.followpaths": json.dumps(list(paths)),
             "local.sharedkeyhint": hint,
@@ -268,14 +281,18 @@ class _Sources:
         asker: Asker,
         patterns: Sequence[str],
         remote: Remote | None,
+        ignored_in: Callable[[str, str], Awaitable[bytes]],
     ) -> None:
+        """`ignored_in` reads what tells the ignored files of a client's directory, and is shown while it does."""
         self._images = images
         self._layouts = layouts
+        self._ignored_in = ignored_in
         self._wanted = wanted
         self._asker = asker
         self._patterns = list(patterns)
         self._remote = remote
         self._known: dict[tuple[str, str], BaseImage] = {}
+        self._ignored: dict[str, bytes] = {}
         # Stages ask at the same time; each image is looked up once.
         self._asking: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -303,6 +320,13 @@ class _Sources:
                 return await self._context(key, self._wanted.named_contexts[key], platform)
         return None
 
+    async def _ignored_of(self, name: str, shown: str) -> bytes:
+        """Each directory is asked once, however many stages and platforms begin with it."""
+        async with self._asking[name, ""]:
+            if (found := self._ignored.get(name)) is None:
+                found = self._ignored[name] = await self._ignored_in(name, shown)
+        return found
+
     async def _context(self, key: str, text: str, platform: Platform) -> NamedContext:
         kind, _, rest = text.partition(":")
         match kind:
@@ -312,7 +336,9 @@ class _Sources:
                 base = await self.image(rest.removeprefix("//"), platform)
                 return NamedContext(Source(f"docker-image://{base.reference}"), base.document)
             case "local":
-                return NamedContext(self._local(rest.removeprefix("//")))
+                name = rest.removeprefix("//")
+                ignored = await self._ignored_of(name, f"[context {key}] load {IGNORE_FILE}")
+                return NamedContext(self._local(name), ignored=ignored)
             case "input":
                 ref = self._asker.inputs.get(rest)
                 if ref is None:

@@ -189,6 +189,24 @@ async def test_named_contexts(bench):
     assert found["local://src"] == {"local.sharedkeyhint": "src", "local.session": "s1"}
 
 
+async def test_a_named_context_has_an_ignore_file_of_its_own(bench):
+    client = Client(Dockerfile="FROM src\nCOPY --from=src . .", __dockerignore="*.o\n!keep.o\n")
+    result = await bench.solve(client, context__src="local:other")
+    assert json.loads(sources(result.built[0])["local://other"]["local.excludepatterns"]) == ["*.o", "!keep.o"]
+    assert bench.worker.ran.count("[context src] load .dockerignore") == 1
+
+
+async def test_an_ignore_file_of_a_named_context_that_is_none(bench):
+    class Other(Client):
+        """A directory whose `.dockerignore` is another than the context's."""
+
+        async def read(self, stack, path, most):
+            return b"!/\n" if "[context src]" in stack else await super().read(stack, path, most)
+
+    with pytest.raises(BuildFailed, match=r'src: .dockerignore: illegal exclusion pattern: "!"'):
+        await bench.solve(Other(Dockerfile="FROM src"), context__src="local:other")
+
+
 async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
     with pytest.raises(
         BuildFailed, match=r"missing: failed to resolve source metadata for .*/missing:latest: no such image"
@@ -268,7 +286,7 @@ async def test_warnings_of_a_file_that_cannot_be_built(bench):
     assert [one.rule for one in failed.value.warnings] == ["MaintainerDeprecated"]
 
 
-@pytest.mark.parametrize("text", ["!", "a\n!\n", " ! "])
+@pytest.mark.parametrize("text", ["!", "a\n!\n", " ! ", "!/"])
 async def test_a_pattern_that_brings_nothing_back_is_refused(bench, text):
     with pytest.raises(InvalidParameter, match='illegal exclusion pattern: "!"'):
         await bench.solve(Client(Dockerfile="FROM busybox\nCOPY . /\n", __dockerignore=text))

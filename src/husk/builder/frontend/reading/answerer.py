@@ -135,7 +135,7 @@ class _Sources:
         self._context = context
 
     async def look_up(self, wanted: Sequence[Wanted]) -> Sequence[Found]:
-        return await _say(list(wanted))
+        return [_narrowed(one) for one in await _say(list(wanted))]
 
     def main_context(self, paths: list[str]) -> Source | RemoteContext:
         context = self._context.remote or self._context.source or Source("")
@@ -143,6 +143,21 @@ class _Sources:
             followed = json.dumps([path.lstrip("/") for path in paths])
             return structs.replace(context, attributes={**context.attributes, "local.followpaths": followed})
         return context
+
+
+def _narrowed(found: Found) -> Found:
+    """A context of a name without what its own file leaves out."""
+    context = found.context
+    if context is None or context.source is None or not context.ignored:
+        return found
+    patterns = dockerignore.read(context.ignored.decode("utf-8", "replace"))
+    try:
+        dockerignore.Ignore(patterns)
+    except BadPattern as error:
+        return Found(error=f"{found.name}: .dockerignore: {error}")
+    attributes = {**context.source.attributes, "local.excludepatterns": json.dumps(patterns)}
+    source = structs.replace(context.source, attributes=attributes)
+    return structs.replace(found, context=structs.replace(context, source=source, ignored=b""))
 
 
 @types.coroutine
