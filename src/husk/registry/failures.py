@@ -13,6 +13,7 @@ from husk.errors import HuskError, NotFound, SystemFault
 from husk.registry.challenges import Challenge
 from husk.registry.reference import Reference
 from husk.text.documents import Malformed, decode
+from husk.text.json_faults import in_go_words
 
 _LONGEST_QUOTE = 512
 _MESSAGES = {
@@ -67,7 +68,9 @@ def read_refusal(status: int, challenges: Sequence[Challenge], body: bytes) -> R
 def _from_body(status: int, body: bytes) -> Refusal:
     try:
         problems = msgspec.convert(_with_small_names(decode(body)), _Problems)
-    except (Malformed, msgspec.ValidationError) as error:
+    except Malformed as error:
+        why = in_go_words(body, str(error)).removeprefix("invalid JSON: ")
+    except msgspec.ValidationError as error:
         why = str(error)
     else:
         if problems.errors:
@@ -75,7 +78,7 @@ def _from_body(status: int, body: bytes) -> Refusal:
             code = first.code.upper()
             return Refusal(status, code, first.message or _MESSAGES.get(code, "unknown error"))
         if problems.details:
-            code = {401: "UNAUTHORIZED", 429: "TOOMANYREQUESTS"}.get(status, "UNKNOWN")
+            code = {401: "UNAUTHORIZED", 403: "DENIED", 429: "TOOMANYREQUESTS"}.get(status, "UNKNOWN")
             return Refusal(status, code, problems.details)
         why = "no error details found in HTTP response body"
     if status == 401:

@@ -61,6 +61,20 @@ def body(code: str, message: str = "") -> bytes:
         ),
         (429, body("TOOMANYREQUESTS", "slow down"), SystemFault, "toomanyrequests: slow down"),
         (404, b'{"details": "x"}', SystemFault, "unknown: x"),
+        (
+            403,
+            b'{"details": "too small a plan"}',
+            NotFound,
+            "pull access denied for localhost:5000/team/app, repository does not exist or may require 'docker login': "
+            "denied: too small a plan",
+        ),
+        (
+            403,
+            b"plain\ntext",
+            SystemFault,
+            "error parsing HTTP 403 response body: invalid character 'p' looking for beginning of value: "
+            '"plain\\ntext"',
+        ),
         (418, b'{"errors": [{"message": "teapot"}]}', SystemFault, "unknown: teapot"),
         (
             404,

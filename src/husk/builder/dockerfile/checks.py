@@ -4,7 +4,6 @@ A rule has the name and the page that Docker's documentation gives it. `# check=
 count (`skip=NAME,…`, `experimental=NAME,…`, `error=true`); such a comment above an instruction says it for that alone.
 """
 
-import contextlib
 import re
 from collections.abc import Iterable, Mapping
 
@@ -283,31 +282,30 @@ def check_bases(
     """FROM: its variables, its platform, and whether it works without any build argument."""
     rules = Rules(escape=dockerfile.escape)
     declared = {arg.name for instruction in dockerfile.global_args for arg in instruction.args} | set(variables)
-    defaults = _defaults(predefined, dockerfile.global_args, rules)
+    try:
+        defaults: dict[str, str] | None = with_global_args(predefined, dockerfile.global_args, {}, rules)
+    except DockerfileError:
+        defaults = None  # one must be given: without it nothing is told of the others, as in the reference
     for stage in dockerfile.stages:
         begin = stage.begin
         for text in (begin.base, begin.platform):
-            for name in sorted(expand(text, variables, rules).missing - declared):
+            try:
+                missing = expand(text, variables, rules).missing
+            except DockerfileError as error:
+                raise error.at(begin.origin.span) from None
+            for name in sorted(missing - declared):
                 hint = suggestion(name, declared, fold_case=False)
                 checks.warn("UndefinedArgInFrom", begin.origin, f"FROM argument '{name}' is not declared{hint}")
         try:
-            reference.parse(expand(begin.base, defaults, rules).text)
+            if defaults is not None:
+                reference.parse(expand(begin.base, defaults, rules).text)
         except DockerfileError:
-            pass  # a variable that must be given says so itself
+            defaults = None
         except HuskError:
             message = f"Default value for ARG {begin.base} results in empty or invalid base image name"
             checks.warn("InvalidDefaultArgInFrom", begin.origin, message)
         if begin.platform:
             _check_platform(begin, variables, rules, checks)
-
-
-def _defaults(predefined: dict[str, str], args: list[types.ArgInstruction], rules: Rules) -> dict[str, str]:
-    """Return the variables as they are without any build argument; one that must be given is not among them."""
-    variables = dict(predefined)
-    for instruction in args:
-        with contextlib.suppress(DockerfileError):
-            variables = with_global_args(variables, [instruction], {}, rules)
-    return variables
 
 
 def _check_platform(begin: types.From, variables: Mapping[str, str], rules: Rules, checks: Checks) -> None:

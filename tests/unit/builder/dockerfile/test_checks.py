@@ -164,3 +164,9 @@ RUN true
     found = warnings(text, build_args={"IMAGE": "busybox"}, target="build", ignore=Ignore(["*.log"]))
     said = [f"{warning.span.start} {warning.rule}: {warning.message}" for warning in found]
     assert sorted(said) == sorted(SAID_BY_DOCKERD.splitlines())
+    # Nor is what is made of it.
+    text = "ARG FOO\nARG BAR=${FOO:?error}\nARG TAG\nFROM ${BAR}\nFROM $BAR$TAG\n"
+    assert warnings(text, build_args={"FOO": "busybox"}) == []
+    with pytest.raises(DockerfileError, match="FOO: error") as caught:
+        warnings("ARG FOO\nFROM ${FOO:?error}\n")
+    assert caught.value.span == Span(2, 2)
