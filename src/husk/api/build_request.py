@@ -44,6 +44,8 @@ def request_of(call: Call) -> ClassicRequest:
     platform = call.text("platform")
     build_args = _document(call, "buildargs", dict[str, str | None])
     network = call.text("networkmode")
+    if (isolation := call.text("isolation")).lower() not in ("", "default"):
+        raise InvalidParameter(f'unsupported isolation: "{isolation[:100]}"')
     options = Options(
         target=call.text("target"),
         build_args={name: value for name, value in build_args.items() if value is not None},

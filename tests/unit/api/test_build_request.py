@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from husk.api.build_request import outputs_of
+from husk.api.build_request import outputs_of, request_of
 from husk.errors import InvalidParameter
 
 
@@ -29,3 +29,10 @@ def test_an_output_has_a_type_and_attributes() -> None:
 def test_outputs_that_make_no_sense(text: str, told: str) -> None:
     with pytest.raises(InvalidParameter, match=told):
         outputs_of(call(text))
+
+
+def test_an_isolation_that_linux_has_not() -> None:
+    values = {"isolation": "hyperv"}
+    asked: Any = SimpleNamespace(text=lambda name: values.get(name, ""))
+    with pytest.raises(InvalidParameter, match='unsupported isolation: "hyperv"'):
+        request_of(asked)

@@ -1,5 +1,6 @@
 """A container as seen from outside: `docker ps`, `docker inspect`, and the words of its status."""
 
+import posixpath
 import time
 from collections.abc import Collection, Sequence
 from math import inf
@@ -232,11 +233,19 @@ def _sandbox_key(container: Container) -> str:
     return container.sandbox_path or f"/proc/{container.state.pid}/ns/net"
 
 
+def _sandbox_id(container: Container) -> str:
+    """The name of the network namespace of this run, which the next run has not. Its file's name begins it.
+
+    The rest is the container's id backwards: whoever looks for that finds the container alone."""
+    begin = posixpath.basename(container.sandbox_path) or f"{container.state.pid:012x}"
+    return (begin + container.id[::-1])[: len(container.id)]
+
+
 def _network_settings(container: Container, version: Version) -> NetworkSettings:
     connected = endpoints.is_connected(container)
     key = _sandbox_key(container) if connected else ""
     settings = NetworkSettings(
-        sandbox_id=container.id if key else "",
+        sandbox_id=_sandbox_id(container) if key else "",
         sandbox_key=key,
         ports=endpoints.port_map(container),
         networks=endpoints.networks(container, version),

@@ -74,7 +74,8 @@ class Connections:
                     "cannot disconnect container from host network - container was created in host network mode"
                 )
             if name not in record.endpoints:
-                raise Forbidden(f"container {record.id} is not connected to network {name}")
+                network_word = "network" if record.on_networks else "the network"
+                raise Forbidden(f"container {record.id} is not connected to {network_word} {name}")
             self._require_settled(instance)
             await self._take_off(instance, name)
 

@@ -15,6 +15,9 @@ from husk.text.patterns import pattern
 HOST_WITH_LINKS = (
     "conflicting options: host type networking can't be used with links. This would result in undefined behavior"
 )
+_CONTAINER_WITH_LINKS = (
+    "conflicting options: container type network can't be used with links. This would result in undefined behavior"
+)
 _IFNAME = "com.docker.network.endpoint.ifname"
 _SYSCTLS = "com.docker.network.endpoint.sysctls"
 _INTERFACE = pattern(r"[a-zA-Z0-9_][a-zA-Z0-9_-]{0,14}", re.ASCII)
@@ -187,10 +190,11 @@ def _check_sharing(config: ContainerConfig, host_config: HostConfig) -> None:
         ("custom host-to-IP mapping", host_config.extra_hosts),
         ("dns", host_config.dns),
         ("mac-address", config.mac_address),
-        ("link", host_config.links),
     ):
         if given:
             raise InvalidParameter(f"conflicting options: {option} and the network mode")
+    if host_config.links:
+        raise InvalidParameter(_CONTAINER_WITH_LINKS)
 
 
 def _check_mac(text: str) -> None:

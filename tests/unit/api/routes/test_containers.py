@@ -231,6 +231,28 @@ async def test_what_is_set_is_shown_even_if_it_is_no_or_zero(client: ClientSessi
     assert shown["HostConfig"]["Init"] is False
 
 
+async def test_each_run_has_a_sandbox_of_its_own(client: ClientSession, engine: FakeEngine) -> None:
+    async def sandbox() -> tuple[str, str]:
+        settings = (await (await client.get("/containers/web/json")).json())["NetworkSettings"]
+        return settings["SandboxID"], settings["SandboxKey"]
+
+    bridge = {"bridge": Endpoint(network_name="bridge", network_id="n", ip_address="172.17.0.2")}
+    state = State(status="running", pid=7)
+    made = container("web", endpoints=bridge, state=state, sandbox_path="/run/netns/0123456789")
+    engine.containers.add(made)
+    first, key = await sandbox()
+    assert (len(first), first[:10], key) == (64, "0123456789", "/run/netns/0123456789")
+    assert (await sandbox())[0] == first
+    made.sandbox_path = "/run/netns/abcdef0123"
+    second, key = await sandbox()
+    assert second.startswith("abcdef0123") and key.endswith("/abcdef0123")
+    made.sandbox_path = ""
+    of_host, key = await sandbox()
+    assert (len(of_host), key) == (64, "/proc/7/ns/net") and len({first, second, of_host}) == 3
+    made.state = replace(state, status="exited")
+    assert await sandbox() == ("", "")
+
+
 async def test_the_default_bridge_is_repeated_for_older_clients(client: ClientSession, engine: FakeEngine) -> None:
     bridge = Endpoint(
         network_name="bridge", network_id="n", ip_address="172.17.0.2", prefix_len=16, gateway="172.17.0.1"

@@ -126,7 +126,7 @@ async def test_who_is_on_the_hosts_network_stays_there(switch: Switch, room: Roo
 
 async def test_one_that_is_not_on_it_cannot_leave(switch: Switch, room: Room) -> None:
     instance = await room.add(container())
-    with pytest.raises(Forbidden, match="is not connected to network back"):
+    with pytest.raises(Forbidden, match="is not connected to the network back"):
         await switch.connections.disconnect("back", instance.id, force=False)
 
 

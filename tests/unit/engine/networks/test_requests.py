@@ -28,6 +28,7 @@ def live(name: str = "home", **changes: Any) -> LiveNetwork:
         ({"hostname": "x"}, {"network_mode": "container:a"}, "conflicting options: hostname and the network mode"),
         ({}, {"network_mode": "container:a", "dns": ["1.1.1.1"]}, "conflicting options: dns"),
         ({}, {"network_mode": "host", "links": ["a"]}, "host type networking can't be used with links"),
+        ({}, {"network_mode": "container:a", "links": ["a"]}, "container type network can't be used with links"),
         ({}, {"links": [":x"]}, "bad format for links"),
     ],
 )
