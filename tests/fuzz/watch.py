@@ -21,6 +21,9 @@ _SELDOM = 25
 _FAULT = re.compile(rb"Traceback \(most recent call last\)|never awaited|never retrieved")
 # Of archives, mostly.
 _BLANKS = re.compile(r"(?:\\x00){9,}|0{9,}")
+# Below the data root: what clients make lies in these, and a daemon that has things has the first ones.
+_PLACES = ("containers", "volumes", "layers/l", "layers/w", "layers/trash", "blobs/sha256", "blobs/ingest")
+_OF_BUILDS = ("mirrors", "cache-mounts")
 # In seconds: what is said of resources settles.
 _SETTLED = 20.0
 
@@ -121,8 +124,8 @@ class Watch:
 
     def _left(self) -> Iterable[str]:
         root = self.daemon.config.data_root
-        for place in ("containers", "volumes", "layers/l", "layers/trash", "blobs/sha256", "blobs/ingest", "mirrors"):
-            if (root / place).is_dir():
+        for place in (*_PLACES, *_OF_BUILDS):
+            if place in _PLACES or (root / place).is_dir():
                 left = sorted(path for path in (root / place).iterdir() if not path.name.startswith("."))
                 yield from (f"{place}/{path.name} {_begin_of(path)}" for path in left)
         for kind, number in self._holds().items():
