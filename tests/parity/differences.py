@@ -34,9 +34,7 @@ ENDPOINTS = (
 )
 NEVER_STARTED = (Difference("*.Networks.*.NetworkID", "", "<id>", "the network is known before the first start"),)
 STARTED = (Difference("*.LogPath", ANY, "<directory>/data/containers/<id of box>/container.log", OWN),)
-RUNNING = (
-    Difference("*.NetworkSettings.SandboxKey", ANY, ANY, OWN),
-)
+RUNNING = (Difference("*.NetworkSettings.SandboxKey", ANY, ANY, OWN),)
 ENDED = (
     Difference("*.NetworkSettings.SandboxID", "<id>", "", "there is no sandbox any more"),
     Difference("*.NetworkSettings.SandboxKey", ANY, "", "there is no sandbox any more"),

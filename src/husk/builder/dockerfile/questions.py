@@ -35,7 +35,12 @@ def lint(source: SourceFile, warnings: Sequence[Warning], error: DockerfileError
     document: dict[str, Any] = {
         "warnings": [_warning(one) for one in warnings],
         "sources": [
-            {"filename": source.name, "data": _encoded(source.content), "language": source.language},
+            {
+                "filename": source.name,
+                "data": _encoded(source.content),
+                **({"definition": _definition(source.definition)} if source.definition else {}),
+                "language": source.language,
+            },
         ],
     }
     if error is not None:
@@ -145,6 +150,23 @@ def _without_empty(**values: Any) -> dict[str, Any]:
 
 def _encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+def _definition(data: bytes) -> dict[str, Any]:
+    """Operations as Go writes their messages in JSON."""
+    from husk.builder.graph import ops  # only checks tell of them
+
+    read = ops.Definition.decode(data)
+    metadata = {
+        digest: _without_empty(ignore_cache=one.ignore_cache, description=one.description, caps=one.caps)
+        for digest, one in read.metadata.items()
+    }
+    locations = {digest: {} for digest in read.source.locations} if read.source else {}
+    return {
+        "def": [_encoded(operation) for operation in read.definition],
+        "metadata": metadata,
+        "Source": _without_empty(locations=locations),
+    }
 
 
 def _location(span: Span | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The built-in frontend, with doubles of the client's directories and of images."""
 
 import asyncio
+import base64
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from husk.builder.dockerfile.options import BaseImage
 from husk.builder.frontend.dockerfile_frontend import DockerfileFrontend
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
 from husk.builder.graph.operations import Source
+from husk.builder.graph.ops import Op
 from husk.builder.jobs.failure import BuildFailed, MissingCapability
 from husk.builder.solver.asking import Asker
 from husk.builder.solver.solver import Solver
@@ -296,3 +298,13 @@ async def test_a_context_with_nothing_in_it(bench):
     result = await bench.solve(Client(Dockerfile="FROM thing"), context__thing="docker-image://scratch")
     assert result.built[0].ref.edge is None
     assert bench.images.asked == []
+
+
+async def test_a_check_says_how_the_dockerfile_came(bench):
+    result = await bench.solve(Client(Dockerfile="FROM busybox as one"), requestid="frontend.lint")
+    (told,) = json.loads(result.answer["result.json"])["sources"]
+    assert list(told) == ["filename", "data", "definition", "language"]
+    made, last = (Op.decode(base64.b64decode(one)) for one in told["definition"]["def"])
+    assert made.source.identifier == "local://dockerfile" and "local.session" not in made.source.attrs
+    (wanted,) = last.inputs
+    assert wanted.digest in told["definition"]["metadata"]

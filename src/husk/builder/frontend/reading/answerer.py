@@ -66,8 +66,9 @@ class Answerer:
                 options = self._with_ignore(options)
                 self._work = convert(self._text, options, sources, file_name=file_name, checks=checks)
                 yield from self._go_on(None)
-            case messages.Ask(request, options, context, file_name):
-                file = SourceFile(file_name, self._text.encode("utf-8", "surrogateescape"))
+            case messages.Ask(request, options, context, file_name, definition):
+                text = self._text.encode("utf-8", "surrogateescape")
+                file = SourceFile(file_name, text, definition=definition)
                 sources = _Sources(context)
                 self._work = answer_to(request, self._text, self._with_ignore(options), sources, file)
                 yield from self._go_on(None)

@@ -101,7 +101,10 @@ class OpenDockerfile:
         self, request: str, options: Options, context: Context, sources: Sources, file: SourceFile
     ) -> dict[str, bytes]:
         """Answer a question of `docker build --call`."""
-        question = messages.Ask(request, _sent(options), context, file.name)
+        from husk.builder.graph.llb_write import source_info  # plain builds ask nothing
+
+        came = source_info(structs.replace(file, content=b"")).definition or b""
+        question = messages.Ask(request, _sent(options), context, file.name, came)
         return (await self._ask(question, messages.Answered, sources)).answer
 
     async def _ask(

@@ -56,12 +56,15 @@ class Convert(Struct, frozen=True, tag="convert"):
 
 
 class Ask(Struct, frozen=True, tag="ask"):
-    """A question about the file, by its name. Answer: `Asking`, any number of times, then `Answered`."""
+    """A question about the file, by its name. Answer: `Asking`, any number of times, then `Answered`.
+
+    `definition` says how the file came, in the words that clients know."""
 
     request: str
     options: Options
     context: Context
     file_name: str
+    definition: bytes = b""
 
 
 class Told(Struct, frozen=True, tag="told"):
