@@ -35,9 +35,7 @@ REFUSALS = (
     Difference("$.env-unclosed", "*unsupported modifier (*) in substitution", "*syntax error: missing '}'", BETTER),
     Difference("$.copy-from-later", "built", "cannot copy from stage *", CLASSIC_WAY),
     Difference("$.copy-many-to-file", "built", "When using COPY with more than one source file, *", CLASSIC_WAY),
-    Difference(
-        "$.from-bad-image", "failed to parse stage name *: invalid *", "invalid *", "found when it is looked up"
-    ),
+    Difference("$.from-bad-image", "failed to parse stage name *: invalid *", "invalid *", CLASSIC_WAY),
     Difference("$.healthcheck-retries-text", "* strconv.ParseInt: *", "* --retries needs a number, *", BETTER),
     Difference(
         "$.run-network", "* invalid network mode *", "* unsupported network mode * (did you mean host?)", BETTER

@@ -57,6 +57,8 @@ from husk.builder.graph.operations import (
     has_nul,
 )
 from husk.engine.model.image import ImageConfig
+from husk.errors import HuskError
+from husk.registry import reference
 from husk.registry.manifest import Platform
 
 # What a name that is not there may have been meant to be.
@@ -158,6 +160,10 @@ class _Bases:
             meant = suggestion(plan.base, [*self._plans.names, *COMMON_IMAGES])
             if self._options.classic:
                 raise DockerfileError(found.error if plan.code else classic.not_from(plan.base, found.error), plan.span)
+            try:
+                reference.parse(plan.base)
+            except HuskError as error:
+                raise DockerfileError(f'failed to parse stage name "{plan.base}": {error}', plan.span) from None
             raise DockerfileError(f"{plan.base}: {found.error}{meant}", plan.span)
         return found.context or found.image
 

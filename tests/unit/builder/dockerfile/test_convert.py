@@ -89,6 +89,7 @@ def test_triggers_of_a_stage():
     ("text", "says"),
     [
         ("FROM nothing", "nothing: no such image: nothing"),
+        ("ARG T\nFROM busybox:$T", 'failed to parse stage name "busybox:": invalid reference format'),
         ("FROM busybox AS stage\nFROM stag", "stag: no such image: stag (did you mean stage?)"),
         ("FROM debain", "(did you mean debian?)"),
         ("FROM $UNSET", "base name ($UNSET) should not be blank"),
