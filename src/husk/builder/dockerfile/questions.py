@@ -161,7 +161,7 @@ def _definition(data: bytes) -> dict[str, Any]:
         digest: _without_empty(ignore_cache=one.ignore_cache, description=one.description, caps=one.caps)
         for digest, one in read.metadata.items()
     }
-    locations = {digest: {} for digest in read.source.locations} if read.source else {}
+    locations: dict[str, object] = {digest: {} for digest in read.source.locations} if read.source else {}
     return {
         "def": [_encoded(operation) for operation in read.definition],
         "metadata": metadata,

@@ -305,6 +305,10 @@ async def test_a_check_says_how_the_dockerfile_came(bench):
     (told,) = json.loads(result.answer["result.json"])["sources"]
     assert list(told) == ["filename", "data", "definition", "language"]
     made, last = (Op.decode(base64.b64decode(one)) for one in told["definition"]["def"])
-    assert made.source.identifier == "local://dockerfile" and "local.session" not in made.source.attrs
+    assert (
+        made.source is not None
+        and made.source.identifier == "local://dockerfile"
+        and "local.session" not in made.source.attrs
+    )
     (wanted,) = last.inputs
     assert wanted.digest in told["definition"]["metadata"]
