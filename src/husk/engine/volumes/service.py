@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from husk.engine.volumes.spec import VolumeSpec
 
 KIND = "volume"
+# Seconds in which what is in a mount of another file system is counted.
+_COUNTING = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class Volumes:
     ) -> None:
         self._store = store
         self._foreign = ForeignPaths()
+        self._counted = ForeignPaths(_COUNTING)
         self._state = state
         self._events = events
         self._containers = containers
@@ -108,15 +111,16 @@ class Volumes:
         return [Usage(volume, await self._size(volume), counts[volume.name]) for volume in list(self._by_name.values())]
 
     async def _size(self, volume: Volume) -> int:
-        """-1, as with dockerd, where nobody can tell: what is mounted there does not answer."""
-        if volume.options:
-            place = str(self.mountpoint(volume))
-            try:
-                await self._foreign.touch(place, partial(os.path.exists, place))
-            except Unavailable as error:
-                log.warning("the size of volume %s is not known: %s", volume.name, error.message)
-                return -1
-        return await threads.trees(self._store.size, volume.name)
+        """-1, as with dockerd, where nobody can tell: what is mounted there does not answer all questions."""
+        if not volume.options:
+            return await threads.trees(self._store.size, volume.name)
+        place = str(self.mountpoint(volume))
+        try:
+            await self._foreign.touch(place, partial(os.path.exists, place))
+            return await self._counted.touch(place, partial(self._store.size, volume.name))
+        except Unavailable as error:
+            log.warning("the size of volume %s is not known: %s", volume.name, error.message)
+            return -1
 
     def _used(self) -> Counter[str]:
         """Count the containers that have each volume."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from husk.aio import threads
 from husk.aio.tasks import Tasks
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
@@ -15,6 +16,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.volumes.service import KIND, Volumes
 from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import NotFound
+from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.storage.state.store import StateStore
 from husk.storage.volumes.store import VolumeStore
 from tests.unit.engine.records import container
@@ -148,3 +150,26 @@ async def test_a_shared_volume_stays_though_its_container_goes(shelf: Shelf) -> 
         await shelf.remove(one)
         assert shelf.names() == {name}
     assert shelf.is_whole(name)
+
+
+async def test_a_mount_that_falls_silent_while_it_is_counted_takes_no_walker(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its root may answer for a while, out of what the kernel remembers."""
+    await shelf.volumes.create(VolumeSpec(name="away", options={"type": "none", "o": "bind", "device": "/srv"}))
+    await shelf.volumes.create(VolumeSpec(name="here"))
+    answers = threading.Event()
+    counted = shelf.store.size
+
+    def size(name: str) -> int:
+        if name == "away":
+            answers.wait(60)
+        return counted(name)
+
+    monkeypatch.setattr(shelf.store, "size", size)
+    monkeypatch.setattr(shelf.volumes, "_counted", ForeignPaths(0.05))
+    try:
+        sizes = {each.volume.name: each.size for _ in range(threads.WALKERS) for each in await shelf.volumes.usage()}
+    finally:
+        answers.set()
+    assert sizes["away"] == -1 and sizes["here"] >= 0
