@@ -21,8 +21,8 @@ relatime norelatime strictatime nostrictatime private rprivate shared rshared sl
 """
 _TMPFS_FLAGS = frozenset(_TMPFS_WORDS.split())
 _TMPFS_VALUES = frozenset({"size", "mode", "uid", "gid", "nr_inodes", "nr_blocks", "mpol", "huge"})
-# The options of one mount are a page.
-_LONGEST_TMPFS = 4095
+# The options of one mount are a page; all of them together are taken apart at every start.
+_LONGEST_TMPFS, _MOST_TMPFS = 4095, 1 << 16
 
 # Settings of the kernel that belong to an IPC namespace.
 _IPC_NAMES = """
@@ -44,6 +44,8 @@ def check(host: HostConfig) -> None:
     _check_cpuset("cpuset mems", host.cpuset_mems, "/sys/devices/system/node/online", "memory nodes")
     _check_ulimits(host)
     _check_devices(host)
+    if sum(map(len, (host.tmpfs or {}).values())) > _MOST_TMPFS:
+        raise InvalidParameter(f"tmpfs options have more than {_MOST_TMPFS} characters together")
     for options in (host.tmpfs or {}).values():
         _check_tmpfs(options)
 

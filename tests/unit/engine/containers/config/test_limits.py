@@ -48,5 +48,8 @@ def test_a_device_with_a_number_of_thousands_of_digits_is_refused():
 def test_the_options_of_a_tmpfs_have_no_more_than_a_page() -> None:
     """They are one text that mount(2) takes a page of."""
     limits.check(HostConfig(tmpfs={"/t": ",".join(["ro"] * 1365)}))
-    with pytest.raises(InvalidParameter, match="tmpfs options have 3999999 characters, 4095 is the most"):
-        limits.check(HostConfig(tmpfs={"/t": "ro," * 1_333_333}))
+    with pytest.raises(InvalidParameter, match="tmpfs options have 4098 characters, 4095 is the most"):
+        limits.check(HostConfig(tmpfs={"/t": "ro," * 1366}))
+    for many in ({"/t": "ro," * 1_333_333}, {f"/{number}": "ro," * 1000 for number in range(1000)}):
+        with pytest.raises(InvalidParameter, match="more than 65536 characters together"):
+            limits.check(HostConfig(tmpfs=many))
