@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from husk.aio.tasks import Tasks
 from husk.engine.model.events import Events
-from husk.errors import HuskError
+from husk.errors import HuskError, Unavailable
 from husk.swarm.loops import RETRY_NS, keep_looking
 from husk.swarm.manager.changes import Changes
 from husk.swarm.manager.planner import Create, Plan, planning
@@ -26,7 +26,7 @@ from husk.swarm.model.services import SECOND, Service, Task
 from husk.swarm.node.assignments import LOCKED
 from husk.swarm.node.delivery import files_of
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.transactions import Stale, StoreUnavailable
+from husk.swarm.state.transactions import Check, Stale, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,9 @@ class Reconciler:
         self._alarms: dict[str, int] = {}
         # Services that could not be brought on last.
         self._troubles: dict[str, _Trouble] = {}
+        # The leadership under which memory has caught up with what others had written before, or ourselves without an
+        # answer; None for none.
+        self._planning_as: tuple[Check, ...] | None = None
 
     def start(self) -> None:
         """Nothing is done where it runs."""
@@ -111,7 +114,7 @@ class Reconciler:
         # Stale: another manager was faster, and what it wrote is on its way here.
         if not isinstance(error, Stale):
             log.error("services could not be reconciled; trying again", exc_info=error)
-        self._all = True
+        self._all, self._planning_as = True, None
 
     async def _look(self) -> int | None:
         """One look; when to look again without being woken."""
@@ -120,15 +123,42 @@ class Reconciler:
             self._all = True
             self._looked()
             return None
+        if not await self._catch_up():
+            self._all = True
+            return self._clock.now() + RETRY_NS
         declared, self._declared = self._declared, False
         nodes = self._nodes() if self._cluster.active else {}
         for service_id in self._woken_for():
+            if not self._leads():
+                self._begin_anew()
+                break
             self._alarms.pop(service_id, None)
             if (alarm := await self._bring_on(service_id, nodes)) is not None:
                 self._alarms[service_id] = alarm
         if declared:
             self._looked()
         return min(self._alarms.values(), default=None)
+
+    async def _catch_up(self) -> bool:
+        """Know what others have planned, before the first plan: nothing that they have written may be done once more.
+        News of that may be late, be it that they come from a member of etcd that has just died."""
+        checks = self._store.leadership.checks
+        if checks != self._planning_as:
+            try:
+                await self._store.catch_up()
+            except Unavailable as error:
+                log.info("services are not planned yet: %s", error.message)
+                return False
+            self._planning_as = checks
+        return self._leads()
+
+    def _leads(self) -> bool:
+        """Tell if this manager plans all along since memory has caught up, and has not lost that and got it back."""
+        return self._store.leadership.leading and self._store.leadership.checks == self._planning_as
+
+    def _begin_anew(self) -> None:
+        self._all = True
+        self._woken.set()
 
     async def _bring_on(self, service_id: str, nodes: Mapping[str, NodeFacts]) -> int | None:
         """Look at one service, of which no fault stops those behind it; when to look again."""
@@ -207,6 +237,9 @@ class Reconciler:
             service = current
             tasks = self._store.index.of_service(service.id)
             decided = await _planned(planning(service, tasks, self._clock.now(), nodes, retention=retention))
+            if not self._leads():
+                self._begin_anew()
+                return None
             if not self._current(service):
                 continue
             changes = Changes(self._store, nodes, clock=self._clock, new_id=self._new_id)

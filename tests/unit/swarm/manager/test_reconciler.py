@@ -4,12 +4,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
-from husk.errors import DiskFault, HuskError, InvalidParameter
+from husk.errors import DiskFault, HuskError, InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.manager import reconciler
 from husk.swarm.manager.planner import planning
@@ -28,7 +29,7 @@ from husk.swarm.model.services import (
     UpdateConfig,
     UpdateStatus,
 )
-from husk.swarm.state.transactions import News, Put, Record, Step, StoreUnavailable
+from husk.swarm.state.transactions import Check, News, Put, Record, Step, StoreUnavailable
 from husk.swarm.state.unreadable import Unreadable
 from tests.support.but import but
 from tests.unit.swarm.world import GIB, World
@@ -259,6 +260,40 @@ async def test_while_the_store_is_away_nothing_is_said_of_any_service(
     away.clear()
     await world.until(lambda: world.running() and world.running("other"), "both run")
     assert len(world.tasks()) == len(world.tasks("other")) == 1
+
+
+async def test_nothing_is_planned_before_memory_knows_what_others_have_planned(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager that planned before has given the slot a task, of which this one has not heard yet."""
+    behind, asked = [Unavailable("this manager has not heard yet what the others have written")], [0]
+
+    async def catch_up() -> None:
+        asked[0] += 1
+        if behind:
+            raise behind[0]
+
+    async def lead() -> SimpleNamespace:
+        version = await world.store.store.commit(Put("leader", "planner", b"{}"))
+        return SimpleNamespace(leading=True, leader="a", checks=(Check("leader", "planner", version),))
+
+    monkeypatch.setattr(world.store, "catch_up", catch_up)
+    monkeypatch.setattr(reconciler, "RETRY_NS", 10**6)
+    world.store.leadership = await lead()
+    world.declare(1)
+    await world.until(lambda: asked[0] > 1, "it asks again")
+    assert not world.tasks()
+    behind.clear()
+    await world.until(world.running, "it plans")
+    once = asked[0]
+    world.declare(1, name="other")
+    await world.until(lambda: world.running("other"), "it goes on planning")
+    assert asked[0] == once
+    # Somebody else may have planned meanwhile.
+    world.store.leadership = await lead()
+    world.declare(1, name="third")
+    await world.until(lambda: world.running("third"), "it plans again")
+    assert asked[0] == once + 1
 
 
 async def test_a_verdict_that_cannot_be_written_is_come_to_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
