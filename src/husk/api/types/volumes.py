@@ -1,5 +1,7 @@
 """Volumes on the wire."""
 
+from collections.abc import Mapping
+
 from msgspec import UNSET, Struct, UnsetType
 
 
@@ -19,10 +21,10 @@ class UsageData(Struct, kw_only=True, rename="pascal"):
 class Volume(Struct, kw_only=True, rename="pascal"):
     created_at: str
     driver: str
-    labels: dict[str, str] | None
+    labels: Mapping[str, str] | None
     mountpoint: str
     name: str
-    options: dict[str, str] | None
+    options: Mapping[str, str] | None
     scope: str = "local"
     usage_data: UsageData | UnsetType = UNSET
 

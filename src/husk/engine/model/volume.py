@@ -1,6 +1,7 @@
 """The model of a volume: its record in the store."""
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -14,12 +15,14 @@ _NAME = pattern(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*", re.ASCII)
 _LONGEST = 255
 
 
-class Volume(Struct, kw_only=True):
+class Volume(Struct, kw_only=True, frozen=True):
+    """The record of one volume."""
+
     name: str
     created: str
     driver: str = DRIVER
-    labels: dict[str, str] | None = None
-    options: dict[str, str] | None = None
+    labels: Mapping[str, str] | None = None
+    options: Mapping[str, str] | None = None
 
     @property
     def anonymous(self) -> bool:

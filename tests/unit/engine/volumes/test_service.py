@@ -1,6 +1,7 @@
 """Volumes while several clients and containers are at them at once."""
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -15,10 +16,11 @@ from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.volumes.service import KIND, Volumes
 from husk.engine.volumes.spec import VolumeSpec
-from husk.errors import NotFound
+from husk.errors import DiskFault, NotFound
 from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.storage.state.store import StateStore
 from husk.storage.volumes.store import VolumeStore
+from tests.support.full_store import FullStore
 from tests.unit.engine.records import container
 
 
@@ -26,7 +28,7 @@ class Shelf:
     """Volumes on a real disk, and the containers that have them."""
 
     def __init__(self, directory: Path) -> None:
-        self.state = StateStore.open(directory / "state.db")
+        self.state = FullStore.open(directory / "state.db")
         self.store = VolumeStore.open(directory / "volumes", set())
         self.containers: list[Container] = []
         self.told: list[str] = []
@@ -173,3 +175,16 @@ async def test_a_mount_that_falls_silent_while_it_is_counted_takes_no_walker(
     finally:
         answers.set()
     assert sizes["away"] == -1 and sizes["here"] >= 0
+
+
+async def test_what_the_store_does_not_take_is_nowhere(shelf: Shelf) -> None:
+    await shelf.volumes.create(VolumeSpec("there"))
+    shelf.state.full = True
+    for name in ("new", "there"):
+        with contextlib.suppress(DiskFault):
+            await shelf.volumes.create(VolumeSpec(name, labels={"a": "b"}))
+    assert shelf.names() == {"there"} and shelf.told == ["create"]
+    assert shelf.is_whole("new") and shelf.is_whole("there")
+    assert shelf.volumes.find("there").labels is None
+    with pytest.raises(NotFound):
+        shelf.volumes.find("new")

@@ -1,0 +1,15 @@
+"""A store of records that can be told to be full."""
+
+from husk.errors import DiskFault
+from husk.storage.state.store import Change, StateStore
+
+
+class FullStore(StateStore):
+    """A store on a disk that has no room as long as `full` is set; what only deletes is taken, as by every store."""
+
+    full = False
+
+    async def commit(self, *changes: Change, lazy: bool = False) -> None:
+        if self.full and any(change.body is not None for change in changes):
+            raise DiskFault("write state.db: no space left on device")
+        await super().commit(*changes, lazy=lazy)
