@@ -1,7 +1,7 @@
 """A store of records that can be told to be full."""
 
 from husk.errors import DiskFault
-from husk.storage.state.store import Change, StateStore
+from husk.storage.state.store import Believe, Change, StateStore
 
 
 class FullStore(StateStore):
@@ -9,7 +9,7 @@ class FullStore(StateStore):
 
     full = False
 
-    async def commit(self, *changes: Change, lazy: bool = False) -> None:
+    async def commit(self, *changes: Change, lazy: bool = False, then: Believe | None = None) -> None:
         if self.full and any(change.body is not None for change in changes):
             raise DiskFault("write state.db: no space left on device")
-        await super().commit(*changes, lazy=lazy)
+        await super().commit(*changes, lazy=lazy, then=then)

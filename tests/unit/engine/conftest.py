@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.state.store import StateStore
+from tests.support.full_store import FullStore
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[StateStore]:
-    state = StateStore.open(tmp_path / "state.db")
+def state(tmp_path: Path) -> Iterator[FullStore]:
+    state = FullStore.open(tmp_path / "state.db")
     yield state
     state.close()

@@ -77,19 +77,20 @@ class FakeBalancing:
 
 
 class FakeServiceAddresses:
-    def __init__(self, find: Callable[[str], Network]) -> None:
-        self._find = find
+    def __init__(self, networks: "FakeNetworks") -> None:
+        self._networks = networks
 
     async def take(self, network: Network) -> list[str]:
-        prefix = network.subnet.removesuffix("0/24")
-        host = next(n for n in range(100, 200) if f"{prefix}{n}" not in network.service_addresses)
-        network.service_addresses.append(f"{prefix}{host}")
+        prefix, taken = network.subnet.removesuffix("0/24"), self._networks.find(network.id).service_addresses
+        host = next(n for n in range(100, 200) if f"{prefix}{n}" not in taken)
+        self._have(network, [*taken, f"{prefix}{host}"])
         return [f"{prefix}{host}/24"]
 
     async def give_back(self, network: Network, address: str) -> None:
-        self._find(network.id)
-        if address in network.service_addresses:
-            network.service_addresses.remove(address)
+        self._have(network, [one for one in self._networks.find(network.id).service_addresses if one != address])
+
+    def _have(self, network: Network, addresses: list[str]) -> None:
+        self._networks.records[network.name] = msgspec.structs.replace(network, service_addresses=addresses)
 
 
 class FakePresence:
@@ -114,7 +115,7 @@ class FakeNetworks:
         self.records: dict[str, Network] = {}
         self.on: dict[str, list[Container]] = {}
         self.balancing = FakeBalancing()
-        self.service_addresses = FakeServiceAddresses(self.find)
+        self.service_addresses = FakeServiceAddresses(self)
         self.fails: HuskError | None = None
         self.pools: list[Sequence[object]] = []
         self.presence = FakePresence(self)

@@ -1,6 +1,6 @@
 """Networks: make them, look at them, put containers on them."""
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from husk.aio.once import load
 from husk.api.calls.call import Call
@@ -96,9 +96,9 @@ async def create(call: Call) -> Answer:
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
     request = await call.read(document, _network)
-    call.request.meant = request
     if call.version < WITH_IPV4_LEFT_OUT:
-        request.enable_ipv4 = True
+        request = structs.replace(request, enable_ipv4=True)
+    call.request.meant = request
     if request.driver == "overlay":
         await load("husk.swarm.opening")
     maker = call.engine.swarm.networks if request.driver == "overlay" else call.engine.networks

@@ -1,5 +1,7 @@
 """Networks on the wire."""
 
+from collections.abc import Mapping
+
 from msgspec import UNSET, Struct, UnsetType, field
 
 from husk.engine.model.container_config import EndpointRequest
@@ -9,12 +11,12 @@ class Pool(Struct, kw_only=True, rename="pascal"):
     subnet: str
     ip_range: str | UnsetType = field(default=UNSET, name="IPRange")
     gateway: str | UnsetType = UNSET
-    auxiliary_addresses: dict[str, str] | UnsetType = UNSET
+    auxiliary_addresses: Mapping[str, str] | UnsetType = UNSET
 
 
 class Ipam(Struct, kw_only=True, rename="pascal"):
     driver: str = "default"
-    options: dict[str, str] | None = None
+    options: Mapping[str, str] | None = None
     config: list[Pool] | None
 
 
@@ -51,7 +53,7 @@ class NetworkTask(Struct, kw_only=True, rename="pascal"):
     name: str
     endpoint_id: str = field(name="EndpointID")
     endpoint_ip: str = field(name="EndpointIP")
-    info: dict[str, str]
+    info: Mapping[str, str]
 
 
 class NetworkService(Struct, kw_only=True, rename="pascal"):
@@ -102,8 +104,8 @@ class Network(Struct, kw_only=True, rename="pascal"):
     config_from: ConfigReference = field(default_factory=ConfigReference)
     config_only: bool = False
     containers: dict[str, NetworkContainer] | UnsetType | None = UNSET
-    options: dict[str, str]
-    labels: dict[str, str] | None
+    options: Mapping[str, str]
+    labels: Mapping[str, str] | None
     peers: list[Peer] | UnsetType = UNSET
     services: dict[str, NetworkService] | UnsetType = UNSET
     status: NetworkStatus | UnsetType = UNSET

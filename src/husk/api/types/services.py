@@ -1,5 +1,7 @@
 """Swarm, nodes, services and tasks on the wire."""
 
+from collections.abc import Mapping
+
 from msgspec import UNSET, Struct, UnsetType, field
 
 from husk.swarm.model.services import (
@@ -75,7 +77,7 @@ class StatusDocument(Struct, kw_only=True, rename="pascal"):
 
 class NetworkSpecDocument(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     name: str
-    labels: dict[str, str]
+    labels: Mapping[str, str]
     driver_configuration: DriverSpec
     i_pv6_enabled: bool = field(default=False, name="IPv6Enabled")
     internal: bool = False

@@ -1,6 +1,7 @@
 """The model of a network: a name, a driver, and for bridges an address range of its own."""
 
 import ipaddress
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -39,26 +40,26 @@ PARENT = "parent"
 PARENT_DRIVERS = ("macvlan", "ipvlan")
 
 
-class IpamConfig(Struct, kw_only=True, rename="pascal"):
+class IpamConfig(Struct, kw_only=True, rename="pascal", frozen=True):
     """One address pool as a client asks for it."""
 
     subnet: str = ""
     ip_range: str = field(default="", name="IPRange")
     gateway: str = ""
-    auxiliary_addresses: dict[str, str] = {}
+    auxiliary_addresses: Mapping[str, str] = {}
 
 
-class IpamRequest(Struct, kw_only=True, rename="pascal"):
+class IpamRequest(Struct, kw_only=True, rename="pascal", frozen=True):
     driver: str = ""
-    options: dict[str, str] | None = None
-    config: list[IpamConfig] = []
+    options: Mapping[str, str] | None = None
+    config: Sequence[IpamConfig] = []
 
 
-class ConfigSource(Struct, kw_only=True, rename="pascal"):
+class ConfigSource(Struct, kw_only=True, rename="pascal", frozen=True):
     network: str = ""
 
 
-class NetworkRequest(Struct, kw_only=True, rename="pascal"):
+class NetworkRequest(Struct, kw_only=True, rename="pascal", frozen=True):
     """A network as a client asks for it, in the API's own names."""
 
     name: str = ""
@@ -73,11 +74,11 @@ class NetworkRequest(Struct, kw_only=True, rename="pascal"):
     # None is for the options, and the daemon's defaults of them, to decide: `options.with_defaults`.
     enable_ipv4: bool | None = field(default=None, name="EnableIPv4")
     enable_ipv6: bool | None = field(default=None, name="EnableIPv6")
-    options: dict[str, str] = {}
-    labels: dict[str, str] = {}
+    options: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
 
 
-class Network(Struct, kw_only=True):
+class Network(Struct, kw_only=True, frozen=True):
     """The record of one network."""
 
     id: str
@@ -88,32 +89,32 @@ class Network(Struct, kw_only=True):
     subnet: str = ""
     gateway: str = ""
     ip_range: str = ""
-    aux_addresses: dict[str, str] = {}
+    aux_addresses: Mapping[str, str] = {}
     # Only on a subnet that its owner chose may containers choose their addresses.
     chosen_subnet: bool = False
     subnet6: str = ""
     gateway6: str = ""
     ip_range6: str = ""
-    aux_addresses6: dict[str, str] = {}
+    aux_addresses6: Mapping[str, str] = {}
     chosen_subnet6: bool = False
-    ipam_options: dict[str, str] | None = None
+    ipam_options: Mapping[str, str] | None = None
     internal: bool = False
     attachable: bool = False
     ingress: bool = False
     enable_ipv4: bool = True
     enable_ipv6: bool = False
-    options: dict[str, str] = {}
-    labels: dict[str, str] = {}
+    options: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
     # It is nothing but settings for others, or has its own from such a one.
     config_only: bool = False
     config_from: str = ""
     # The versions of IP whose gateway follows from a subnet without one that somebody chose. As dockerd, it is not told
     # before the next start of the daemon: clients compare what they asked for with what they see.
-    untold_gateways: list[int] = []
+    untold_gateways: Sequence[int] = []
     # The number of the network that hosts share; 0 for one of this host alone.
     vni: int = 0
     # Virtual addresses that services have here; on one that hosts share, all that the host has besides the gateway.
-    service_addresses: list[str] = []
+    service_addresses: Sequence[str] = []
 
     @property
     def bridged(self) -> bool:

@@ -15,10 +15,10 @@ _DOCKER = "docker0"
 _GATEWAY_4, _GATEWAY_6 = "DefaultGatewayIPv4", "DefaultGatewayIPv6"
 
 
-def settle(network: Network, config: Config) -> None:
-    """Let the record say what the settings say; a subnet that was chosen before stays."""
+def settled(network: Network, config: Config) -> Network:
+    """Return the record as the settings want it; a subnet that was chosen before stays."""
     wanted = config.default_bridge
-    network.options = {
+    options = {
         DEFAULT_BRIDGE: "true",
         ICC: _word(wanted.icc),
         MASQUERADE: _word(wanted.ip_masq),
@@ -26,17 +26,19 @@ def settle(network: Network, config: Config) -> None:
         MTU: str(wanted.mtu or _STANDARD_MTU),
     }
     if wanted.ip:
-        network.options[HOST_BINDING] = wanted.ip
-    network.ip_range = wanted.fixed_cidr
-    network.aux_addresses = {_GATEWAY_4: wanted.default_gateway} if wanted.default_gateway else {}
-    network.aux_addresses6 = (
-        {_GATEWAY_6: wanted.default_gateway_v6} if wanted.ipv6 and wanted.default_gateway_v6 else {}
-    )
-    network.enable_ipv6 = wanted.ipv6
-    network.ip_range6 = wanted.fixed_cidr_v6 if wanted.ipv6 else ""
+        options[HOST_BINDING] = wanted.ip
     chosen = _bip6(network, config)
-    network.subnet6 = str(IPv6Interface(chosen).network) if chosen else ""
-    network.gateway6 = str(IPv6Interface(chosen).ip) if chosen else ""
+    return replace(
+        network,
+        options=options,
+        ip_range=wanted.fixed_cidr,
+        aux_addresses={_GATEWAY_4: wanted.default_gateway} if wanted.default_gateway else {},
+        aux_addresses6={_GATEWAY_6: wanted.default_gateway_v6} if wanted.ipv6 and wanted.default_gateway_v6 else {},
+        enable_ipv6=wanted.ipv6,
+        ip_range6=wanted.fixed_cidr_v6 if wanted.ipv6 else "",
+        subnet6=str(IPv6Interface(chosen).network) if chosen else "",
+        gateway6=str(IPv6Interface(chosen).ip) if chosen else "",
+    )
 
 
 def settings(network: Network, config: Config, base: BridgeSettings) -> BridgeSettings:

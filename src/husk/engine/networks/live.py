@@ -1,18 +1,25 @@
 """A network while the daemon runs: its record, its driver, and the running containers on it."""
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address
+
+import msgspec
+from msgspec.structs import replace
 
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
 from husk.engine.networks.endpoints import dns_names
 from husk.errors import InvalidParameter, NotFound
 from husk.network.bridge import BridgeDriver
+from husk.storage.state.store import Change, StateStore
 
 KIND = "network"
 
 
 class LiveNetwork:
+    """A network as it lives in this daemon. Its record is frozen; another one takes its place when that is written."""
+
     def __init__(self, record: Network, driver: BridgeDriver | None = None) -> None:
         self.record = record
         self._driver = driver
@@ -85,9 +92,25 @@ class LiveNetwork:
         self._driver = driver
 
     def depart(self) -> None:
-        """It is on others only."""
+        """It is on others only: services have no addresses on this host any more, and it has no record here."""
         self._driver = None
         self.elsewhere = {}
+        self.record = replace(self.record, service_addresses=[])
+
+    async def save(self, state: StateStore, record: Network) -> None:
+        """Write another record in the place of this one, or fail; it is believed when it is written."""
+        await state.commit(_written(record), then=partial(self._believe, record))
+
+    async def settle(self, state: StateStore, record: Network) -> None:
+        """Write, as `save`, what has happened already. It is not refused."""
+        await state.settle(_written(record), then=partial(self._believe, record))
+
+    def _believe(self, record: Network) -> None:
+        self.record = record
+
+
+def _written(record: Network) -> Change:
+    return Change(KIND, record.id, msgspec.json.encode(record))
 
 
 def _any(_: str) -> bool:

@@ -88,12 +88,14 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
     """The network of a request that `check` let pass; without a subnet if it asks for none."""
     pool = pools.pool_of(request, 4) if request.enable_ipv4 else IpamConfig()
     pool6 = pools.pool_of(request, 6) if request.enable_ipv6 else IpamConfig()
+    scope = "swarm" if request.driver == "overlay" and not request.config_only else "local"
+    pair = ((4, pool), (6, pool6))
     network = Network(
         id=network_id,
         name=request.name,
         driver="null" if request.config_only else request.driver or "bridge",
         created=created,
-        scope="swarm" if request.driver == "overlay" and not request.config_only else "local",
+        scope=scope,
         subnet=pool.subnet,
         gateway=pools.named_gateway(pool),
         ip_range=pool.ip_range,
@@ -114,14 +116,15 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
         labels=request.labels,
         config_only=request.config_only,
         config_from=request.config_from.network,
+        untold_gateways=[n for n, asked in pair if scope == "local" and asked.subnet and not asked.gateway],
     )
-    if network.scope == "local":
-        pair = ((4, pool), (6, pool6))
-        network.untold_gateways = [version for version, asked in pair if asked.subnet and not asked.gateway]
-    if not network.config_only:
-        network.gateway = network.gateway if 4 in network.bare else pools.gateway_of(pool)
-        network.gateway6 = network.gateway6 if 6 in network.bare else pools.gateway_of(pool6)
-    return network
+    if network.config_only:
+        return network
+    return structs.replace(
+        network,
+        gateway=network.gateway if 4 in network.bare else pools.gateway_of(pool),
+        gateway6=network.gateway6 if 6 in network.bare else pools.gateway_of(pool6),
+    )
 
 
 def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
@@ -295,7 +298,7 @@ def _not_an_mtu(text: str) -> str:
     return f'failed to parse {MTU} value: {text} (strconv.Atoi: parsing "{text}": invalid syntax)'
 
 
-def _number(options: dict[str, str], name: str, kind: str, least: int, most: int) -> int | None:
+def _number(options: Mapping[str, str], name: str, kind: str, least: int, most: int) -> int | None:
     """Read the number that an option says, as dockerd does; None when it says nothing."""
     if (text := options.get(name)) is None:
         return None
@@ -306,7 +309,7 @@ def _number(options: dict[str, str], name: str, kind: str, least: int, most: int
     return int(text)
 
 
-def _truth(options: dict[str, str], name: str) -> bool:
+def _truth(options: Mapping[str, str], name: str) -> bool:
     value = options.get(name, "true")
     if value in TRUE:
         return True

@@ -86,18 +86,17 @@ class Presence:
     async def adopt(self, live: LiveNetwork, number: int) -> None:
         """From now on the swarm's records tell who has which address on it."""
         async with self._changing:
-            live.record.vni = number
+            await live.settle(self._state, msgspec.structs.replace(live.record, vni=number))
             await live.driver.keep_cold()
             for address in live.record.service_addresses:
                 live.driver.free_address(address)
-            await self._state.settle(Change(KIND, live.record.id, msgspec.json.encode(live.record)))
 
     def learn(self, networks: Mapping[str, Network]) -> None:
         """The swarm has these networks: whoever comes may be put on them."""
         for id, network in networks.items():
             found = self._roster.by_name.get(network.name)
             if found is None:
-                self._roster.by_name[network.name] = LiveNetwork(msgspec.structs.replace(network))
+                self._roster.by_name[network.name] = LiveNetwork(network)
                 self._hidden.discard(id)
             elif found.record.id != id and id not in self._hidden:
                 log.warning("network %s of the swarm is hidden by one of this host with its name", network.name)
@@ -146,7 +145,6 @@ class Presence:
                 return
             driver = live.driver
             live.depart()
-            live.record.service_addresses = []
             await self._tasks.to_its_end(self._end(live.record, driver), f"end network {live.record.name} here")
 
     async def _end(self, network: Network, driver: BridgeDriver) -> None:
@@ -160,8 +158,7 @@ class Presence:
     async def note(self, live: LiveNetwork, addresses: Iterable[str]) -> None:
         """The host has these on the network's bridge: the next daemon leaves them there."""
         if (wanted := sorted(addresses)) != live.record.service_addresses and live.bridged:
-            live.record.service_addresses = wanted
-            await self._state.settle(Change(KIND, live.record.id, msgspec.json.encode(live.record)))
+            await live.settle(self._state, msgspec.structs.replace(live.record, service_addresses=wanted))
 
     async def plan(
         self,
@@ -181,14 +178,14 @@ class Presence:
         options.check(request, others.values())
         network = options.record(request, new_id, rfc3339(now_ns()))
         numbers = {other.vni for other in others.values()}
-        network.vni = next(n for n in range(FIRST_NUMBER, 1 << 24) if n not in numbers)
-        await asyncio.to_thread(self._choose, network, pools or self._base.pools, list(others.values()), used)
-        return network
+        number = next(n for n in range(FIRST_NUMBER, 1 << 24) if n not in numbers)
+        network = msgspec.structs.replace(network, vni=number)
+        return await asyncio.to_thread(self._chosen, network, pools or self._base.pools, list(others.values()), used)
 
-    def _choose(
+    def _chosen(
         self, network: Network, pools: tuple[AddressPool, ...], others: Collection[Network], used: Collection[str]
-    ) -> None:
-        """Subnets that no other network has, nor this host, nor any other where that can be. Blocks."""
+    ) -> Network:
+        """The network on subnets that no other network has, nor this host, nor another where that can be. Blocks."""
         with host.looking() as looked:
             around = looked.around(network.bridge_name)
         if not network.subnet:
@@ -196,11 +193,14 @@ class Presence:
             subnet = _choose(pools, here, _subnets(used))
             if ipam.overlaps(subnet, _subnets(used)):
                 log.warning("subnet %s of network %s is in use on a node, which refuses it", subnet, network.name)
-            network.subnet, network.gateway = str(subnet), str(ipam.first_host(subnet).ip)
+            network = msgspec.structs.replace(network, subnet=str(subnet), gateway=str(ipam.first_host(subnet).ip))
         if network.enable_ipv6 and not network.subnet6:
             taken = [*around.taken6, *(IPv6Network(other.subnet6) for other in others if other.subnet6)]
             subnet6 = ipam.choose_subnet_6(IPv6Network(self._base.pool6), taken, pools)
-            network.subnet6, network.gateway6 = str(subnet6), str(ipam.first_host_6(subnet6).ip)
+            network = msgspec.structs.replace(
+                network, subnet6=str(subnet6), gateway6=str(ipam.first_host_6(subnet6).ip)
+            )
+        return network
 
 
 def _choose(

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.config import AddressPool, Config
@@ -253,7 +254,7 @@ class Networks:
             if not network.config_only:
                 settings = options.settings(network, base)
                 driver = await BridgeDriver.open(settings, None, (), self._firewall, self._mended)
-                _note(network, driver)
+                network = _chosen(network, driver)
             try:
                 await self._state.add(Change(KIND, network.id, msgspec.json.encode(network)))
             except BaseException:
@@ -397,9 +398,8 @@ class Networks:
         records = {network.name: network for network in self._state.records(KIND, Network).values()}
         for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
             records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
-        for network in records.values():
-            network.untold_gateways = []
-        default_bridge.settle(records["bridge"], self._config)
+        records = {name: replace(network, untold_gateways=[]) for name, network in records.items()}
+        records["bridge"] = default_bridge.settled(records["bridge"], self._config)
         if self._config.without_bridge:
             del records["bridge"]
         # What the records of others still name was given back, or is about to be: it may be somebody else's by now.
@@ -412,10 +412,10 @@ class Networks:
         drivers = await BridgeDriver.open_all(list(openings.values()), self._firewall, self._mended)
         driver_of = dict(zip(openings, drivers, strict=True))
         for name, driver in driver_of.items():
-            _note(records[name], driver)
+            records[name] = _chosen(records[name], driver)
+        await self._state.settle(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
         for name, network in records.items():
             self._roster.by_name[name] = LiveNetwork(network, driver_of.get(name))
-        await self._state.settle(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
         published = [port for record in running for port in self._connector.adopt(record)]
         await asyncio.to_thread(self._firewall.publish, published)
         await asyncio.to_thread(self._firewall.apply)
@@ -439,10 +439,15 @@ class Networks:
         self._events.publish("network", action, network.id, {"name": network.name, "type": network.driver})
 
 
-def _note(network: Network, driver: BridgeDriver) -> None:
-    """The subnets that were chosen are part of the record."""
-    network.subnet, network.gateway = driver.subnet, driver.gateway or network.gateway
-    network.subnet6, network.gateway6 = driver.subnet6, driver.gateway6 or network.gateway6
+def _chosen(network: Network, driver: BridgeDriver) -> Network:
+    """The record with the subnets that its driver has chosen."""
+    return replace(
+        network,
+        subnet=driver.subnet,
+        gateway=driver.gateway or network.gateway,
+        subnet6=driver.subnet6,
+        gateway6=driver.gateway6 or network.gateway6,
+    )
 
 
 def _endpoint_id(record: Container, network: Network) -> str:

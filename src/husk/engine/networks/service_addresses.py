@@ -5,12 +5,12 @@ They are part of the network's record, so that the next daemon gives them to nob
 
 import asyncio
 
-import msgspec
+from msgspec.structs import replace
 
 from husk.engine.model.network import Network
-from husk.engine.networks.live import KIND, Roster
+from husk.engine.networks.live import Roster
 from husk.network.host import drop_address
-from husk.storage.state.store import Change, StateStore
+from husk.storage.state.store import StateStore
 
 
 class ServiceAddresses:
@@ -24,22 +24,29 @@ class ServiceAddresses:
     async def take(self, network: Network) -> list[str]:
         """An address of each kind for a service, in the form 10.0.1.5/24; kept until they are given back."""
         async with self._changing:
-            driver = self._roster.find(network.id).driver
-            found = []
-            for version, subnet in ((4, network.subnet), (6, network.subnet6)):
-                if address := driver.take_address(version):
-                    network.service_addresses.append(address)  # at once: what nobody turns out to use is given back
-                    found.append((address, subnet.partition("/")[2]))
-            await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
-        return [f"{address}/{prefix}" for address, prefix in found]
+            live = self._roster.find(network.id)
+            taken: dict[str, str] = {}
+            try:
+                for version, subnet in ((4, network.subnet), (6, network.subnet6)):
+                    if address := live.driver.take_address(version):
+                        taken[address] = subnet.partition("/")[2]
+                known = live.record.service_addresses
+                await live.save(self._state, replace(live.record, service_addresses=[*known, *taken]))
+            except Exception:
+                # Whoever is cancelled has them in the record: what nobody turns out to use is given back.
+                for address in taken:
+                    live.driver.free_address(address)
+                raise
+        return [f"{address}/{prefix}" for address, prefix in taken.items()]
 
     async def give_back(self, network: Network, address: str) -> None:
         """Safe to call twice."""
         async with self._changing:
-            if address in network.service_addresses:
-                network.service_addresses.remove(address)
-                await self._state.settle(Change(KIND, network.id, msgspec.json.encode(network)))
-                driver = self._roster.find(network.id).driver
+            live = self._roster.find(network.id)
+            known = live.record.service_addresses
+            if address in known:
+                left = [other for other in known if other != address]
+                await live.settle(self._state, replace(live.record, service_addresses=left))
                 # An earlier daemon may have put it there.
-                await asyncio.to_thread(drop_address, driver.interface, address)
-                driver.free_address(address)
+                await asyncio.to_thread(drop_address, live.driver.interface, address)
+                live.driver.free_address(address)

@@ -54,6 +54,7 @@ _BLOCK = 4096
 
 T = TypeVar("T")
 _Documents = dict[tuple[str, str], Document]
+Believe = Callable[[], object]
 
 
 class Change(NamedTuple):
@@ -207,19 +208,21 @@ class StateStore:
         """The keys of the records of these kinds that were put aside: what they name must stay."""
         return frozenset(key for kind in kinds for key in self._aside.get(kind, ()))
 
-    async def commit(self, *changes: Change, lazy: bool = False) -> None:
-        """Write all changes or none; they are on disk when this returns, even if the caller is cancelled meanwhile.
+    async def commit(self, *changes: Change, lazy: bool = False, then: Believe | None = None) -> None:
+        """Write all changes or none; they are on disk when this returns. A caller who is cancelled meanwhile hears of
+        it when they are written.
 
+        `then` lets memory hold what the store holds now: it is called once they are written, and not where that fails.
         `lazy` changes survive the end of this process at once, a power cut within a second: for what no client was
         promised. DiskFault when the disk does not take them. What only deletes is never refused, see `settle`.
         """
         if all(change.body is None for change in changes):
-            await self.settle(*changes, lazy=lazy)
+            await self.settle(*changes, lazy=lazy, then=then)
             return
         # What is settled from now on is written after this.
         self._gathered = None
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, changes)
-        await asyncio.shield(work)
+        await _written(work, then)
         await self._synced(lazy)
 
     async def add(self, *changes: Change, lazy: bool = False) -> None:
@@ -231,9 +234,11 @@ class StateStore:
             await asyncio.shield(self.settle(*(change._replace(body=None) for change in changes), lazy=lazy))
             raise
 
-    async def settle(self, *changes: Change, lazy: bool = False) -> None:
-        """Write what has happened: now, or else as soon as the disk lets us. It is not refused."""
-        await asyncio.shield(self._with_others(changes))
+    async def settle(self, *changes: Change, lazy: bool = False, then: Believe | None = None) -> None:
+        """Write what has happened: now, or else as soon as the disk lets us. It is not refused.
+
+        `then` is called when it is written, or owed."""
+        await _written(self._with_others(changes), then)
         try:
             await self._synced(lazy)
         except DiskFault as fault:
@@ -427,6 +432,19 @@ def _connect(path: Path, steps: Mapping[int, Step] | None, *pragmas: str) -> sql
         connection.close()
         raise
     return connection
+
+
+async def _written(work: asyncio.Future[None], then: Believe | None) -> None:
+    """Wait until something is written, whoever gives up waiting; call `then` before the caller goes on."""
+    if then is not None:
+        work.add_done_callback(lambda work: None if work.cancelled() or work.exception() else then())
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):  # who is impatient is told the same
+                await asyncio.wait([work])
+        raise
 
 
 def _by_key(changes: tuple[Change, ...]) -> _Documents:

@@ -26,6 +26,7 @@ from husk.network.endpoint import EndpointOptions
 from husk.network.ports import PortRequest, PortTaken, PublishedPort, Target
 from husk.network.provision import BridgeFull
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 
@@ -383,7 +384,8 @@ async def test_a_way_out_that_the_container_has_barred_is_its_own_affair(
 
 
 async def test_an_address_on_a_network_that_hosts_share_is_claimed_first(house: House) -> None:
-    house.roster.by_name["lan"].record.vni = 4097
+    lan = house.roster.by_name["lan"]
+    lan.record = but(lan.record, vni=4097)
     record = house.container("lan")
     with pytest.raises(Unavailable, match="the swarm's"):
         await house.connector.connect(record)

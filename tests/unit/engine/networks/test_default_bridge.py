@@ -4,7 +4,7 @@ from pathlib import Path
 
 from husk.config import Config, DefaultBridge
 from husk.engine.model.network import Network
-from husk.engine.networks.default_bridge import settings, settle
+from husk.engine.networks.default_bridge import settings, settled
 from husk.network.settings import BridgeSettings
 
 BASE = BridgeSettings("husk0", "husk bridge of husk", Path("/run/netns"), pool6="fd11:22::/48")
@@ -17,7 +17,7 @@ def bridge(**known: str) -> Network:
 
 def made(config: Config, network: Network | None = None) -> tuple[Network, BridgeSettings]:
     network = network or bridge()
-    settle(network, config)
+    network = settled(network, config)
     return network, settings(network, config, BASE)
 
 

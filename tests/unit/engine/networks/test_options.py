@@ -9,6 +9,7 @@ from husk.engine.networks.options import check, record, settings, with_defaults
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.network.sandbox import ParentLink
 from husk.network.settings import BridgeSettings
+from tests.support.but import but
 
 OTHER = Network(id="a" * 64, name="other", driver="bridge", created="", subnet="10.1.0.0/16", gateway="10.1.0.1")
 BASE = BridgeSettings("husk0", "husk bridge of husk", Path("/run/netns"))
@@ -252,10 +253,8 @@ def test_the_daemons_options_fill_in_what_a_request_does_not_say() -> None:
 
 
 def test_a_bridge_that_is_there_keeps_the_addresses_of_services() -> None:
-    network = record(request(), "b" * 64, "now")
-    network.service_addresses = ["10.0.9.7"]
+    network = but(record(request(), "b" * 64, "now"), service_addresses=["10.0.9.7"])
     assert settings(network, BASE).own == ("10.0.9.7",) and "10.0.9.7" in settings(network, BASE).reserved
     # On one that hosts share, records tell who has an address.
-    network.vni = 4097
-    shared = settings(network, BASE)
+    shared = settings(but(network, vni=4097), BASE)
     assert shared.warm == 0 and shared.own == ("10.0.9.7",) and "10.0.9.7" not in shared.reserved

@@ -223,9 +223,9 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room) -> No
     [live] = room.presence.alone
     assert live.record is old
     told = room.presence.numbered(live, {4097})
-    assert (told.vni, told.service_addresses, old.vni) == (4098, [], 0)
+    assert (told.vni, told.service_addresses, live.record.vni) == (4098, [], 0)
     await room.presence.adopt(live, told.vni)
-    assert old.vni == 4098 and cold == ["cold", "10.66.0.2"] and room.presence.alone == []
+    assert live.record.vni == 4098 and cold == ["cold", "10.66.0.2"] and room.presence.alone == []
     assert room.state.records(KIND, Network)["id-of-old"].vni == 4098
     new = Network(id="id-of-new", name="new", vni=4099, **fields)
     room.presence.learn({"id-of-new": new})

@@ -13,6 +13,7 @@ from husk.engine.networks import restore
 from husk.network import host, sandbox
 from husk.network.settings import BridgeSettings, TunnelSettings
 from husk.network.wireguard import tunnel as wireguard
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 TUNNEL = TunnelSettings("wg", "husk bridge of husk", "husk-wg", 51820)
@@ -60,8 +61,7 @@ def test_no_sandbox_goes_while_a_container_cannot_be_read(tmp_path: Path, swept:
 def test_the_tunnel_stays_while_there_is_an_encrypted_network(
     tmp_path: Path, swept: dict[str, Any], options: dict[str, str], kept: bool
 ) -> None:
-    networks = [network("far", driver="overlay", **options)]
-    networks[0].vni = 4097
+    networks = [but(network("far", driver="overlay", **options), vni=4097)]
     restore.sweep(settings(tmp_path), TUNNEL, networks, [], frozenset(), frozenset())
     assert ("wg" in swept["interfaces"]) is kept and "left" not in swept
     swept["there"] = ["wg"]
@@ -73,8 +73,7 @@ def test_the_tunnel_stays_while_there_is_an_encrypted_network(
 def test_parts_of_a_tunnel_go_without_its_interface(
     tmp_path: Path, swept: dict[str, Any], options: dict[str, str], kept: bool
 ) -> None:
-    networks = [network("far", driver="overlay", **options)]
-    networks[0].vni = 4097
+    networks = [but(network("far", driver="overlay", **options), vni=4097)]
     swept["parts"] = ("wg", "husk-wg", Path("/var/run/wireguard/wg.sock"))
     restore.sweep(settings(tmp_path), TUNNEL, networks, [], frozenset(), frozenset())
     assert swept.get("left") == (None if kept else TUNNEL)

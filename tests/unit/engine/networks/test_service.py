@@ -13,13 +13,16 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Event, Events
 from husk.engine.model.filters import Filters
-from husk.engine.model.network import IpamConfig, IpamRequest, Network, NetworkRequest
+from husk.engine.model.network import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks import service as module
+from husk.engine.networks.live import KIND
 from husk.engine.networks.service import Networks
-from husk.errors import Conflict, Forbidden, HuskError, NotFound, SystemFault
+from husk.errors import Conflict, DiskFault, Forbidden, HuskError, NotFound, SystemFault
 from husk.network.drop_policies import DropPolicy
 from husk.network.settings import BridgeSettings, Opening
-from husk.storage.state.store import StateStore
+from husk.storage.state.store import Change
+from tests.support.but import but
+from tests.support.full_store import FullStore
 from tests.unit.engine.records import container
 
 
@@ -108,7 +111,7 @@ async def _nothing() -> None:
 
 
 class House:
-    def __init__(self, directory: Path, state: StateStore, host: FakeHost) -> None:
+    def __init__(self, directory: Path, state: FullStore, host: FakeHost) -> None:
         self.config = Config(data_root=directory / "data", exec_root=directory / "run")
         self.state, self.host = state, host
         self.happened: list[Event] = []
@@ -129,7 +132,7 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path, state: StateStore, host: FakeHost) -> House:
+def house(tmp_path: Path, state: FullStore, host: FakeHost) -> House:
     return House(tmp_path, state, host)
 
 
@@ -271,8 +274,7 @@ async def test_a_network_that_cannot_be_forgotten_is_still_there(
 async def test_settings_for_others_stay_while_a_network_has_them(networks: Networks, host: FakeHost) -> None:
     await networks.create(NetworkRequest(name="template", config_only=True))
     assert len(host.bridges) == 1
-    source = NetworkRequest(name="lan")
-    source.config_from.network = "template"
+    source = NetworkRequest(name="lan", config_from=ConfigSource(network="template"))
     await networks.create(source)
     with pytest.raises(Forbidden, match='configuration network "template" is in use'):
         await networks.remove("template")
@@ -355,8 +357,9 @@ async def test_ports_that_lead_to_other_hosts_do_so_without_the_daemon(
     networks: Networks, house: House, host: FakeHost
 ) -> None:
     lan = await networks.create(NetworkRequest(name="lan"))
-    ingress = await networks.create(NetworkRequest(name="in"))
-    ingress.ingress = True
+    ingress = but(await networks.create(NetworkRequest(name="in")), ingress=True)
+    await house.state.commit(Change(KIND, ingress.id, msgspec.json.encode(ingress)))
+    networks = await house.open()
     networks.balancing.leads_elsewhere = True
     await networks.close(remove=True)
     kept = {name for name, removed in host.closed.items() if not removed}
@@ -368,3 +371,13 @@ async def test_a_daemon_may_be_without_a_bridge(house: House, host: FakeHost) ->
     networks = await house.open(bridge="none")
     assert [one.name for one in networks.listing()] == ["host", "none"] and host.bridges == {}
     assert networks.endpoints("default", {})["bridge"].network_id == ""
+
+
+async def test_what_the_store_does_not_take_is_not_there(networks: Networks, house: House, host: FakeHost) -> None:
+    before, bridges = networks.listing(), set(host.bridges)
+    house.state.full = True
+    with pytest.raises(DiskFault):
+        await networks.create(NetworkRequest(name="lan"))
+    assert networks.listing() == before and set(host.bridges) == bridges and ("create", "lan") not in house.told
+    with pytest.raises(NotFound):
+        networks.find("lan")

@@ -1,6 +1,7 @@
 """Addresses of services on the networks of one host, on a double of the driver."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -9,8 +10,8 @@ from husk.engine.model.network import Network
 from husk.engine.networks import service_addresses as module
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.service_addresses import ServiceAddresses
-from husk.errors import SystemFault
-from husk.storage.state.store import StateStore
+from husk.errors import DiskFault, SystemFault
+from tests.support.full_store import FullStore
 
 
 class FakeDriver:
@@ -31,22 +32,26 @@ class FakeDriver:
 
 
 class Lan:
-    def __init__(self, state: StateStore, dropped: list[tuple[str, str]]) -> None:
+    def __init__(self, state: FullStore, dropped: list[tuple[str, str]]) -> None:
         self.state, self.dropped, self.driver = state, dropped, FakeDriver()
         self.network = Network(
             id="n", name="lan", driver="bridge", created="", subnet="10.0.0.0/24", subnet6="fd00::/64"
         )
         roster = Roster()
-        roster.by_name["lan"] = LiveNetwork(self.network, cast(Any, self.driver))
+        self.live = roster.by_name["lan"] = LiveNetwork(self.network, cast(Any, self.driver))
         self.addresses = ServiceAddresses(roster, state, asyncio.Lock())
 
     @property
-    def recorded(self) -> list[str]:
+    def known(self) -> Sequence[str]:
+        return self.live.record.service_addresses
+
+    @property
+    def recorded(self) -> Sequence[str]:
         return self.state.records(KIND, Network)["n"].service_addresses
 
 
 @pytest.fixture
-def lan(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> Lan:
+def lan(state: FullStore, monkeypatch: pytest.MonkeyPatch) -> Lan:
     dropped: list[tuple[str, str]] = []
     monkeypatch.setattr(module, "drop_address", lambda *given: dropped.append(given))
     return Lan(state, dropped)
@@ -61,8 +66,19 @@ async def test_addresses_of_services_are_kept_in_the_record_until_they_go_back(l
     assert lan.dropped == [("br-lan", "10.0.0.100")]
 
 
-async def test_of_two_kinds_the_one_that_was_there_is_not_lost(lan: Lan) -> None:
+async def test_of_two_kinds_the_one_that_was_there_goes_back(lan: Lan) -> None:
     lan.driver.full.add(6)
     with pytest.raises(SystemFault):
         await lan.addresses.take(lan.network)
-    assert lan.network.service_addresses == ["10.0.0.100"], "whoever settles the services gives it back"
+    assert lan.driver.taken == [] and lan.known == []
+
+
+async def test_what_the_store_does_not_take_is_nobodys(lan: Lan) -> None:
+    await lan.addresses.take(lan.network)
+    before, lan.state.full = lan.live.record, True
+    lan.driver.taken.clear()
+    with pytest.raises(DiskFault):
+        await lan.addresses.take(lan.network)
+    assert lan.live.record is before and lan.driver.taken == []
+    lan.state.full = False
+    assert lan.recorded == list(before.service_addresses)

@@ -244,6 +244,26 @@ async def test_a_cancelled_caller_does_not_take_the_commit_back(store: StateStor
     assert store.load("k") == {"a": b"1"}
 
 
+async def test_memory_follows_what_is_written_though_its_writer_is_cancelled(store: StateStore) -> None:
+    believed: list[str] = []
+    for name, write in (("commit", store.commit), ("settle", store.settle)):
+        work = asyncio.get_running_loop().create_task(
+            write(Change("k", name, b"1"), then=lambda name=name: believed.append(name))  # type: ignore[misc]
+        )
+        await asyncio.sleep(0)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert believed.pop() == name and store.load("k")[name] == b"1"
+
+
+async def test_memory_does_not_follow_what_is_not_written(store: StateStore) -> None:
+    believed: list[str] = []
+    with pytest.raises(sqlite3.IntegrityError):
+        await store.commit(Change("k", None, b"1"), then=lambda: believed.append("a"))  # type: ignore[arg-type]
+    assert believed == [] and store.load("k") == {}
+
+
 def test_only_its_owner_reads_it(store: StateStore, tmp_path: Path) -> None:
     asyncio.run(store.commit(Change("k", "a", b"secret")))
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "below").iterdir()}

@@ -19,6 +19,7 @@ from husk.swarm.network.local_node import LocalNode
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Listing, News, Put
+from tests.support.but import but
 from tests.support.overlay_places import every_place
 from tests.support.waiting import soon
 
@@ -301,8 +302,7 @@ async def test_a_network_of_one_manager_stays_while_somebody_is_about_to_come(
 async def test_two_cannot_make_a_network_at_once(managers: tuple[Manager, Manager]) -> None:
     one, two = managers
     await one.networks.add(lan())
-    other = lan()
-    other.id = "other-id"
+    other = but(lan(), id="other-id")
     with pytest.raises(HuskError, match="guard overlay"):
         await two.networks.add(other)
     await two.hear()

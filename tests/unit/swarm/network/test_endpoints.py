@@ -22,28 +22,29 @@ async def test_a_service_has_an_address_on_each_network_that_resolves_names(room
 
 
 async def test_round_robin_needs_no_address(room: SwarmRoom) -> None:
-    lan = room.networks.add("lan")
+    room.networks.add("lan")
     service = await room.services.create(spec("web", "lan", endpoint_spec=EndpointSpec(mode="dnsrr")), None)
-    assert (service.virtual_ips, lan.service_addresses) == ([], [])
+    assert (service.virtual_ips, room.networks.find("lan").service_addresses) == ([], [])
 
 
 async def test_an_address_stays_over_a_change_and_goes_back_when_nobody_needs_it(room: SwarmRoom) -> None:
-    lan, other = room.networks.add("lan"), room.networks.add("other")
+    find = room.networks.find
+    room.networks.add("lan"), room.networks.add("other")
     service = await room.services.create(spec("web", "lan"), None)
     await room.services.update("web", service.version, spec("web", "lan", "other"), rollback=False, credentials=None)
     after = room.services.find("web")
     assert [virtual.addr for virtual in after.virtual_ips] == ["10.1.0.100/24", "10.2.0.100/24"]
     await room.services.update("web", after.version, spec("web", "other"), rollback=False, credentials=None)
     await room.endpoints.settle()
-    assert (lan.service_addresses, other.service_addresses) == ([], ["10.2.0.100"])
+    assert (find("lan").service_addresses, find("other").service_addresses) == ([], ["10.2.0.100"])
     await room.services.remove("web")
     await room.endpoints.settle()
-    assert other.service_addresses == []
+    assert find("other").service_addresses == []
 
 
 async def test_the_address_of_a_service_that_is_about_to_be_saved_is_not_given_to_another(room: SwarmRoom) -> None:
     """The reconciler settles whenever a task changes, also between an address taken and the record that names it."""
-    lan = room.networks.add("lan")
+    room.networks.add("lan")
     keep = room.services._credentials.keep
 
     async def slow(service: Service, credentials: Credentials | None) -> Service:
@@ -53,7 +54,7 @@ async def test_the_address_of_a_service_that_is_about_to_be_saved_is_not_given_t
     room.services._credentials.keep = slow  # type: ignore[method-assign]
     wanted = [room.services.create(spec(name, "lan"), Credentials(username=name)) for name in ("one", "two")]
     made = await asyncio.gather(*wanted)
-    assert lan.service_addresses == ["10.1.0.100", "10.1.0.101"]
+    assert room.networks.find("lan").service_addresses == ["10.1.0.100", "10.1.0.101"]
     assert len({service.virtual_ips[0].addr for service in made}) == 2
 
 
@@ -103,7 +104,7 @@ async def test_a_service_that_can_have_no_address_leaves_the_rest_reachable(room
     take = room.networks.service_addresses.take
 
     async def taken(network: Network) -> list[str]:
-        if network is full:
+        if network.id == full.id:
             raise Unavailable("no available IPv4 addresses on this network's address pools")
         return await take(network)
 

@@ -42,7 +42,7 @@ class FakePresence:
         return msgspec.structs.replace(live.record, vni=max(others) + 1)
 
     async def adopt(self, live: LiveNetwork, number: int) -> None:
-        live.record.vni = number
+        live.record = msgspec.structs.replace(live.record, vni=number)
         self.alone.remove(live)
         self.here.append(live)
 
@@ -297,18 +297,18 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplo
     room.records.services["s"] = make_service(virtual_ips=[VirtualIP(network_id="old-id", addr="10.0.8.2/24")])
     room.presence.alone = [old]
     await room.feed.settle()
-    assert record.vni == 4098 and room.shared.networks["old-id"].vni == 4098
+    assert old.record.vni == 4098 and room.shared.networks["old-id"].vni == 4098
     places = {place.address: place for place in room.shared.of(record)}
     assert places["10.0.8.2"].kind == "service"
     assert (places["10.0.8.5"].container, places["10.0.8.5"].mac) == (container.id, "02:42:00:00:00:05")
     assert "box" in places["10.0.8.5"].names
     # One that was cut off after the swarm's record was written goes on; one whose address is another's is told of.
-    record.vni = 0
+    old.record = record
     room.presence.here.remove(old)
     room.presence.alone = [old]
     endpoint.ip_address = "10.0.8.77"
     await room.feed.settle()
-    assert record.vni == 4098 and "10.0.8.77" in {place.address for place in room.shared.of(record)}
+    assert old.record.vni == 4098 and "10.0.8.77" in {place.address for place in room.shared.of(record)}
 
 
 async def test_a_network_that_could_not_be_everybodys_is_tried_again_and_keeps_no_other_from_it(
@@ -332,7 +332,7 @@ async def test_a_network_that_could_not_be_everybodys_is_tried_again_and_keeps_n
 
 
 async def test_hosts_of_an_encrypted_network_are_known_by_their_keys(room: Room) -> None:
-    room.network.options = {"encrypted": ""}
+    room.live.record = room.network = but(room.network, options={"encrypted": ""})
     for node, address in (("n2", "10.0.9.20"), ("n1", "10.0.9.10")):
         await room.take(node, address, Occupant("host"))
     key = text_of_key(b"2" * 32)
@@ -360,7 +360,7 @@ async def test_hosts_of_an_encrypted_network_are_known_by_their_keys(room: Room)
 async def test_a_host_whose_record_is_wrong_keeps_no_other_out(
     room: Room, caplog: pytest.LogCaptureFixture, field: str, value: str
 ) -> None:
-    room.network.options = {"encrypted": ""}
+    room.live.record = room.network = but(room.network, options={"encrypted": ""})
     for node in ("n1", "n2", "n3"):
         await room.take(node, f"10.0.9.{node[1]}0", Occupant("host"))
         cast(Any, room.records.nodes[node]).tunnel_key = text_of_key(node[1].encode() * 32)

@@ -41,6 +41,11 @@ class Room:
         self.task = self.records.tasks[task.id] = task
         self.records.index.note(task)
 
+    def lan_is(self, **fields: object) -> None:
+        self.lan = but(self.lan, **fields)
+        assert self.shared is not None
+        self.shared.networks[self.lan.id] = self.lan
+
     def become(self, task: Task) -> None:
         self.task = task
         self.records.learn(task)
@@ -97,7 +102,7 @@ async def test_no_limit_is_passed_by_asking_at_once(room: Room) -> None:
 
 
 async def test_a_node_leaves_addresses_for_others(room: Room) -> None:
-    room.lan.attachable, room.lan.subnet = True, "10.0.9.0/26"
+    room.lan_is(attachable=True, subnet="10.0.9.0/26")
     for id in ("m", "w", "x"):
         await room.records.save(Node(id=id, version=0, created_at="", updated_at=""))
     taken = []
@@ -113,7 +118,7 @@ async def test_a_node_leaves_addresses_for_others(room: Room) -> None:
 
 
 async def test_no_mac_is_chosen_that_leads_others_packets_astray(room: Room) -> None:
-    room.lan.attachable = True
+    room.lan_is(attachable=True)
     shared = room.shared
     assert shared is not None
     [own] = await room.take(container="c1" * 32, address="10.0.9.5", mac="02:00:00:00:00:05")
@@ -159,7 +164,7 @@ async def test_a_network_for_plain_containers_is_told_for_a_while_and_while_one_
 
     with pytest.raises(Forbidden, match="network lan not manually attachable"):
         await room.server.seek("x", encoded(NetworkLookup(network="lan")))
-    room.lan.attachable = True
+    room.lan_is(attachable=True)
     with pytest.raises(NotFound):
         await room.server.seek("x", encoded(NetworkLookup(network="")))
     assert not known()
@@ -195,7 +200,7 @@ async def test_something_may_be_new_when_anything_of_it_has_changed(room: Room) 
     assert changed()
     await room.server.give_back("w", encoded(AddressKeys(keys=[key])))
     assert changed()
-    room.lan.attachable = True
+    room.lan_is(attachable=True)
     await room.server.seek("x", encoded(NetworkLookup(network="lan")))
     assert changed()
     heard, room.now = room.changed, WHILE / 2

@@ -199,7 +199,7 @@ def test_what_a_node_may_ask_for() -> None:
 
 def test_an_address_has_one_spelling() -> None:
     room = Room()
-    room.networks["front"].subnet6 = "fd00::/64"
+    room.networks["front"] = but(room.networks["front"], subnet6="fd00::/64")
     asked = AddressRequest(network="front", task="web-task", address6="FD00:0:0::5")
     assert checked("w", asked, room.world).address6 == "fd00::5"
     for forged in ("fd00::5%x", "fd00::5%x\nremove=true"):
@@ -262,7 +262,7 @@ def test_keys_are_known_of_hosts_on_the_same_encrypted_network():
     known: dict[tuple[str, str], Any] = {**share("w", room.world, sought=["open"])}
     assert known["node", "m"].tunnel_key == known["node", "x"].tunnel_key == "", "neither network is encrypted"
     assert known["node", "w"].tunnel_key == "key of w", "its own, to compare"
-    room.networks["front"].options = {"encrypted": ""}
+    room.networks["front"] = but(room.networks["front"], options={"encrypted": ""})
     known = {**share("w", room.world, sought=["open"])}
     assert (known["node", "m"].tunnel_key, known["node", "m"].tunnel_port) == ("key of m", 1)
     assert (known["node", "x"].tunnel_key, known["node", "x"].tunnel_port) == ("", 0)
