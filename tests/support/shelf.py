@@ -25,6 +25,7 @@ from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import Layer, LayerStore
 from husk.storage.state.store import StateStore
+from tests.support.but import but
 from tests.support.registry import Image as Made
 from tests.support.registry import digest_of, make_index
 
@@ -165,8 +166,8 @@ class Shelf:
         descriptor = Descriptor(media_type=media_type, digest=await self.blobs.put(body), size=len(body))
         index = index_record(descriptor, document)
         records = [await self._put(made) for made in (images if here is None else here)]
-        for entry in index.manifests:
-            entry.image = next((record.id for record in records if record.manifest == entry.digest), "")
+        ids = {record.manifest: record.id for record in records}
+        index = but(index, manifests=[but(entry, image=ids.get(entry.digest, "")) for entry in index.manifests])
         await self.catalog.add_all(records, [parse(name) for name in names], index)
         return index
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from husk.engine.checkup import DISPOSABLE, Examination
 from husk.engine.images.catalog import NAME, ImageCatalog
@@ -170,9 +171,10 @@ class _Mender:
             if image.manifest in damaged or any(blob in damaged or not self._blobs.has(blob) for blob in image.packed):
                 await self._blobs.remove(image.manifest)
             if not self._blobs.has(image.manifest):
-                image.packed = []
-                body, image.manifest_media_type = compose_manifest(image.id, self._blobs.size(image.id), layers)
-                image.manifest, image.manifest_size = await self._blobs.put(body), len(body)
+                body, media_type = compose_manifest(image.id, self._blobs.size(image.id), layers)
+                manifest = await self._blobs.put(body)
+                facts = {"manifest": manifest, "manifest_media_type": media_type, "manifest_size": len(body)}
+                image = replace(image, packed=[], **facts)
         except HuskError as error:
             return f"could not compose the manifest of image {image.id} again: {error.message}"
         await self._catalog.add(image)

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from collections.abc import Sequence
 
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container, State, Status
@@ -25,7 +26,7 @@ def container(
     created_ns: int | None = None,
     config: ContainerConfig | None = None,
     host_config: HostConfig | None = None,
-    layers: list[str] | None = None,
+    layers: Sequence[str] | None = None,
     id: str = "",
 ) -> Container:
     number = next(_numbers)

@@ -1,5 +1,7 @@
 """Images on the wire: what `list`, `inspect`, `delete` and `commit` answer, and the credentials of `auth`."""
 
+from collections.abc import Sequence
+
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from husk.api.types.containers import DriverData
@@ -56,7 +58,7 @@ class ImageSummary(Struct, kw_only=True, rename="pascal"):
 
 class ImageRootFS(Struct, kw_only=True, rename="pascal"):
     type: str
-    layers: list[str]
+    layers: Sequence[str]
 
 
 class ImageMetadata(Struct, kw_only=True, rename="pascal"):

@@ -97,7 +97,7 @@ class ImageExporter:
                 image = await make_image(self._store.blobs, finished, layers, parent)
                 content = image.content
                 if names:
-                    image.last_tagged = rfc3339(now_ns())
+                    image = structs.replace(image, last_tagged=rfc3339(now_ns()))
                 known = self._store.catalog.get(image.id)
                 await self._store.catalog.add(image, *names)
         except BaseException:
@@ -114,22 +114,23 @@ class ImageExporter:
 
 def complete_history(history: Sequence[History], layers: Sequence[History]) -> list[History]:
     """A step for each layer and a time for each step; `layers` are steps of what is known of the layers alone."""
-    steps = [structs.replace(step) for step in history]
+    steps: list[History] = []
     number = 0
-    for step in steps:
-        step.empty_layer = step.empty_layer or number >= len(layers)
-        if not step.empty_layer:
-            step.created = step.created or layers[number].created
+    for step in history:
+        if step.empty_layer or number >= len(layers):
+            steps.append(structs.replace(step, empty_layer=True))
+        else:
+            steps.append(structs.replace(step, created=step.created or layers[number].created))
             number += 1
-    steps += [structs.replace(layer) for layer in layers[number:]]
-    _fill_times(steps)
-    return steps
+    return _with_times([*steps, *layers[number:]])
 
 
-def _fill_times(steps: list[History]) -> None:
+def _with_times(steps: Sequence[History]) -> list[History]:
     """A step without a time has that of the last layer before it; those before the first new layer have that one's."""
     first = next((number for number, step in enumerate(steps) if not step.created), len(steps))
     time = next((step.created for step in steps[first:] if step.created), steps[first - 1].created if first else "")
+    found = list(steps[:first])
     for step in steps[first:]:
         time = step.created or time
-        step.created = time
+        found.append(structs.replace(step, created=time))
+    return found

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from husk.builder.exporters.bundle import Bundle, BundledImage
 from husk.engine.images.index import ImageIndex, index_record
 from husk.engine.images.make import image_over
@@ -39,10 +41,7 @@ async def name_stored(store: ImageStore, bundle: Bundle, names: Sequence[Referen
 async def _image(store: ImageStore, bundled: BundledImage, named: bool) -> Image:
     manifest = bundled.manifest.body, bundled.manifest.media_type
     image = await image_over(store.blobs, bundled.config.body, bundled.document, bundled.layers, manifest=manifest)
-    image.packed = bundled.packed
-    if named:
-        image.last_tagged = rfc3339(now_ns())
-    return image
+    return structs.replace(image, packed=bundled.packed, last_tagged=rfc3339(now_ns()) if named else "")
 
 
 def _index(bundle: Bundle, images: Sequence[Image]) -> ImageIndex | None:
@@ -51,11 +50,11 @@ def _index(bundle: Bundle, images: Sequence[Image]) -> ImageIndex | None:
     document = parse_manifest(bundle.index.body, bundle.index.media_type)
     assert isinstance(document, Index)
     record = index_record(bundle.index.descriptor, document)
-    entries = {entry.digest: entry for entry in record.manifests}
+    brought: dict[str, dict[str, object]] = {}
     for bundled, image in zip(bundle.images, images, strict=True):
-        entry = entries[bundled.descriptor.digest]
-        entry.image, entry.blobs = image.id, bundled.packed
+        brought[bundled.descriptor.digest] = {"image": image.id, "blobs": bundled.packed}
         if bundled.attested:
             attached = [blob.descriptor.digest for blob in bundled.attested.blobs]
-            entries[bundled.attested.descriptor.digest].blobs = attached
-    return record
+            brought[bundled.attested.descriptor.digest] = {"blobs": attached}
+    entries = [structs.replace(entry, **brought.get(entry.digest, {})) for entry in record.manifests]
+    return structs.replace(record, manifests=entries)

@@ -7,7 +7,7 @@ The classic door pulls images instead, as dockerd's does.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -57,7 +57,7 @@ class RemoteImage(Struct, frozen=True):
     id: str
     config: bytes
     manifest: ImageManifest
-    diff_ids: list[str]
+    diff_ids: Sequence[str]
 
     @property
     def layers(self) -> "list[WantedLayer]":

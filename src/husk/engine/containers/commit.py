@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 
+from msgspec.structs import replace
+
 from husk.engine.containers.config.merge import inherit
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Index, Instance, Publish
@@ -81,8 +83,7 @@ class Committer:
                         layers.append(await self._store.layers.commit(changes, top))
                     image = await self._make(record, config, layers, empty=changes is None, options=options)
                     content = image.content
-                    if name is not None:
-                        image.last_tagged = image.created
+                    image = replace(image, last_tagged=image.created if name is not None else "")
                     await self._store.catalog.add(image, *([name] if name else []))
             except BaseException:
                 await asyncio.shield(self._store.release(added, content))

@@ -2,6 +2,8 @@
 
 import logging
 
+from msgspec.structs import replace
+
 from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
 from husk.engine.model.clock import now_ns, rfc3339
@@ -36,7 +38,6 @@ async def make_busybox(store: ImageStore) -> bool:
         history=[History(created=rfc3339(created), created_by="husk: the host's static busybox")],
     )
     image = await make_image(store.blobs, document, [layer])
-    image.last_tagged = rfc3339(created)
-    await store.catalog.add(image, references.parse(NAME))
+    await store.catalog.add(replace(image, last_tagged=rfc3339(created)), references.parse(NAME))
     log.info("made the image %s from this host's busybox", NAME)
     return True

@@ -235,28 +235,33 @@ class ImageCatalog:
             changes = [Change(IMAGE, image.id, msgspec.json.encode(image)) for image in images]
             changes += [Change(INDEX, index.digest, msgspec.json.encode(index))] if index is not None else []
             changes += [Change(NAME, name, target.encode()) for name in named]
+
+            def believe() -> None:
+                self._images.update({image.id: image for image in images})
+                if index is not None:
+                    self._indexes[index.digest] = index
+                    self._find_defaults(index)
+                self._names.update(named)
+
             # Nobody was promised the time at which an image got the name once more that it has.
-            await self._state.commit(*changes, lazy=index is None and self._is_known(images, named))
-            self._images.update({image.id: image for image in images})
-            if index is not None:
-                self._indexes[index.digest] = index
-                self._find_defaults(index)
-            self._names.update(named)
+            lazy = index is None and self._is_known(images, named)
+            await self._state.commit(*changes, lazy=lazy, then=believe)
 
     def _is_known(self, images: Sequence[Image], named: Mapping[str, str]) -> bool:
         """Return True if all of this is here already, but for the times at which images were tagged."""
         for image in images:
             known = self._images.get(image.id)
-            # One that is the very same may have been changed in its place.
-            if known is None or known is image or structs.replace(known, last_tagged=image.last_tagged) != image:
+            if known is None or structs.replace(known, last_tagged=image.last_tagged) != image:
                 return False
         return all(self._names.get(name) == target for name, target in named.items())
 
     async def forget_names(self, *names: Reference) -> None:
-        async with self._change():
-            await self._state.commit(*(Change(NAME, str(name), None) for name in names))
+        def believe() -> None:
             for name in names:
                 self._names.pop(str(name), None)
+
+        async with self._change():
+            await self._state.settle(*(Change(NAME, str(name), None) for name in names), then=believe)
 
     async def delete(self, image: Image) -> None:
         await self.delete_all([image.id])
@@ -286,29 +291,36 @@ class ImageCatalog:
             changes += [Change(INDEX, digest, None) for digest in whole]
             changes += [Change(INDEX, index.digest, msgspec.json.encode(index)) for index in kept]
             changes += [Change(NAME, name, None) for name in names]
-            await self._state.settle(*changes)
-            for digest in going | whole:
-                self._images.pop(digest, None)
-                self._indexes.pop(digest, None)
-                self._defaults.pop(digest, None)
-            self._indexes.update({index.digest: index for index in kept})
-            self._find_defaults(*kept)
-            for name in names:
-                self._names.pop(name, None)
+
+            def believe() -> None:
+                for digest in going | whole:
+                    self._images.pop(digest, None)
+                    self._indexes.pop(digest, None)
+                    self._defaults.pop(digest, None)
+                self._indexes.update({index.digest: index for index in kept})
+                self._find_defaults(*kept)
+                for name in names:
+                    self._names.pop(name, None)
+
+            await self._state.settle(*changes, then=believe)
             return going
 
     async def dissolve(self, index: ImageIndex) -> None:
         """Make single images of an index; its names go to its default."""
         async with self._change():
-            default = self._defaults.pop(index.digest, "")
+            default = self._defaults.get(index.digest, "")
             names = [name for name, target in self._names.items() if target == index.digest]
             changes = [Change(NAME, name, default.encode() if default else None) for name in names]
-            await self._state.settle(Change(INDEX, index.digest, None), *changes)
-            del self._indexes[index.digest]
-            for name in names:
-                self._names[name] = default
-                if not default:
-                    del self._names[name]
+
+            def believe() -> None:
+                self._defaults.pop(index.digest, None)
+                del self._indexes[index.digest]
+                for name in names:
+                    self._names[name] = default
+                    if not default:
+                        del self._names[name]
+
+            await self._state.settle(Change(INDEX, index.digest, None), *changes, then=believe)
 
     def _find_defaults(self, *indexes: ImageIndex) -> None:
         for index in indexes:

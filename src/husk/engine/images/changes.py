@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -25,7 +25,7 @@ _VARIABLE = pattern(r"\$(?:(\w+)|\{(\w+)(?::([-+])(.*))?\})", re.ASCII | re.DOTA
 _MINIMUM = 1_000_000
 
 
-def apply_changes(config: ContainerConfig, changes: list[str]) -> ContainerConfig:
+def apply_changes(config: ContainerConfig, changes: Iterable[str]) -> ContainerConfig:
     """A copy of `config` with each instruction applied in order."""
     config = msgspec.structs.replace(
         config,

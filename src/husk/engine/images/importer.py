@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+from msgspec.structs import replace
+
 from husk.compression import compression_of
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.make import make_image
@@ -78,8 +80,7 @@ class Importer:
                     history=[History(created=created, comment=comment)],
                 )
                 image = await make_image(self._store.blobs, document, [layer])
-                if name is not None:
-                    image.last_tagged = created
+                image = replace(image, last_tagged=created if name is not None else "")
                 await self._store.catalog.add(image, *([name] if name else []))
         except BaseException:
             await asyncio.shield(self._store.release(chain, []))

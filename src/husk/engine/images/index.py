@@ -8,7 +8,7 @@ unpacks.
 Everything here is pure; `ImageCatalog` keeps the records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct, field, structs
@@ -27,7 +27,7 @@ Candidate = tuple[Platform, Image]
 """An image, and what it is for: an index may know that better than the image's own configuration."""
 
 
-class IndexEntry(Struct, kw_only=True, omit_defaults=True):
+class IndexEntry(Struct, kw_only=True, omit_defaults=True, frozen=True):
     """One entry of an image index."""
 
     digest: str
@@ -39,7 +39,7 @@ class IndexEntry(Struct, kw_only=True, omit_defaults=True):
     """For an attestation: the digest of the manifest that it speaks of."""
     image: str = ""
     """The image's id, if it is here."""
-    blobs: list[str] = []
+    blobs: Sequence[str] = []
     """What belongs to a member that is no image, if it is here; of an image, blobs of layers that the store has in
     another form too (`Image.packed`)."""
 
@@ -48,13 +48,13 @@ class IndexEntry(Struct, kw_only=True, omit_defaults=True):
         return bool(self.image or self.blobs)
 
 
-class ImageIndex(Struct, kw_only=True):
+class ImageIndex(Struct, kw_only=True, frozen=True):
     """The record of one image index, by its digest."""
 
     digest: str
     size: int
     media_type: str
-    manifests: list[IndexEntry] = field(name="members")
+    manifests: Sequence[IndexEntry] = field(name="members")
 
     @property
     def images(self) -> list[str]:

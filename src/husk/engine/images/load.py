@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 
 import msgspec
+from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.compression import compression_of
@@ -112,8 +113,7 @@ class Loader:
             if image is None or parent is None or parent_id not in parents or image.parent:
                 continue
             if len(image.history) > 0 and image.history[:-1] == parent.history:
-                image.parent = parent_id
-                await self._store.catalog.add(image)
+                await self._store.catalog.add(replace(image, parent=parent_id))
 
     async def _read(self, member: ArchivedImage, platforms: Sequence[Platform], reading: "_Reading") -> "_Read":
         config = reading.documents.get(reading.resolve(member.config))
@@ -144,7 +144,7 @@ class Loader:
         blobs, manifest = self._store.blobs, read.member.manifest
         made = await image_over(blobs, read.config, read.document, layers, manifest=manifest)
         if here is not None:
-            made.parent, made.last_tagged = here.parent, here.last_tagged
+            return replace(made, parent=here.parent, last_tagged=here.last_tagged)
         return made
 
     async def _has_documents(self, image: Image, read: "_Read", layers: list[Layer]) -> bool:
@@ -168,16 +168,18 @@ class Loader:
         """Keep the documents of an index; its record, with all images and attachments that came."""
         ids = {member.config: image.id for member, image in zip(members, images, strict=True)}
         await self._store.blobs.put(group.document)
+        entries = []
         for entry in group.index.manifests:
             if (member := group.images.get(entry.digest)) is not None:
-                entry.image = ids[member.config]
+                entry = replace(entry, image=ids[member.config])
                 if member.manifest is not None:
                     await self._store.blobs.put(member.manifest[0])
             elif (attached := group.attached.get(entry.digest)) is not None:
                 for body in attached.values():
                     await self._store.blobs.put(body)
-                entry.blobs = [digest for digest in attached if digest != entry.digest]
-        return group.index
+                entry = replace(entry, blobs=[digest for digest in attached if digest != entry.digest])
+            entries.append(entry)
+        return replace(group.index, manifests=entries)
 
     def _tell_of_former(self, target: str, names: list[Reference], report: Report) -> None:
         for name in names:

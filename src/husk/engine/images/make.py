@@ -58,7 +58,7 @@ def require_depth(layers: int) -> None:
         raise InvalidParameter(f"max depth exceeded: the image has {layers} layers, {MOST_LAYERS} is the most")
 
 
-def chain_ids(diff_ids: list[str]) -> list[str]:
+def chain_ids(diff_ids: Iterable[str]) -> list[str]:
     chain, parent = [], ""
     for diff_id in diff_ids:
         parent = chain_id(parent, diff_id)

@@ -6,6 +6,8 @@ again, unless another one relies on them.
 
 import asyncio
 
+from msgspec.structs import replace
+
 from husk.engine.images.fetch import LayerFetcher, WantedLayer
 from husk.engine.images.index import ImageIndex, index_record
 from husk.engine.images.make import chain_ids, image_record, read_config_aside, require_layers
@@ -110,8 +112,7 @@ class Puller:
         image = image_record(
             image_id, document, size=sum(layer.size for layer in layers if layer), manifest=resolved.descriptor
         )
-        _keep_local_facts(image, known)
-        await self._store.catalog.add(image, *names, index=index)
+        await self._store.catalog.add(_with_local_facts(image, known), *names, index=index)
         if known is not None:
             await self._store.release([], [known.manifest])  # a registry may have the image under another one
         return known is None or before != self._store.catalog.target(names[0])
@@ -144,15 +145,15 @@ def _record_of(
 ) -> ImageIndex:
     """The record of an index of which one image is here."""
     index = index_record(fetched.descriptor, document)
-    for member in index.manifests:
-        if member.digest == resolved.descriptor.digest:
-            member.image = manifest.config.digest
-    return index
+    entries = [
+        replace(member, image=manifest.config.digest) if member.digest == resolved.descriptor.digest else member
+        for member in index.manifests
+    ]
+    return replace(index, manifests=entries)
 
 
-def _keep_local_facts(image: Image, known: Image | None) -> None:
-    if known is not None:
-        image.parent, image.last_tagged = known.parent, known.last_tagged
+def _with_local_facts(image: Image, known: Image | None) -> Image:
+    return image if known is None else replace(image, parent=known.parent, last_tagged=known.last_tagged)
 
 
 def _warn_of_other_platform(reference: Reference, platform: str, document: ImageConfig, report: Report) -> None:

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection,
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from husk.engine.images.catalog import Found
 from husk.engine.images.index import choose_image, platform_of
 from husk.engine.images.limiter import Limiter
@@ -327,7 +329,7 @@ class Images:
 
         refuse_ambiguous(name)
         name = (name.with_tag(tag) if tag else name).tagged()
-        image.last_tagged = rfc3339(now_ns())
+        image = replace(image, last_tagged=rfc3339(now_ns()))
         await self._store.catalog.add(image, name, index=index)
         self._store.tell("tag", image, name.familiar)
 

@@ -1,6 +1,6 @@
 """The model of a container: its state, its place on networks, its mounts, and its record in the store."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -86,7 +86,7 @@ class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     options: str = ""
     # image
     image_id: str = ""
-    layers: list[str] = []
+    layers: Sequence[str] = []
 
     @property
     def staged(self) -> bool:
@@ -130,7 +130,7 @@ class Container(Struct, kw_only=True):
     host_config: HostConfig
     path: str
     args: list[str]
-    layers: list[str] = []
+    layers: Sequence[str] = []
     mounts: list[MountPoint] = []
     state: State = field(default_factory=State)
     endpoints: dict[str, Endpoint] = {}

@@ -4,13 +4,15 @@ An image is one type however it arrived. Pull, commit and import are ways to mak
 use one; nothing branches on where it came from.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct, field
 
 from husk.engine.model.container_config import ContainerConfig
 from husk.registry.manifest import Descriptor
 
 
-class History(Struct, kw_only=True, omit_defaults=True):
+class History(Struct, kw_only=True, omit_defaults=True, frozen=True):
     """One step of an image's making, as its configuration records it."""
 
     created: str = ""
@@ -41,7 +43,7 @@ class ImageConfig(Struct, kw_only=True, omit_defaults=True):
     history: list[History] = []
 
 
-class Image(Struct, kw_only=True):
+class Image(Struct, kw_only=True, frozen=True):
     """The record of one image: what the store holds and the engine works on."""
 
     id: str
@@ -53,16 +55,16 @@ class Image(Struct, kw_only=True):
     comment: str = ""
     docker_version: str = ""
     config: ContainerConfig
-    diff_ids: list[str]
-    chain_ids: list[str]
-    history: list[History] = []
+    diff_ids: Sequence[str]
+    chain_ids: Sequence[str]
+    history: Sequence[History] = []
     size: int = 0
     parent: str = ""
     manifest: str = ""
     manifest_media_type: str = ""
     manifest_size: int = 0
     last_tagged: str = ""
-    packed: list[str] = []
+    packed: Sequence[str] = []
     """Blobs that the manifest names for layers which the store has in another form: a build's, compressed."""
 
     @property
@@ -71,7 +73,7 @@ class Image(Struct, kw_only=True):
         return [self.id, self.manifest, *self.packed]
 
 
-class Pushed(Struct, kw_only=True, rename="pascal"):
+class Pushed(Struct, kw_only=True, rename="pascal", frozen=True):
     """The result of a push: the manifest under one tag."""
 
     tag: str
@@ -79,7 +81,7 @@ class Pushed(Struct, kw_only=True, rename="pascal"):
     size: int
 
 
-class PushedInsteadOfIndex(Struct, kw_only=True, rename="camel"):
+class PushedInsteadOfIndex(Struct, kw_only=True, rename="camel", frozen=True):
     """Said before the end of a push that left other platforms out, because they are not here."""
 
     manifest_pushed_instead_of_index: bool = True
@@ -87,19 +89,19 @@ class PushedInsteadOfIndex(Struct, kw_only=True, rename="camel"):
     selected_manifest: Descriptor
 
 
-class Built(Struct, kw_only=True):
+class Built(Struct, kw_only=True, frozen=True):
     """The result of a build: the image's id."""
 
     id: str = field(name="ID")
 
 
-class Traced(Struct, kw_only=True):
+class Traced(Struct, kw_only=True, frozen=True):
     """News of a build in BuildKit's own messages."""
 
     message: bytes
 
 
-class Progress(Struct, kw_only=True):
+class Progress(Struct, kw_only=True, frozen=True):
     """One record of the progress of work on an image; `stream` is a line of text instead of a status."""
 
     status: str = ""
@@ -110,18 +112,18 @@ class Progress(Struct, kw_only=True):
     aux: Pushed | PushedInsteadOfIndex | Built | Traced | None = None
 
 
-class Removal(Struct, kw_only=True):
+class Removal(Struct, kw_only=True, frozen=True):
     """One thing that an image's removal did: a name taken off it, or an image gone."""
 
     untagged: str = ""
     deleted: str = ""
 
 
-class ImportOptions(Struct, kw_only=True):
+class ImportOptions(Struct, kw_only=True, frozen=True):
     repo: str = ""
     tag: str = ""
     message: str = ""
-    changes: list[str] = []
+    changes: Sequence[str] = []
     platform: str = ""
 
 
@@ -136,11 +138,11 @@ class HistoryStep(Struct, kw_only=True):
     comment: str
 
 
-class CommitOptions(Struct, kw_only=True):
+class CommitOptions(Struct, kw_only=True, frozen=True):
     repo: str = ""
     tag: str = ""
     author: str = ""
     comment: str = ""
-    changes: list[str] = []
+    changes: Sequence[str] = []
     pause: bool = True
     config: ContainerConfig | None = None

@@ -22,6 +22,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
 from husk.errors import Conflict, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import Change
+from tests.support.but import but
 from tests.support.drivers import HOST
 from tests.support.room import Room
 from tests.unit.engine.records import container, image
@@ -29,8 +30,7 @@ from tests.unit.engine.records import container, image
 
 class FakeImages:
     def __init__(self) -> None:
-        self.image = image("busybox")
-        self.image.config = ContainerConfig(cmd=["sh"], env=["PATH=/bin"])
+        self.image = but(image("busybox"), config=ContainerConfig(cmd=["sh"], env=["PATH=/bin"]))
         self.foreign = ""
 
     def find_for_container(self, reference: str, platform: str) -> Image:

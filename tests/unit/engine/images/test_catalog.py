@@ -8,10 +8,12 @@ from msgspec import structs
 
 from husk.engine.images.catalog import IMAGE, NAME, ImageCatalog
 from husk.engine.images.index import ImageIndex, IndexEntry
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.registry.manifest import OCI_INDEX
 from husk.registry.reference import parse
-from husk.storage.state.store import Change, StateStore
+from husk.storage.state.store import Believe, Change, StateStore
+from tests.support.but import but
+from tests.support.full_store import FullStore
 from tests.unit.engine.records import digest, image
 
 DIGEST = digest("the manifest in the registry")
@@ -117,9 +119,9 @@ async def test_only_the_time_of_a_name_that_stays_may_be_lost(
     written = []
     commit = state.commit
 
-    async def spied(*changes: Change, lazy: bool = False) -> None:
+    async def spied(*changes: Change, lazy: bool = False, then: Believe | None = None) -> None:
         written.append(lazy)
-        await commit(*changes, lazy=lazy)
+        await commit(*changes, lazy=lazy, then=then)
 
     monkeypatch.setattr(state, "commit", spied)
     one = image("one")
@@ -129,8 +131,7 @@ async def test_only_the_time_of_a_name_that_stays_may_be_lost(
     assert catalog.find("name") is again
     await catalog.add(structs.replace(again, author="another"), parse("name:latest"))
     await catalog.add(structs.replace(again, author="another"), parse("name:latest"), parse("second:latest"))
-    catalog.find("name").author = "changed in its place"
-    await catalog.add(catalog.find("name"), parse("name:latest"))
+    await catalog.add(structs.replace(again, author="changed"), parse("name:latest"))
     assert written == [False, True, False, False, False]
 
 
@@ -164,3 +165,19 @@ async def test_every_change_is_counted_when_it_can_be_seen(catalog: ImageCatalog
             with contextlib.suppress(NotFound):
                 catalog.find(text)
         assert catalog.revision in seen
+
+
+async def test_what_the_store_does_not_take_is_not_believed(state: FullStore) -> None:
+    catalog = ImageCatalog(state)
+    box, other = image("box"), image("other")
+    await catalog.add(box, parse("box:1"))
+    state.full = True
+    for refused in (catalog.add(but(box, last_tagged="later"), parse("box:2")), catalog.add(other, parse("box:1"))):
+        with pytest.raises(DiskFault):
+            await refused
+    assert list(catalog) == [box] and catalog.find("box:1") is box and catalog.find(box.id).last_tagged == ""
+    for name in ("box:2", "other"):
+        with pytest.raises(NotFound):
+            catalog.find(name)
+    state.full = False
+    assert list(ImageCatalog(state)) == [box]

@@ -7,6 +7,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.image import Image
 from husk.storage.check import BlobFacts, LayerFacts
 from husk.storage.layers.store import Layer
+from tests.support.but import but
 from tests.unit.engine.records import container, digest, image
 
 ONE, NAME = "one", "docker.io/library/one:latest"
@@ -15,8 +16,7 @@ ONE, NAME = "one", "docker.io/library/one:latest"
 def made(name: str = ONE) -> Image:
     """An image of one layer, whose chain id is its diff id."""
     record = image(name)
-    record.chain_ids = record.diff_ids
-    return record
+    return but(record, chain_ids=record.diff_ids)
 
 
 def layer_of(record: Image) -> Layer:
@@ -85,7 +85,7 @@ def test_an_image_without_its_layer_or_configuration_is_broken():
 
 def test_a_record_whose_chain_is_not_its_own_is_broken():
     case = Case()
-    case.image.diff_ids = [digest("another")]
+    case.image = but(case.image, diff_ids=[digest("another")])
     assert "chain ids" in case.judge().broken_images[case.image.id]
 
 
@@ -98,7 +98,7 @@ def test_a_manifest_can_be_composed_again():
 
 def test_and_so_can_one_whose_packed_layers_are_lost():
     case = Case()
-    case.image.packed = [digest("packed")]
+    case.image = but(case.image, packed=[digest("packed")])
     assert case.judge().recompose == [case.image.id]
     case.blobs.whole[digest("packed")] = 1
     assert case.judge().problems == []

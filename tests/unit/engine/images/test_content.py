@@ -6,6 +6,7 @@ import pytest
 
 from husk.engine.images.content import content_of, descriptors_of, held_by, index_content, member_content
 from husk.errors import NotFound
+from tests.support.but import but
 from tests.support.machine import FOREIGN
 from tests.support.registry import compress, make_image, tar_of
 from tests.support.shelf import Shelf
@@ -33,7 +34,7 @@ async def test_layers_that_were_packed_for_a_manifest_are_its_own(shelf: Shelf) 
     image = await shelf.add(OWN, "app:1")
     await shelf.put_layer(BASE, "application/vnd.oci.image.layer.v1.tar")
     assert (await content_of(image, shelf.store)).own
-    image.packed = [await shelf.blobs.put(compress(BASE, "gzip"))]
+    image = but(image, packed=[await shelf.blobs.put(compress(BASE, "gzip"))])
     content = await content_of(image, shelf.store)
     assert (content.manifest, content.own) == (OWN.manifest, False)
     assert [(layer.blob, layer.media_type) for layer in content.layers] == [(OWN.layer_digests[0], GZIP)]
@@ -71,7 +72,8 @@ async def test_a_member_of_an_index_is_exactly_what_the_index_names_or_nothing(s
 
 async def test_an_index_has_the_images_that_are_here_and_what_is_attached_to_it(shelf: Shelf) -> None:
     index = await shelf.add_index([OWN, OTHER], "app:1", here=[OWN])
-    index.manifests[1].blobs = [await shelf.blobs.put(b"statement")]
+    own, other = index.manifests
+    index = but(index, manifests=[own, but(other, blobs=[await shelf.blobs.put(b"statement")])])
     await shelf.blobs.put(OTHER.manifest)
     whole = await index_content(index, shelf.store)
     assert whole is not None and [content.image.id for _, content in whole.images] == [OWN.config_digest]

@@ -5,6 +5,7 @@ from husk.engine.images.history import UNKNOWN, history_of
 from husk.engine.model.image import History, Image
 from husk.registry.reference import parse
 from husk.storage.layers.store import Layer
+from tests.support.but import but
 from tests.unit.engine.records import image
 
 LAYERS = {"base": 10, "top": 5}
@@ -15,8 +16,7 @@ def layer(chain: str) -> Layer | None:
 
 
 async def put(catalog: ImageCatalog, name: str, chain: list[str], steps: list[History], parent: str = "") -> Image:
-    one = image(name, parent=parent)
-    one.chain_ids, one.history = chain, steps
+    one = but(image(name, parent=parent), chain_ids=chain, history=steps)
     await catalog.add(one, parse(f"{name}:1"))
     return one
 
@@ -48,7 +48,8 @@ async def test_a_parent_is_the_newest_step_that_it_has_itself(catalog: ImageCata
 
 async def test_parents_that_cannot_be_end_the_search(catalog: ImageCatalog) -> None:
     one = await put(catalog, "one", ["base"], [FIRST])
-    one.parent = one.id
+    one = but(one, parent=one.id)
+    await catalog.add(one)
     assert [step.id for step in history_of(one, catalog, layer)] == [one.id]
     none = await put(catalog, "none", ["base"], [], parent=one.id)
     assert history_of(none, catalog, layer) == []

@@ -18,14 +18,14 @@ from husk.engine.images.index import (
 from husk.engine.model.image import Image
 from husk.registry.manifest import OCI_INDEX, OCI_MANIFEST, Descriptor, Index, Platform, host_platform, parse_platform
 from husk.registry.reference import parse
+from tests.support.but import but
 from tests.unit.engine.records import digest, image
 
 
 def on(platform: str) -> Image:
     """An image for a platform."""
-    record, parsed = image(platform), parse_platform(platform)
-    record.os, record.architecture, record.variant = parsed.os, parsed.architecture, parsed.variant
-    return record
+    parsed = parse_platform(platform)
+    return but(image(platform), os=parsed.os, architecture=parsed.architecture, variant=parsed.variant)
 
 
 HERE, THERE, ARM6 = on(str(host_platform())), on("linux/riscv64"), on("linux/arm/v6")
@@ -57,16 +57,16 @@ def test_the_entries_of_an_index_have_kinds() -> None:
 
 
 def test_what_was_known_stays_known() -> None:
-    first, second = index(HERE, THERE), index(HERE, THERE)
-    first.manifests[1].image = second.manifests[0].image = ""
+    here, there = index(HERE, THERE).manifests
+    first = but(index(HERE, THERE), manifests=[here, but(there, image="")])
+    second = but(first, manifests=[but(here, image=""), there])
     assert merged(first, second).images == [HERE.id, THERE.id]
     assert without(merged(first, second), [HERE.id]).images == [THERE.id]
 
 
 def test_what_was_packed_for_an_image_goes_with_it() -> None:
     known = index(HERE, THERE)
-    for entry in known.manifests:
-        entry.blobs = [f"packed for {entry.image}"]
+    known = but(known, manifests=[but(entry, blobs=[f"packed for {entry.image}"]) for entry in known.manifests])
     assert [entry.blobs for entry in without(known, [HERE.id]).manifests] == [[], [f"packed for {THERE.id}"]]
 
 
@@ -137,8 +137,7 @@ async def test_a_dissolved_index_leaves_single_images(catalog: ImageCatalog) -> 
 async def test_two_pulls_of_one_index_add_up(catalog: ImageCatalog) -> None:
     for present in (HERE, FOREIGN):
         news = index(FOREIGN, HERE)
-        for member in news.manifests:
-            member.image = present.id if member.image == present.id else ""
-        await catalog.add(present, parse("box:1"), index=news)
+        members = [but(one, image=present.id if one.image == present.id else "") for one in news.manifests]
+        await catalog.add(present, parse("box:1"), index=but(news, manifests=members))
     (known,) = catalog._indexes.values()
     assert known.images == [FOREIGN.id, HERE.id]

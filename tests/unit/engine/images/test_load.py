@@ -14,6 +14,7 @@ from husk.engine.images.make import chain_ids
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
 from tests.support.archives import member, write
+from tests.support.but import but
 from tests.support.machine import ARCHITECTURE, FOREIGN
 from tests.support.registry import Image, compress, digest_of, make_image, make_index, tar_of
 from tests.support.shelf import Shelf
@@ -127,7 +128,8 @@ async def test_a_layer_in_a_compression_that_registries_do_not_know_is_kept_plai
 async def test_what_is_here_already_stays_as_a_registry_knows_it(shelf: Shelf) -> None:
     made = make_image([BASE])
     known = await shelf.add(made, "app:1")
-    known.parent = "sha256:parent"
+    known = but(known, parent="sha256:parent")
+    await shelf.catalog.add(known)
     await load(shelf, docker(config_of(made), {"l.tar": BASE}, "app:2"))
     assert shelf.catalog.find("app:2") == known
 
@@ -146,7 +148,7 @@ async def test_documents_that_were_lost_come_back(shelf: Shelf) -> None:
 async def test_an_image_whose_manifest_is_lost_gets_one_over_what_is_here(shelf: Shelf) -> None:
     made = make_image([BASE])
     known = await shelf.add(made, "app:1")
-    known.last_tagged = "2026-01-01T00:00:00Z"
+    await shelf.catalog.add(but(known, last_tagged="2026-01-01T00:00:00Z"))
     await shelf.blobs.remove(made.digest)
     await load(shelf, docker(config_of(made), {"l.tar": BASE}, "app:1"))
     image = shelf.catalog.find("app:1")

@@ -2,6 +2,7 @@
 
 from husk.engine.images.index import ATTESTATION, IndexEntry
 from husk.engine.images.manifests import manifests_of, target_of
+from tests.support.but import but
 from tests.support.machine import FOREIGN
 from tests.support.registry import make_image, tar_of
 from tests.support.shelf import Shelf
@@ -26,9 +27,8 @@ async def test_an_index_shows_also_what_is_known_by_reference_only(shelf: Shelf)
     index = await shelf.add_index([OWN, OTHER], "app:1", here=[OWN])
     statement = await shelf.blobs.put(b"statement")
     attestation = await shelf.blobs.put(b"its manifest")
-    index.manifests.append(
-        IndexEntry(digest=attestation, size=12, kind=ATTESTATION, about=OWN.digest, blobs=[statement])
-    )
+    entry = IndexEntry(digest=attestation, size=12, kind=ATTESTATION, about=OWN.digest, blobs=[statement])
+    index = but(index, manifests=[*index.manifests, entry])
     image = shelf.catalog.find("app:1")
     here, absent, attached = manifests_of(image, [index], shelf.store)
     assert (here.available, absent.available, attached.available) == (True, False, True)

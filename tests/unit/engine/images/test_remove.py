@@ -16,6 +16,7 @@ from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry.reference import parse
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.store import LayerStore
+from tests.support.but import but
 from tests.unit.engine.records import container, digest, image
 
 
@@ -183,7 +184,7 @@ async def test_parents_without_a_name_go_too_unless_asked_otherwise(shelf: Shelf
 
 async def test_what_another_image_shares_is_kept(shelf: Shelf) -> None:
     first, second = await shelf.put("first", "first:1"), await shelf.put("second", "second:1")
-    second.chain_ids, second.manifest = first.chain_ids, first.manifest
+    await shelf.catalog.add(but(second, chain_ids=first.chain_ids, manifest=first.manifest))
     assert await shelf.remove("first:1") == ["first:1", first.id]
     assert shelf.blobs.removed == [first.id]
 

@@ -12,6 +12,7 @@ from husk.engine.images.remove import Remover
 from husk.engine.images.save import Saver
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
+from tests.support.but import but
 from tests.support.machine import ARCHITECTURE, FOREIGN
 from tests.support.registry import digest_of, make_image, tar_of
 from tests.support.shelf import Shelf
@@ -72,7 +73,7 @@ async def test_a_repository_means_its_tags_and_an_id_no_name(shelf: Shelf) -> No
 
 async def test_parents_are_named_where_they_come_along(shelf: Shelf) -> None:
     below, above = await shelf.add(OWN, "below:1"), await shelf.add(make_image([BASE, TOP]), "above:1")
-    above.parent = below.id
+    await shelf.catalog.add(but(above, parent=below.id))
     both = json.loads((await save(shelf, "below:1", "above:1"))["manifest.json"])
     assert [entry.get("Parent") for entry in both] == [None, below.id]
     (alone,) = json.loads((await save(shelf, "above:1"))["manifest.json"])

@@ -11,6 +11,7 @@ from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, detected_platform, host_platform
+from tests.support.but import but
 from tests.support.registry import make_image, tar_of
 from tests.support.shelf import Shelf
 from tests.unit.engine.records import container
@@ -76,7 +77,7 @@ async def test_names_are_shown_as_patterns_ask(shelf: Shelf, images: Images) -> 
 
 async def test_descendants_of_what_is_not_there_are_none(shelf: Shelf, images: Images) -> None:
     below, above = await shelf.add(OWN, "below:1"), await shelf.add(FOREIGN, "above:1")
-    above.parent = below.id
+    await shelf.catalog.add(but(above, parent=below.id))
     assert images.descendants("below:1") == {below.id, above.id}
     assert images.descendants("nothing:1") == images.descendants("BAD") == set()
 

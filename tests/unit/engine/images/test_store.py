@@ -11,6 +11,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.events import Events
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.store import Layer, LayerStore
+from tests.support.but import but
 from tests.unit.engine.records import container, image
 
 
@@ -98,8 +99,7 @@ async def test_content_goes_unless_a_record_or_a_pin_names_it(shelf: Shelf, cata
 
 
 async def test_a_start_sweeps_what_no_image_and_no_container_has(shelf: Shelf, catalog: ImageCatalog) -> None:
-    one = image("one")
-    one.chain_ids = ["a"]
+    one = but(image("one"), chain_ids=["a"])
     await catalog.add(one)
     shelf.containers = [container(layers=["b"])]
     await shelf.store.collect()
