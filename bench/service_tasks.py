@@ -27,7 +27,7 @@ from typing import Any, cast
 import msgspec
 
 from husk.config import Config
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Draft
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
 from husk.engine.model.network import Network
@@ -127,7 +127,7 @@ class NodeHere:
             path="",
             args=[],
         )
-        networks._roster.by_name["lan"].members["c"] = container
+        networks._roster.by_name["lan"].members["c"] = Draft(container)
         self.networks, self.nodes, self.per_service, self.number = networks, nodes, per_service, 0
         for number in range(nodes):
             address = f"192.0.2.{number + 1}" if number < 250 else f"198.51.{number // 250}.{number % 250 + 1}"

@@ -15,6 +15,7 @@ from husk.engine.model.events import Events
 from husk.errors import Conflict, InvalidParameter, NotFound, NotModified
 from husk.swarm.model.clocks import Clock
 from tests.simulation.loop import own_process
+from tests.support.but import but
 from tests.unit.engine.records import container as made_of
 
 SECOND = 10**9
@@ -161,7 +162,7 @@ class Containers:
             raise NotModified("it runs")
         if record.config.image == "bad":
             raise InvalidParameter("exec format error")
-        record.state = replace(record.state, status="running")
+        record = self.records[record.id] = but(record, state=replace(record.state, status="running"))
         self._tell("start", record)
         self._fate(record)
 
@@ -193,7 +194,7 @@ class Containers:
     def fall(self) -> None:
         """The host has lost its power."""
         for record in self.running():
-            record.state = replace(record.state, status="exited", exit_code=255)
+            self.records[record.id] = but(record, state=replace(record.state, status="exited", exit_code=255))
 
     async def _work(self) -> None:
         process = own_process()
@@ -215,8 +216,11 @@ class Containers:
         asyncio.get_running_loop().call_later(after, self._end, record, code)
 
     def _end(self, record: Container, code: int) -> None:
+        record = self.records.get(record.id, record)
         if record.state.running:
-            record.state = replace(record.state, status="exited", exit_code=code)
+            record = but(record, state=replace(record.state, status="exited", exit_code=code))
+            if record.id in self.records:
+                self.records[record.id] = record
             self._tell("die", record)
 
     def _tell(self, action: str, record: Container) -> None:

@@ -17,7 +17,7 @@ from husk.config import Config
 from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.index import Instance
 from husk.engine.host import Host
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Draft
 from husk.engine.networks.connector import Connected
 from husk.errors import SystemFault, Unavailable
 from husk.runtime.assembly.mount_points import MountPoints
@@ -314,15 +314,15 @@ class FakeNetworks:
     def __init__(self, held: set[str]) -> None:
         self._held = held
 
-    async def connect(self, record: Container) -> Connected:
-        self._held.add(f"sandbox {record.id}")
+    async def connect(self, draft: Draft) -> Connected:
+        self._held.add(f"sandbox {draft.id}")
         return Connected(host_gateways=())
 
-    async def disconnect(self, record: Container) -> None:
-        self._held.discard(f"sandbox {record.id}")
+    async def disconnect(self, draft: Draft) -> None:
+        self._held.discard(f"sandbox {draft.id}")
 
-    def forget(self, record: Container) -> None:
-        assert f"sandbox {record.id}" not in self._held
+    def forget(self, draft: Draft) -> None:
+        assert f"sandbox {draft.id}" not in self._held
 
 
 class FakeVolumes:

@@ -8,8 +8,8 @@ from husk.engine.containers.index import Companion, Index, Instance, publish_con
 from husk.engine.containers.parts import Parts
 from husk.engine.model.container import KIND, Container
 from husk.engine.model.events import Event, Events
-from husk.storage.state.store import StateStore
 from tests.support.drivers import HOST, FakeHost
+from tests.support.full_store import FullStore
 
 
 class Told(Companion):
@@ -40,7 +40,7 @@ class Room(Parts):
         self._directory = directory
         self._next: Room | None = None
         self.host = host = host or FakeHost(directory)
-        self.state = StateStore.open(directory / "state.db")
+        self.state = FullStore.open(directory / "state.db")
         self.told = Told()
         self.happened: list[Event] = []
         self.released_layers: list[list[str]] = []

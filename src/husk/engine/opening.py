@@ -123,7 +123,13 @@ async def open_parts(
 
     # Mostly the kernel's work, which takes it a while: the rest is opened beside it.
     opening = tasks.spawn(
-        Networks.open(config, state, events, records(), lambda reference: index.find(reference).record),
+        Networks.open(
+            config,
+            state,
+            events,
+            [instance.draft for instance in index],
+            lambda reference: index.find(reference).record,
+        ),
         "open networks",
         awaited=True,
     )

@@ -57,6 +57,7 @@ from husk.swarm.role import NodeRole
 from husk.swarm.state.parts import build_state
 from husk.swarm.surroundings import Surroundings
 from husk.text.endpoints import Endpoint as Endpoint_
+from tests.support.but import but
 from tests.support.memory import NoMounts
 from tests.unit.engine.records import container
 
@@ -314,11 +315,12 @@ class SwarmRoom:
     async def run(self, service: Service, slot: int = 1, **addresses: str) -> Task:
         """A task that runs, its container on these networks."""
         record = container(f"{service.spec.name}-{slot}")
-        record.state = replace(record.state, status="running")
-        record.endpoints = {
+        record = but(record, state=replace(record.state, status="running"))
+        endpoints = {
             name: Endpoint(network_name=name, network_id=f"id-of-{name}", ip_address=address, prefix_len=24)
             for name, address in addresses.items()
         }
+        record = but(record, endpoints=endpoints)
         self.containers.records[record.id] = record
         made = task(service, slot=slot, container_id=record.id, node_id=self.cluster.node_id)
         await self.store.save(made)

@@ -35,6 +35,7 @@ from husk.swarm.node.assignments import LocalAssignments
 from husk.swarm.node.runner import Runner
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
+from tests.support.but import but
 from tests.unit.engine.records import container as made_of
 
 GIB = 1 << 30
@@ -55,7 +56,7 @@ class FakeContainers:
 
     async def start(self, reference: str) -> None:
         there = self.find(reference)
-        there.state = replace(there.state, status="running")
+        self.records[there.id] = but(there, state=replace(there.state, status="running"))
         self._tell("start", reference)
 
     async def stop(self, reference: str, *_: object) -> None:
@@ -78,7 +79,7 @@ class FakeContainers:
     def end(self, reference: str, code: int) -> None:
         there = self.find(reference)
         if there.state.running:
-            there.state = replace(there.state, status="exited", exit_code=code)
+            self.records[there.id] = but(there, state=replace(there.state, status="exited", exit_code=code))
             self._tell("die", reference)
 
     def _tell(self, action: str, reference: str) -> None:

@@ -1,5 +1,7 @@
 """Containers on the wire: what `create` takes, what `list`, `inspect` and `wait` answer."""
 
+from collections.abc import Sequence
+
 from msgspec import UNSET, Struct, UnsetType, field
 
 from husk.engine.model.container import Health
@@ -168,7 +170,7 @@ class ContainerInspect(Struct, kw_only=True, rename="pascal"):
     id: str
     created: str
     path: str
-    args: list[str]
+    args: Sequence[str]
     state: ContainerState
     image: str
     resolv_conf_path: str

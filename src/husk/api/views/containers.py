@@ -93,7 +93,7 @@ def _seconds(moment: str) -> float:
     return parse_rfc3339(moment) / 1e9
 
 
-def command_text(path: str, args: list[str]) -> str:
+def command_text(path: str, args: Sequence[str]) -> str:
     """The COMMAND column: words with spaces in quotes, as dockerd does it."""
     return " ".join([path, *(f"'{arg}'" if " " in arg else arg for arg in args)])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from husk.builder.solver.sessions import Session
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Draft, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.networks.connector import Connected
 from husk.runtime.assembly.step import Layered, StepMount
@@ -31,9 +31,9 @@ class Networks(Protocol):
         self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None = None
     ) -> dict[str, Endpoint]: ...
 
-    async def connect(self, record: Container) -> Connected: ...
+    async def connect(self, draft: Draft) -> Connected: ...
 
-    async def disconnect(self, record: Container) -> None: ...
+    async def disconnect(self, draft: Draft) -> None: ...
 
 
 class Runtimes(Protocol):

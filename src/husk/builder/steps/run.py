@@ -30,7 +30,7 @@ from husk.config import ContainerDefaults
 from husk.engine.containers.config.spec import Extras, block_paths, seccomp_profile
 from husk.engine.containers.start import wanted_devices
 from husk.engine.host import Host
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Draft
 from husk.engine.networks.connector import Connected
 from husk.errors import HuskError, SystemFault
 from husk.registry.manifest import Platform
@@ -142,7 +142,7 @@ class Steps:
         """`made` gets the diffs that are kept of it."""
         async with self._mounts.prepared(body, inputs, watcher.session) as prepared:
             prepared.made = made
-            begun = self._begun(record)
+            record, begun = self._begun(record)
 
             async def run(config: bytes) -> Ended:
                 if followed:
@@ -220,8 +220,7 @@ class Steps:
     ) -> Ended:
         """Run another process in the container of the first, which runs already."""
         self._check_entitled(body, client)
-        other = self.record_of(body, tty=bool(streams.console_socket))
-        other.id = record.id
+        other = replace(self.record_of(body, tty=bool(streams.console_socket)), id=record.id)
 
         def spec() -> bytes:
             user, wanted = self._spec_of(other, body, prepared, files, {}, ())
@@ -254,11 +253,13 @@ class Steps:
         followed: bool = False,
     ) -> Ended:
         self._check_entitled(body, watcher)
-        async with self._taking_back(record, files, followed):
+        mode = record.host_config.network_mode
+        draft = Draft(record)
+        async with self._taking_back(draft, files, followed):
             annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
-            record.endpoints = self._networks.endpoints(record.host_config.network_mode, {})
-            network = await self._networks.connect(record)
-            prepare = functools.partial(self._prepare, record, body, prepared, files, network, annotations)
+            draft.change(endpoints=self._networks.endpoints(mode, {}))
+            network = await self._networks.connect(draft)
+            prepare = functools.partial(self._prepare, draft.record, body, prepared, files, network, annotations)
             config = await self._in_thread(prepare, "prepare a step")
             serves = [_forward(watcher, agent) for agent in prepared.agents]
             async with serving(files.sockets, serves):
@@ -307,17 +308,18 @@ class Steps:
         return user, plan.spec_of(record, paths, user, self._host, extras, env, left)
 
     @asynccontextmanager
-    async def _taking_back(self, record: Container, files: StepRoots, followed: bool) -> AsyncIterator[None]:
+    async def _taking_back(self, draft: Draft, files: StepRoots, followed: bool) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await self._tasks.to_its_end(self._release(record, files, followed), "release a step")
+            await self._tasks.to_its_end(self._release(draft, files, followed), "release a step")
 
-    async def _release(self, record: Container, files: StepRoots, followed: bool) -> None:
+    async def _release(self, draft: Draft, files: StepRoots, followed: bool) -> None:
         """One part that fails keeps no other from being given back. What nobody sees goes while the next step runs."""
+        record = draft.record
         later = followed and self._removals.count < _MOST_REMOVED
         work = self._release_files(record, files.unmount if later else files.release)
-        results = await asyncio.gather(work, self._networks.disconnect(record), return_exceptions=True)
+        results = await asyncio.gather(work, self._networks.disconnect(draft), return_exceptions=True)
         if later and results[0] is None:
             self._removals.spawn(self._remove(record, files), "remove the files of a step")
         for error in results:
@@ -353,13 +355,12 @@ class Steps:
         finally:
             release()
 
-    def _begun(self, record: Container) -> Begun:
+    def _begun(self, record: Container) -> tuple[Container, Begun]:
         """The runtime of a step: one that is loaded already, whose id the step gets, or one that is to be started."""
         runtime = self._runtime(record)
         if (spare := self._spares.take(runtime)) is not None:
-            record.id = spare.container_id
-            return spare
-        return self._foreground.begin(self.bundle_of(record), record.id, runtime)
+            return replace(record, id=spare.container_id), spare
+        return record, self._foreground.begin(self.bundle_of(record), record.id, runtime)
 
     def _runtime(self, record: Container) -> OCIRuntime:
         return self._runtimes.get(record.host_config.runtime)

@@ -18,7 +18,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.service import Networks
-from husk.errors import Conflict, DiskFault, Forbidden, InvalidParameter, NotFound
+from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound
 from husk.runtime.assembly import network_files as bound_files
 from husk.runtime.assembly.paths import ContainerPaths, Paths
 
@@ -47,14 +47,19 @@ class Connections:
             endpoint = self._networks.new_endpoint(network, record, request)
             if endpoint.network_name in record.endpoints:
                 return  # As with dockerd: who runs later keeps what was asked for first.
-            record.endpoints[endpoint.network_name] = endpoint
-            if record.on_networks:
-                await self._networks.join(record, endpoint)
-                await self._tell(instance)
+            draft = instance.draft
             try:
-                await self._index.save(instance)
-            except DiskFault:
-                await self._take_off(instance, endpoint.network_name)
+                if record.on_networks:
+                    await self._networks.join(draft, endpoint)
+                    await self._tell(instance)
+                else:
+                    draft.put(endpoint)
+                await self._index.save(instance, draft.record)
+            except BaseException:
+                # Whoever is cancelled when it is written is connected.
+                if instance.record is not draft.record:
+                    undoing = self._undo(instance, endpoint.network_name)
+                    await self._tasks.to_its_end(undoing, f"take {instance.id[:12]} off a network again")
                 raise
 
     async def disconnect(self, network: str, container: str, force: bool) -> None:
@@ -79,15 +84,21 @@ class Connections:
             self._require_settled(instance)
             await self._take_off(instance, name)
 
+    async def _undo(self, instance: Instance, name: str) -> None:
+        if name in instance.draft.record.endpoints:
+            await self._take_off(instance, name)
+        else:
+            await self._index.settle(instance, instance.draft.record)
+
     async def _take_off(self, instance: Instance, name: str) -> None:
-        record = instance.record
-        endpoint = record.endpoints.pop(name)
+        draft = instance.draft
+        endpoint = draft.take(name)
         # First the record: an interface that no record knows is removed at the next start.
-        await self._index.settle(instance)
+        await self._index.settle(instance, draft.record)
         if endpoint.endpoint_id:
-            await self._networks.leave(record, endpoint)
+            await self._networks.leave(draft, endpoint)
             await self._tell(instance)
-            await self._index.settle(instance)
+            await self._index.settle(instance, draft.record)
 
     async def _tell(self, instance: Instance) -> None:
         """Let the container's files say what its networks are; one that keeps them busy gets them later."""
@@ -96,8 +107,9 @@ class Connections:
             self._tasks.spawn(self._keep_trying(instance), f"write the network files of {instance.id[:12]}")
 
     async def _refresh(self, instance: Instance) -> bool:
-        network = self._networks.described(instance.record)
-        return await asyncio.to_thread(refresh_files, instance.record, self._paths.of(instance.id), network)
+        record = instance.draft.record
+        network = self._networks.described(record)
+        return await asyncio.to_thread(refresh_files, record, self._paths.of(instance.id), network)
 
     async def _keep_trying(self, instance: Instance) -> None:
         try:

@@ -142,11 +142,12 @@ class Creator:
                 # As with those that are not there, what is wrong is reported at start.
                 with contextlib.suppress(HuskError):
                     await self._networks.seek(network)
-            record.endpoints = self._networks.endpoints(mode, endpoints, links)
+            places = self._networks.endpoints(mode, endpoints, links)
             if links and mode == "bridge":
                 host_config.links = self._named_links(taken, links)
             async with self._pins.hold(record.layers), self._volumes.taking() as taking:
-                record.mounts = await self._mounts.take(record.id, complete, host_config, taking)
+                mounts = await self._mounts.take(record.id, complete, host_config, taking)
+                record = replace(record, endpoints=places, mounts=mounts)
                 async with self._pins.hold(record.used_layers):
                     # A run tells of how it ended; what this host cannot do of it is not waited for.
                     warnings = [] if awaited else self._warnings(record)

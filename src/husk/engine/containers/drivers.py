@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Draft
 from husk.engine.networks.connector import Connected
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
@@ -172,9 +172,9 @@ class Leftovers(Protocol):
 class Networks(Protocol):
     """The networks that a container comes on at its start, and off when it has ended: `husk.engine.networks`."""
 
-    async def connect(self, record: Container) -> Connected: ...
-    async def disconnect(self, record: Container) -> None: ...
-    def forget(self, record: Container) -> None: ...
+    async def connect(self, draft: Draft) -> Connected: ...
+    async def disconnect(self, draft: Draft) -> None: ...
+    def forget(self, draft: Draft) -> None: ...
 
 
 class Volumes(Protocol):

@@ -213,7 +213,7 @@ class Execs(Companion):
             # It runs: this daemon knows it, and the next one does not.
             log.error("exec %s is not known to a daemon that starts anew: %s", record.id[:12], error)
         self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
-        return self._attachment(found, container, started.console, tty)
+        return self._attachment(found, instance, started.console, tty)
 
     def _prepare(
         self, record: ExecRecord, container: Container, bundle: Bundle, size: list[int] | None
@@ -255,7 +255,7 @@ class Execs(Companion):
 
     # --- talking
 
-    def _attachment(self, found: Exec, container: Container, console: Console | None, tty: bool) -> Attachment:
+    def _attachment(self, found: Exec, instance: Instance, console: Console | None, tty: bool) -> Attachment:
         from husk.engine.logs.records import STDERR, STDOUT
 
         config = found.record.config
@@ -273,9 +273,9 @@ class Execs(Companion):
             history=None,
             live=console is not None,
             on_close=leave,
-            on_detach=lambda: self._tell(container, "exec_detach", found.record),
+            on_detach=lambda: self._tell(instance.record, "exec_detach", found.record),
             ending=Ending(
-                told=lambda: container.has_been_manually_stopped, ended=lambda: self._has_ended(found.record)
+                told=lambda: instance.record.has_been_manually_stopped, ended=lambda: self._has_ended(found.record)
             ),
         )
         if console is not None:

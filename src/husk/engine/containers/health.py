@@ -109,7 +109,9 @@ def shown_duration(ns: int) -> str:
 
 
 def _note(instance: Instance, health: Health | None) -> None:
-    instance.record.state = msgspec.structs.replace(instance.record.state, health=health)
+    """Have memory tell it: what is observed is not worth a write, and is in the next one."""
+    record = instance.draft.record
+    instance.believe(msgspec.structs.replace(record, state=msgspec.structs.replace(record.state, health=health)))
 
 
 class Prober(Companion):
@@ -153,7 +155,8 @@ class Prober(Companion):
             self._watch.count("health-check", outcome="failed" if code else "passed")
             result = HealthResult(start=rfc3339(begun), end=rfc3339(now_ns()), exit_code=code, output=output)
             before, health = health.status, after(check, health, result, begun - started)
-            _note(instance, health)
+            async with instance.lock:  # whoever holds it may be writing the record as it was
+                _note(instance, health)
             if health.status != before:
                 self._publish(instance.record, f"health_status: {health.status}")
 

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -14,7 +15,7 @@ from husk.engine.containers import states
 from husk.engine.containers.attach import Switchboard
 from husk.engine.containers.drivers import Attended, Process
 from husk.engine.model import companion
-from husk.engine.model.container import KIND, Container, State
+from husk.engine.model.container import KIND, Container, Draft
 from husk.engine.model.events import Events
 from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
@@ -37,12 +38,14 @@ class Exit(msgspec.Struct, frozen=True):
 class Instance:
     """A container as it lives in this daemon: its record and what only memory holds.
 
-    `life` changes by the transitions of `states` alone, with the lock held, except for the mark of a removal.
+    The record is frozen. Work under way makes others in the draft; what `Index` has written is believed. With the lock
+    held, as is a change of `life`, by the transitions of `states` alone, except for the mark of a removal.
     """
 
     def __init__(self, record: Container, tasks: Tasks, life: states.Life = states.UNSETTLED) -> None:
         """Without a `life` it is one that a former daemon knew, and may have left something of."""
         self.record = record
+        self.draft = Draft(record)
         self.life = life
         self.lock = asyncio.Lock()
         self.switchboard = Switchboard(tasks)
@@ -56,6 +59,11 @@ class Instance:
     @property
     def id(self) -> str:
         return self.record.id
+
+    def believe(self, record: Container) -> None:
+        """Hold another record, which is written, or tells of what is seen and written with the next change."""
+        self.record = self.draft.record = record
+        changes.note()
 
     @property
     def process(self) -> Process | None:
@@ -245,7 +253,7 @@ class Index:
 
     async def add(self, record: Container, *others: Change) -> Instance:
         """Write a new record, in one transaction with what belongs to it."""
-        await self._state.add(Change(KIND, record.id, _encode(record)), *others)
+        await self._state.add(_written(record), *others)
         return self._added(record)
 
     def add_fleeting(self, record: Container) -> Instance:
@@ -266,37 +274,36 @@ class Index:
         changes.note()
         return instance
 
-    async def save(self, instance: Instance, ahead: State | None = None, *, state: bool = False) -> None:
-        """Write its record, or fail; with a state `ahead` of what memory tells, if the next daemon is to know more."""
-        changes.note()  # also of what was put into its lists and dictionaries
+    async def save(self, instance: Instance, record: Container, *, state: bool = False, ahead: bool = False) -> None:
+        """Write its record and believe it, or fail. `state` says that its state alone is new, `ahead` that the next
+        daemon is to know more than memory tells, which believes it later."""
         if self.is_fleeting(instance):
+            self._believe(instance, record, ahead)
             return
-        record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
-        await self._state.commit(Change(KIND, instance.id, _encode(record)), lazy=state and _forgettable(instance))
+        then = partial(self._believe, instance, record, ahead)
+        await self._state.commit(_written(record), lazy=state and _forgettable(instance), then=then)
 
-    async def settle(self, instance: Instance, ahead: State | None = None) -> None:
-        """Write what has become of it: now, or when the disk has room again. That is not refused."""
-        changes.note()
-        if self.is_fleeting(instance):
+    async def settle(self, instance: Instance, record: Container, *, ahead: bool = False) -> None:
+        """Write what has become of it: now, or when the disk has room again. That is not refused. `ahead` as above."""
+        if self.is_fleeting(instance) or (instance.doomed and _forgettable(instance)):
+            # The record of one that is doomed is about to go; a daemon that comes before that finds its process ended.
+            self._believe(instance, record, ahead)
             return
-        if instance.doomed and _forgettable(instance):
-            return  # its record is about to go; a daemon that comes before that finds the process ended
-        record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
-        await self._state.settle(Change(KIND, instance.id, _encode(record)), lazy=_forgettable(instance))
+        then = partial(self._believe, instance, record, ahead)
+        await self._state.settle(_written(record), lazy=_forgettable(instance), then=then)
+
+    def _believe(self, instance: Instance, record: Container, ahead: bool) -> None:
+        if not ahead:
+            instance.believe(record)
 
     async def rename(self, instance: Instance, name: str) -> None:
-        """Write the record under a name that was reserved for it, and give the old one back."""
-        old, instance.record.name = instance.record.name, name
+        """Write the record under a name that was reserved for it, and give the other one back."""
+        old = instance.record.name
         try:
-            await self.save(instance)
-        except Exception:
-            instance.record.name = old
-            self.release_name(name)
-            raise
-        except asyncio.CancelledError:
-            self.release_name(old)  # it is written all the same
-            raise
-        self.release_name(old)
+            await self.save(instance, msgspec.structs.replace(instance.draft.record, name=name))
+        finally:
+            # Whoever is cancelled has it written all the same.
+            self.release_name(old if instance.record.name == name else name)
 
     async def delete(self, instance: Instance, *others: Change) -> None:
         """Delete a record, in one transaction with what goes with it. A full disk does not keep it."""
@@ -311,6 +318,10 @@ class Index:
             if self._by_name[instance.record.name] == instance.id:
                 del self._by_name[instance.record.name]
         changes.note()
+
+
+def _written(record: Container) -> Change:
+    return Change(KIND, record.id, _encode(record))
 
 
 def _forgettable(instance: Instance) -> bool:

@@ -12,6 +12,8 @@ import signal as signals
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from husk.aio.tasks import Tasks
 from husk.engine.containers import health, pause, states
 from husk.engine.containers.config import restart_policy
@@ -20,7 +22,7 @@ from husk.engine.containers.index import Companion, Exit, Index, Instance, Publi
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
-from husk.engine.model.container import Container, State
+from husk.engine.model.container import Container
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
 from husk.runtime.supervise.conmon import GaveUp
 from husk.watch import Watch
@@ -77,8 +79,7 @@ class Lifecycle:
             if status in ("removing", "dead"):
                 raise Conflict(_REMOVED)
             instance.rest()  # a start by the daemon, as its policy says, may be about to come
-            instance.record.has_been_manually_stopped = False
-            instance.record.restart_count = 0
+            instance.draft.change(has_been_manually_stopped=False, restart_count=0)
             await self._start(instance, awaited=awaited)
 
     async def _start(self, instance: Instance, *, by_policy: bool = False, awaited: bool = False) -> None:
@@ -87,7 +88,6 @@ class Lifecycle:
             await self._bring_up(instance, by_policy, awaited)
 
     async def _bring_up(self, instance: Instance, by_policy: bool, awaited: bool) -> None:
-        record = instance.record
         try:
             await self._make(instance, awaited)
         except BaseException as raised:
@@ -96,12 +96,15 @@ class Lifecycle:
             if isinstance(error, SystemFault) and not isinstance(error, DiskFault):
                 raise InvalidParameter(error.message) from error
             raise error from None
-        after = states.started(record.state, rfc3339(now_ns()), health.begin(record.config, record.state.health))
+        made = instance.draft.record
+        begun = health.begin(made.config, made.state.health)
+        after = replace(made, state=states.started(made.state, rfc3339(now_ns()), begun))
         try:
             # Who asked for it hears that it cannot be kept; a policy was agreed to before, and is kept as well as it
             # can be.
             await (self._index.settle(instance, after) if by_policy else self._index.save(instance, after, state=True))
         except DiskFault as error:
+            instance.draft.record = made  # whatever of it may be written
             await asyncio.shield(self._start_failed(instance, error, by_policy))
             raise
         except BaseException:
@@ -121,8 +124,8 @@ class Lifecycle:
             await self._releaser.clear(instance)
             await self._starter().create(instance, self._companions, awaited)
 
-    def _started(self, instance: Instance, state: State) -> None:
-        instance.record.state = state
+    def _started(self, instance: Instance, record: Container) -> None:
+        instance.believe(record)  # also where the disk failed after it was written
         self._publish(instance.record, "start")
         self.watch(instance)
 
@@ -138,11 +141,11 @@ class Lifecycle:
         await self._releaser.release(instance)
         # The daemon goes in the middle of it: the next one finds the container as it was.
         cut_off = isinstance(error, asyncio.CancelledError)
+        record = instance.draft.record
         again = by_policy and not cut_off and self._starts_again(record, code)
-        record.state = states.failed(record.state, code, reason, again=again, cut_off=cut_off)
-        if again:
-            record.restart_count += 1
-        await self._index.settle(instance)
+        state = states.failed(record.state, code, reason, again=again, cut_off=cut_off)
+        record = replace(record, state=state, restart_count=record.restart_count + again)
+        await self._index.settle(instance, record)
         self._publish(record, "die", exitCode=str(code))
         instance.switchboard.finish()
         instance.announce_exit(Exit(code, reason))
@@ -179,12 +182,12 @@ class Lifecycle:
         In this order, as with dockerd: who sees or hears of the end may count on its ports, addresses and networks
         being free. So memory says "running" until all is released; the store, for the next daemon, knows before.
         """
-        record = instance.record
         for companion in self._companions:
             try:
                 companion.ended(instance)
             except (HuskError, OSError):
                 log.exception("container %s has ended, and not all that goes with it", instance.id[:12])
+        record = instance.record
         bundle = bundle_of(record, self._assembly.paths)
         code = self._monitor.exit_status(bundle)
         error = ""
@@ -205,22 +208,18 @@ class Lifecycle:
         oom_killed = told_of_oom or self._monitor.oom(bundle) or self._assembly.oom_killed(self._cgroup(record))
         again = self._starts_again(record, code)
         after = states.ended(record.state, rfc3339(finished), code, error, oom_killed=oom_killed, again=again)
-        record.paused_for_commit = False
         goes = record.host_config.auto_remove and not instance.keepers
-        if again:
-            record.restart_count += 1
+        instance.draft.change(paused_for_commit=False, restart_count=record.restart_count + again)
         if not goes:  # else its record is about to go: a daemon that comes before that finds the process ended
-            await self._index.settle(instance, after)
+            await self._index.settle(instance, replace(instance.draft.record, state=after), ahead=True)
         if after.oom_killed and not told_of_oom:
             self._publish(record, "oom")
         duration = max(0, finished - started) // 10**9
         # With a log there may be somebody who reads it to its end: that stays until everybody has heard of the end.
         unread = record.host_config.log_config.type == "none"
         await self._releaser.release(instance, for_good=goes and unread)
-        if again and record.has_been_manually_stopped:  # meanwhile
-            again, after = False, states.given_up(after)
-            await self._index.settle(instance, after)
-        record.state = after
+        record = replace(instance.draft.record, state=after)
+        instance.believe(record)
         self._publish(record, "die", exitCode=str(code), execDuration=str(duration))
         exit = Exit(code, error, after.oom_killed)
         instance.switchboard.finish()

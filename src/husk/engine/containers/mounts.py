@@ -11,10 +11,12 @@ unmounts them. `Stager` has in place what its own mounts are made of.
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Assembly, Layers, Root
@@ -156,23 +158,25 @@ class MountTaker:
             if point.type == "volume":
                 self._share(point.name, taking)
         for point, mount in wanted:
-            await self._complete(point, mount, taking)
-            points.append(point)
+            points.append(await self._complete(point, mount, taking))
         for point in declared(config, host_config, [point.destination for point in points]):
             from husk.engine.volumes.spec import VolumeSpec
 
-            await self._take_volume(point, VolumeSpec(driver=host_config.volume_driver), taking)
-            points.append(point)
-        for number, point in enumerate(points):
-            if point.type == "image":
-                point.source = str(self._assembly.paths.staging(container_id) / str(number))
-                # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
-                if not point.layers:
-                    image = self._images.find(point.name)
-                    point.image_id, point.layers = image.id, list(image.chain_ids)
-        return points
+            points.append(await self._take_volume(point, VolumeSpec(driver=host_config.volume_driver), taking))
+        # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
+        staging = self._assembly.paths.staging(container_id)
+        return [
+            self._with_image(point, str(staging / str(number))) if point.type == "image" else point
+            for number, point in enumerate(points)
+        ]
 
-    def _mounts_of(self, name: str) -> list[MountPoint]:
+    def _with_image(self, point: MountPoint, source: str) -> MountPoint:
+        if point.layers:
+            return replace(point, source=source)
+        image = self._images.find(point.name)
+        return replace(point, source=source, image_id=image.id, layers=image.chain_ids)
+
+    def _mounts_of(self, name: str) -> Sequence[MountPoint]:
         try:
             return self._index.find(name).record.mounts
         except NotFound as error:
@@ -186,7 +190,7 @@ class MountTaker:
             # It goes with the other container at this moment.
             raise InvalidParameter(error.message) from error
 
-    async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> None:
+    async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> MountPoint:
         if point.type == "volume":
             from husk.engine.volumes.spec import VolumeSpec
 
@@ -198,25 +202,26 @@ class MountTaker:
                 options=driver.options if driver else None,
                 labels=options.labels,
             )
-            await self._take_volume(point, spec, taking)
-        elif point.type == "image":
+            return await self._take_volume(point, spec, taking)
+        if point.type == "image":
             self._images.find(point.name)
         elif point.type == "bind":
-            await self._assembly.touch(point.source, partial(self._complete_bind, point, mount))
+            return await self._assembly.touch(point.source, partial(self._complete_bind, point, mount))
+        return point
 
-    async def _take_volume(self, point: MountPoint, spec: "VolumeSpec", taking: Taking) -> None:
+    async def _take_volume(self, point: MountPoint, spec: "VolumeSpec", taking: Taking) -> MountPoint:
         volume = await taking.take(spec)
-        point.name, point.driver = volume.name, volume.driver
-        point.source = str(self._volumes.mountpoint(volume) / point.subpath)
+        source = str(self._volumes.mountpoint(volume) / point.subpath)
+        return replace(point, name=volume.name, driver=volume.driver, source=source)
 
-    def _complete_bind(self, point: MountPoint, mount: Mount) -> None:
+    def _complete_bind(self, point: MountPoint, mount: Mount) -> MountPoint:
         from husk.runtime.assembly import sources
 
         if not point.makes_source and not sources.exists(point.source):
             raise sources.missing(point.source)
         data_root = self._assembly.paths.data_root
         if not _overlaps(Path(point.source), data_root):
-            return
+            return point
         # Such a mount brings those of other containers along, and must let go of them when they end.
         asked = mount.bind_options.propagation if mount.bind_options is not None else ""
         if asked and asked not in ("rslave", "rshared"):
@@ -226,7 +231,8 @@ class MountTaker:
                 f'propagation: "{asked}"'
             )
         if not asked and sources.is_shared(point.source):
-            point.propagation = "rslave"
+            return replace(point, propagation="rslave")
+        return point
 
     async def prepare(self, record: Container, taking: Taking) -> None:
         """Make its working directory, and give its empty volumes their first content. Goes on to its end when it is

@@ -71,8 +71,9 @@ class MemoryWatch(Companion):
                 # One that is not to be killed for it waits for memory, which is worth the same event.
                 if kills > self._kills.get(instance.id, 0) or instance.record.host_config.oom_kill_disable:
                     self._kills[instance.id] = kills
-                    instance.record.state = replace(instance.record.state, oom_killed=True)
-                    await self._index.settle(instance)
+                    record = instance.draft.record
+                    state = replace(record.state, oom_killed=True)
+                    await self._index.settle(instance, replace(record, state=state))
                     self._publish(instance.record, "oom")
                     return
             # The kernel tells ahead of the deed.

@@ -6,6 +6,8 @@ Ahead, because a frozen container that its record calls running could never be t
 import asyncio
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from husk.engine.containers import states
 from husk.engine.containers.drivers import Assembly, Runtimes
 from husk.engine.containers.index import Companion, Index, Instance, Publish
@@ -43,34 +45,34 @@ class Pauser:
 
     async def _pause(self, instance: Instance, for_commit: bool) -> None:
         """A pause `for_commit` is the engine's own: should the daemon die in it, the next start ends it."""
-        record = instance.record
-        record.paused_for_commit = for_commit
+        record = instance.draft.record
+        after = replace(record, state=states.paused(record.state), paused_for_commit=for_commit)
         try:
-            await self._index.save(instance, states.paused(record.state))
+            await self._index.save(instance, after, ahead=True)
             with instance.conflict_if_ended():
                 await self._runtimes.of(record.host_config.runtime).pause(record.id)
         except BaseException:
             # A runtime that dies in it has frozen it already, or is about to.
             await asyncio.shield(thaw(self._assembly, record))
-            record.paused_for_commit = False
-            await self._index.settle(instance)
+            await self._index.settle(instance, record)
             raise
-        record.state = states.paused(record.state)
+        instance.believe(after)
         for companion in self._companions:
             companion.paused(instance)
         self._publish(record, "pause")
 
     async def resume(self, instance: Instance) -> None:
         """Thaw it, with its lock held."""
-        record = instance.record
+        record = instance.draft.record
         if record.state.status != "paused":
             raise Conflict(f"Container {record.id} is not paused")
         with instance.conflict_if_ended():
             await self._runtimes.of(record.host_config.runtime).resume(record.id)
-        record.state, record.paused_for_commit = states.thawed(record.state), False
+        # It runs, whatever becomes of the writing.
+        instance.believe(replace(record, state=states.thawed(record.state), paused_for_commit=False))
         for companion in self._companions:
             companion.running(instance)
-        await self._index.settle(instance)
+        await self._index.settle(instance, instance.record)
         self._publish(record, "unpause")
 
 

@@ -15,7 +15,7 @@ from husk.engine.containers import states
 from husk.engine.containers.drivers import Assembly, Networks, Runtimes
 from husk.engine.containers.index import Instance
 from husk.engine.containers.mounts import Stager
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Draft
 from husk.errors import HuskError
 
 if TYPE_CHECKING:
@@ -65,11 +65,12 @@ class Releaser:
                 self._clearing.begin()
 
     async def release(self, instance: Instance, *, for_good: bool = False) -> None:
-        """Give back what it holds; safe to call twice, and on a container that never ran. One that goes `for_good` now
-        may lose what it has on the disk in the same visit, and is `Discarded` then; the caller removes the record."""
+        """Give back what it holds; safe to call twice, and on a container that never ran. The draft says so then, which
+        the caller records. One that goes `for_good` now may lose what it has on the disk in the same visit, and is
+        `Discarded` then; the caller removes the record."""
         if not states.holds(instance.life) and not instance.root_users:
             return
-        record = instance.record
+        record = instance.draft.record
         doomed = instance.doomed
         instance.rest()
         # A copy that is under way still needs its file systems, and unmounts them at its own end.
@@ -81,8 +82,8 @@ class Releaser:
             steps.append(await _quietly(self._with_the_runtime(record, unmount)))
         if unmount:
             steps.append(await _quietly(self._stager.unmount(record)))
-        steps.append(await _quietly(self._networks.disconnect(record)))
-        _forget_pids(record)
+        steps.append(await _quietly(self._networks.disconnect(instance.draft)))
+        _forget_pids(instance.draft)
         instance.life = states.released(
             whole=unmount and all(steps), uncleared=done.uncleared, little=done.little, discarded=done.discarded
         )
@@ -117,8 +118,9 @@ class Releaser:
 
     def forget(self, instance: Instance) -> None:
         """Nothing of it is on the host: let memory say so too."""
-        self._networks.forget(instance.record)
-        _forget_pids(instance.record)
+        self._networks.forget(instance.draft)
+        _forget_pids(instance.draft)
+        instance.believe(instance.draft.record)
         instance.life = states.SETTLED
 
     def _can_wait(self, record: Container) -> bool:
@@ -197,9 +199,8 @@ class Releaser:
         return self._assembly.paths.cgroup(record.id, record.host_config.cgroup_parent)
 
 
-def _forget_pids(record: Container) -> None:
-    record.state = replace(record.state, pid=0)
-    record.monitor_pid, record.monitor_started = 0, 0
+def _forget_pids(draft: Draft) -> None:
+    draft.change(state=replace(draft.record.state, pid=0), monitor_pid=0, monitor_started=0)
 
 
 def _tried(step: Callable[[], object]) -> bool:

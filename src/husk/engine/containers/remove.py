@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from husk.aio import threads
 from husk.aio.tasks import Tasks
@@ -53,13 +54,13 @@ class Remover:
         finally:
             if force and self._index.present(instance):
                 instance.life = states.doomed(instance.life, False)
-                await self._index.settle(instance)
                 async with instance.lock:
+                    await self._index.settle(instance, instance.draft.record)
                     await self._releaser.clear(instance)
 
     async def _remove(self, instance: Instance, force: bool, volumes: bool) -> None:
-        record = instance.record
         while self._index.present(instance):
+            record = instance.record
             if record.state.running:
                 if not force:
                     paused = record.state.status == "paused"
@@ -90,8 +91,8 @@ class Remover:
             await self._tasks.to_its_end(deleting, f"delete {instance.id[:12]}")
 
     async def _delete(self, instance: Instance, volumes: bool, exit: Exit) -> None:
-        record = instance.record
-        record.state = states.removing(record.state)
+        record = instance.draft.record
+        instance.believe(replace(record, state=states.removing(record.state)))
         instance.rest()
         await self._releaser.release(instance)
         async with self._volumes.going_with(record, volumes) as changes:

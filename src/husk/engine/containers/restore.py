@@ -75,12 +75,14 @@ class Restorer:
         else:
             if held:
                 await self._releaser.release(instance)
+                instance.believe(instance.draft.record)
             else:
                 self._releaser.forget(instance)
             if record.state.status == "removing":
                 await self._remover.remove(instance, force=False)
         if not self._index.present(instance) or instance.pending_restart is not None:
             return
+        record = instance.record
         if record.state.status == "exited" and record.host_config.auto_remove:
             # The former daemon was cut off before it could remove it, or in a restart.
             await self._remover.remove(instance, force=False)
@@ -91,8 +93,7 @@ class Restorer:
             policy, was_running, record.state.exit_code, record.has_been_manually_stopped
         ):
             # A new beginning, as when somebody starts it: from now on its policy counts again.
-            record.has_been_manually_stopped = False
-            record.restart_count = 0
+            instance.believe(replace(instance.draft.record, has_been_manually_stopped=False, restart_count=0))
             self._lifecycle.schedule_restart(instance, 0.0)
 
     def _adopt(self, instance: Instance) -> bool:
@@ -102,7 +103,8 @@ class Restorer:
             if self._processes.start_time(record.monitor_pid) != record.monitor_started:
                 return False
             instance.life = states.Alive(self._processes.open(record.state.pid))
-            record.state = replace(record.state, health=health.begin(record.config, record.state.health))
+            state = replace(record.state, health=health.begin(record.config, record.state.health))
+            instance.believe(replace(instance.draft.record, state=state))
             self._lifecycle.watch(instance)
         except (OSError, HuskError):
             return False

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from husk.aio import threads
 from husk.config import ContainerDefaults
 from husk.engine.containers.attach import Attachment
@@ -163,14 +165,13 @@ class Containers:
 
     async def _rename_in_links(self, old: str, new: str) -> None:
         for other in self._index:
-            host_config = other.record.host_config
-            if not host_config.links or host_config.network_mode != "bridge":
+            if not other.record.host_config.links or other.record.host_config.network_mode != "bridge":
                 continue
             async with other.lock:
-                renamed = links_after_rename(host_config.links or [], old, new)
-                if renamed != host_config.links and self._index.present(other):
-                    host_config.links = renamed
-                    await self._index.save(other)
+                links = other.record.host_config.links or []
+                renamed = links_after_rename(links, old, new)
+                if renamed != links and self._index.present(other):
+                    await self._index.save(other, _with_links(other.draft.record, renamed))
 
     # --- living
 
@@ -218,8 +219,7 @@ class Containers:
             kept = [entry for entry in links if alias not in parse_links([entry])]
             if kept == links:
                 raise NotFound(f"No such link: {reference}")
-            instance.record.host_config.links = kept or None
-            await self._index.settle(instance)
+            await self._index.settle(instance, _with_links(instance.draft.record, kept or None))
 
     def watch(self, reference: str, condition: str) -> asyncio.Future[Exit]:
         """The end that `condition` asks for; it counts from this call on, also if it is awaited later."""
@@ -279,6 +279,7 @@ class Containers:
             raise Conflict(f"container {reference} is restarting, wait until the container is running")
         finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         async with instance.lock:
+            record = instance.record
             if stream:
                 # Else nobody would ever tell it that nothing comes.
                 self._require_present(instance, reference)
@@ -300,9 +301,9 @@ class Containers:
                 history=history,
                 live=stream and not follow,
                 on_close=instance.switchboard.leave,
-                on_detach=lambda: self._publish(record, "detach"),
+                on_detach=lambda: self._publish(instance.record, "detach"),
                 ending=instance.switchboard.ending(
-                    told=lambda: record.has_been_manually_stopped, ended=lambda: instance.has_ended
+                    told=lambda: instance.record.has_been_manually_stopped, ended=lambda: instance.has_ended
                 ),
                 finished=finished,
             )
@@ -334,8 +335,8 @@ class Containers:
 
     async def resize(self, reference: str, height: int, width: int) -> None:
         instance = self._index.find(reference)
-        record = instance.record
-        if not await instance.runs() or record.state.status == "restarting":
+        runs, record = await instance.runs(), instance.record
+        if not runs or record.state.status == "restarting":
             raise Conflict(f"Container {record.id} is not running")
         with instance.conflict_if_ended():
             await self._monitor.resize(bundle_of(record, self._assembly.paths), height, width)
@@ -350,3 +351,7 @@ class Containers:
 
     def instance(self, reference: str) -> Instance:
         return self._index.find(reference)
+
+
+def _with_links(record: Container, links: list[str] | None) -> Container:
+    return replace(record, host_config=replace(record.host_config, links=links))

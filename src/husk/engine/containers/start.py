@@ -59,15 +59,15 @@ class Starter:
         self._filters = CompiledFilters()
 
     async def create(self, instance: Instance, companions: Iterable[Companion], awaited: bool) -> None:
-        """Make the container's process and let it run; its record then has the pids. `awaited` says that somebody of
+        """Make the container's process and let it run; its draft then has the pids. `awaited` says that somebody of
         this process waits for its end, and that it runs for nobody else."""
         self._monitor.expect()
         instance.life = states.UNSETTLED
-        record = instance.record
-        runtime = self._runtimes.get(record.host_config.runtime)
+        runtime = self._runtimes.get(instance.record.host_config.runtime)
         for companion in companions:
             await companion.starting(instance)
-        network = await self._networks.connect(record)
+        network = await self._networks.connect(instance.draft)
+        record = instance.draft.record
         annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
         await self._stager.mount(record)
         needs = self._needs(record) if runtime.known_files and self._monitor.makes_apart else None
@@ -101,10 +101,12 @@ class Starter:
         self, instance: Instance, created: Created, attended: Attended | None, runtime: OCIRuntime, bundle: Bundle
     ) -> None:
         """The container is made: take note of it, connect those who listen, and let its process begin."""
-        record = instance.record
-        record.state = replace(record.state, pid=created.pid)
-        record.monitor_pid = created.monitor_pid
-        record.monitor_started = self._processes.start_time(created.monitor_pid) or 0
+        record = instance.draft.record
+        instance.draft.change(
+            state=replace(record.state, pid=created.pid),
+            monitor_pid=created.monitor_pid,
+            monitor_started=self._processes.start_time(created.monitor_pid) or 0,
+        )
         instance.life = states.Alive(self._processes.open(created.pid), attended)
         config = record.host_config
         own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])

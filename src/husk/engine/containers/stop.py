@@ -8,6 +8,8 @@ import contextlib
 import logging
 import signal as signals
 
+from msgspec.structs import replace
+
 from husk.engine.containers import pause, states
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Exit, Index, Instance, Publish
@@ -36,7 +38,7 @@ class Stopper:
         if timeout is None:
             timeout = DEFAULT_STOP_TIMEOUT if record.config.stop_timeout is None else record.config.stop_timeout
         exit = instance.next_exit()
-        record.has_been_manually_stopped = True
+        await self._note(instance)
         if not await self._gave_up_restarting(instance):
             await self._end(instance, exit, wanted, timeout)
         self._publish(record, "stop")
@@ -75,7 +77,7 @@ class Stopper:
             raise Conflict(f"container {record.id} is restarting")
         exit = instance.next_exit()
         if meant_to_end:
-            record.has_been_manually_stopped = True
+            await self._note(instance)
         if not await self._gave_up_restarting(instance):
             # As dockerd: without a stop signal of its own every signal is one that it should take now.
             await self._signal(instance, wanted, thaw=meant_to_end or not record.config.stop_signal)
@@ -86,15 +88,21 @@ class Stopper:
 
     async def end_for_removal(self, instance: Instance) -> None:
         """Kill it, or give up its next run; SystemFault if it does not end."""
-        record = instance.record
-        record.has_been_manually_stopped = True
+        await self._note(instance)
         exit = instance.next_exit()
         if not await self._gave_up_restarting(instance):
             await self._signal(instance, signals.SIGKILL, thaw=True)
-        if not record.state.running:
+        if not instance.record.state.running:
             exit.cancel()
         elif not await _within(exit, KILL_PATIENCE):
-            raise SystemFault(f"cannot remove container {record.id}: it did not end after SIGKILL")
+            raise SystemFault(f"cannot remove container {instance.id}: it did not end after SIGKILL")
+
+    async def _note(self, instance: Instance) -> None:
+        """Record that somebody wants its end, for its restart policy, before anything is done for that."""
+        async with instance.lock:
+            record = instance.draft.record
+            if not record.has_been_manually_stopped and self._index.present(instance):
+                await self._index.settle(instance, replace(record, has_been_manually_stopped=True))
 
     async def _gave_up_restarting(self, instance: Instance) -> bool:
         """End a container's wait for its next run; False if it has none: one being started has a process by then."""
@@ -104,15 +112,15 @@ class Stopper:
             if instance.record.state.status != "restarting":
                 return False
             instance.rest()
-            instance.record.state = states.given_up(instance.record.state)
-            await self._index.settle(instance)
+            record = instance.draft.record
+            await self._index.settle(instance, replace(record, state=states.given_up(record.state)))
             instance.announce_exit(Exit(instance.record.state.exit_code))
         return True
 
     async def _signal(self, instance: Instance, number: int, *, thaw: bool) -> None:
         """Send a signal. A frozen process takes it only once it is thawed, which `thaw` does."""
-        record = instance.record
         async with instance.lock:
+            record = instance.record
             if instance.process is None:
                 return
             if number == signals.SIGKILL:

@@ -40,7 +40,7 @@ class Updater:
         """Apply the limits and the policy that `request` gives; returns warnings about what this host cannot do."""
         instance = self._index.find(reference)
         async with instance.lock:
-            record = instance.record
+            record = instance.draft.record
             try:
                 if record.state.status in ("removing", "dead") or not self._index.present(instance):
                     raise Conflict('container is marked for removal and cannot be "update"')
@@ -53,12 +53,10 @@ class Updater:
             applies = record.state.status in ("running", "paused") and after.resources != before.resources
             if applies:
                 await self._apply(record, before, after)
-            old, record.host_config = record.host_config, merged
             try:
-                await self._index.save(instance)
+                await self._index.save(instance, structs.replace(record, host_config=merged))
             except Exception:
                 # Whoever is cancelled meanwhile has it written all the same.
-                record.host_config = old
                 if applies:
                     with contextlib.suppress(SystemFault):
                         await self._apply(record, after, before)

@@ -1,12 +1,12 @@
 """The model of a container: its state, its place on networks, its mounts, and its record in the store."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
-from husk.engine.model.record import counted
 from husk.network.ports import PublishedPort
 
 KIND = "container"
@@ -29,11 +29,10 @@ class Health(Struct, kw_only=True, rename="pascal", frozen=True):
 
     status: Literal["starting", "healthy", "unhealthy"] = "starting"
     failing_streak: int = 0
-    log: list[HealthResult] = []
+    log: Sequence[HealthResult] = []
 
 
-@counted
-class Endpoint(Struct, kw_only=True):
+class Endpoint(Struct, kw_only=True, frozen=True):
     """The container's place on one network. Addresses are empty while it does not run."""
 
     network_name: str
@@ -57,8 +56,7 @@ class Endpoint(Struct, kw_only=True):
     added: bool = False
 
 
-@counted
-class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     """A place in the container's file system that comes from elsewhere: bind, volume, tmpfs or image.
 
     `source` is where its content lies on the host, with the subpath of a volume; an image is mounted there while the
@@ -117,9 +115,8 @@ class State(Struct, kw_only=True, frozen=True):
 TASK_LABEL = "com.docker.swarm.task.id"
 
 
-@counted
-class Container(Struct, kw_only=True):
-    """The record of one container: what the store holds and the engine works on."""
+class Container(Struct, kw_only=True, frozen=True):
+    """The record of one container: what the store holds. A change of it is another record: see `Draft`."""
 
     id: str
     name: str
@@ -129,13 +126,13 @@ class Container(Struct, kw_only=True):
     config: ContainerConfig
     host_config: HostConfig
     path: str
-    args: list[str]
+    args: Sequence[str]
     layers: Sequence[str] = []
-    mounts: list[MountPoint] = []
+    mounts: Sequence[MountPoint] = []
     state: State = field(default_factory=State)
-    endpoints: dict[str, Endpoint] = {}
+    endpoints: Mapping[str, Endpoint] = {}
     sandbox_path: str = ""
-    published: list[PublishedPort] = []
+    published: Sequence[PublishedPort] = []
     restart_count: int = 0
     runtime: str = ""
     monitor_pid: int = 0
@@ -161,3 +158,34 @@ class Container(Struct, kw_only=True):
     def used_layers(self) -> list[str]:
         """The layers of its image and of the images that it mounts."""
         return [*self.layers, *(layer for point in self.mounts for layer in point.layers)]
+
+
+class Draft:
+    """The record of a container as work under way on it has it, step by step; each step makes another record.
+
+    It is written at the end of the work, and is the container's record from then on. While there is no work it is that
+    record. Networks know their members by this: names and addresses are found before a start is recorded.
+    """
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: Container) -> None:
+        self.record = record
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    def change(self, **fields: object) -> None:
+        self.record = replace(self.record, **fields)
+
+    def put(self, endpoint: Endpoint) -> None:
+        """Give it another endpoint on one network."""
+        self.change(endpoints={**self.record.endpoints, endpoint.network_name: endpoint})
+
+    def take(self, network: str) -> Endpoint:
+        """Take its endpoint on a network away, and return that."""
+        endpoints = dict(self.record.endpoints)
+        endpoint = endpoints.pop(network)
+        self.change(endpoints=endpoints)
+        return endpoint

@@ -1,22 +1,23 @@
 """Brings a container onto its networks and off them.
 
 A start leases a sandbox from the first network and attaches the others to it, then publishes ports through the endpoint
-that leads outside. Everything that was taken is in the record at once, so that `disconnect` can give it back whatever
-happened in between; what the record does not know after a crash is swept at the next start.
+that leads outside. Everything that was taken is in the container's draft at once, so that `disconnect` can give it back
+whatever happened in between; what no record knows after a crash is swept at the next start.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.events import Events
 from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import (
@@ -25,8 +26,8 @@ from husk.engine.networks.endpoints import (
     gateway_endpoint,
     in_order,
     lease,
+    leased,
     parse_links,
-    take_over,
     wanted_address,
     wanted_address6,
 )
@@ -91,68 +92,71 @@ class Connector:
         self._departures = Departures()
         self._publisher = Publisher(roster, firewall, ports, self._departures)
 
-    def adopt(self, record: Container) -> list[PublishedPort]:
+    def adopt(self, draft: Draft) -> Sequence[PublishedPort]:
         """Take a running container of an earlier daemon over; the ports that lead to it."""
-        for name, endpoint in record.endpoints.items():
+        for name, endpoint in draft.record.endpoints.items():
             if endpoint.endpoint_id and name in self._roster.by_name:
-                self._roster.by_name[name].enter(record)
-        return self._publisher.adopt(record)
+                self._roster.by_name[name].enter(draft)
+        return self._publisher.adopt(draft)
 
-    async def resume(self, record: Container) -> None:
+    async def resume(self, draft: Draft) -> None:
         """Give a running container again what it has from the daemon itself, or what a crash kept from it."""
+        record = draft.record
         if len(record.endpoints) > 1 and record.sandbox_path:
             await self._try_default_route(record)
         if self.resolves(record):
-            await self._names().serve(record)
+            await self._names().serve(draft)
         if not record.published:
-            await self._publisher.publish(record)
+            await self._publisher.publish(draft)
 
-    async def connect(self, record: Container) -> Connected:
+    async def connect(self, draft: Draft) -> Connected:
         """Put a container that is about to run on its networks."""
-        mode = record.host_config.network_mode
+        mode = draft.record.host_config.network_mode
         host_gateways = self.gateways_of_host(mode)
         if mode.startswith("container:"):
-            return self._share(record, mode.partition(":")[2], host_gateways)
-        links = tuple(self._links(record))
+            return self._share(draft, mode.partition(":")[2], host_gateways)
+        links = tuple(self._links(draft.record))
         with _setting_up():
-            for endpoint in in_order(record):
+            for endpoint in in_order(draft.record):
                 if endpoint.network_name == "bridge" and self._roster.bridge is None:
-                    await self._connect_to_nothing(record)
+                    await self._connect_to_nothing(draft)
                 else:
-                    await self._connect(record, endpoint)
-            if len(record.endpoints) > 1 and record.sandbox_path:
-                await self._set_default_route(record)
-            await self._publisher.publish(record)
-            resolver = self.resolves(record)
+                    await self._connect(draft, endpoint)
+            if len(draft.record.endpoints) > 1 and draft.record.sandbox_path:
+                await self._set_default_route(draft.record)
+            await self._publisher.publish(draft)
+            resolver = self.resolves(draft.record)
             if resolver:
-                await self._names().serve(record)
-        return Connected(host_gateways, resolver, links=links, linked_by=tuple(self._linked_by(record)))
+                await self._names().serve(draft)
+        return Connected(host_gateways, resolver, links=links, linked_by=tuple(self._linked_by(draft.record)))
 
-    async def disconnect(self, record: Container) -> None:
+    async def disconnect(self, draft: Draft) -> None:
         """Give back what `connect` took. Safe to call twice."""
         with self._departures.departing():
-            await self._disconnect(record)
+            await self._disconnect(draft)
 
-    def forget(self, record: Container) -> None:
+    def forget(self, draft: Draft) -> None:
         """Take out of the record what `disconnect` would give back, if that has been done."""
-        record.sandbox_path, record.published = "", []
-        record.endpoints = {name: fresh(endpoint) for name, endpoint in record.endpoints.items()}
+        endpoints = {name: fresh(endpoint) for name, endpoint in draft.record.endpoints.items()}
+        draft.change(sandbox_path="", published=[], endpoints=endpoints)
 
-    async def _disconnect(self, record: Container) -> None:
-        self._names().stop(record.id)
-        sandbox_path, record.sandbox_path = record.sandbox_path, ""
+    async def _disconnect(self, draft: Draft) -> None:
+        self._names().stop(draft.id)
+        sandbox_path = draft.record.sandbox_path
+        draft.change(sandbox_path="")
         try:
-            await self._publisher.withdraw(record)
+            await self._publisher.withdraw(draft)
         finally:
-            await self._leave_all(record, sandbox_path)
+            await self._leave_all(draft, sandbox_path)
 
-    async def _leave_all(self, record: Container, sandbox_path: str) -> None:
+    async def _leave_all(self, draft: Draft, sandbox_path: str) -> None:
         released = False
+        record = draft.record
         for name, endpoint in record.endpoints.items():
-            record.endpoints[name] = fresh(endpoint)
+            draft.put(fresh(endpoint))
             if (live := self._roster.by_name.get(name)) is None:
                 continue
-            if live.exit(record) and endpoint.endpoint_id:
+            if live.exit(record.id) and endpoint.endpoint_id:
                 self._announce("disconnect", live, record)
             if live.bridged and (given := lease(sandbox_path, endpoint)) is not None:
                 live.driver.release(given)
@@ -160,42 +164,41 @@ class Connector:
         if sandbox_path and not released and not record.host_config.network_mode.startswith("container:"):
             await asyncio.to_thread(sandbox.abandon, sandbox_path)
 
-    async def join(self, record: Container, endpoint: Endpoint) -> None:
-        """Put a running container on one more network. The caller has it in the record, and saves that."""
+    async def join(self, draft: Draft, endpoint: Endpoint) -> None:
+        """Put a running container on one more network. The caller saves the draft."""
+        draft.put(endpoint)
         try:
-            if not record.sandbox_path:
-                raise Conflict(
-                    f"container {record.id} runs without a network of its own: stop it, connect it, start it"
-                )
-            await self._connect(record, endpoint)
-            await self._set_default_route(record)
-            await self._publisher.move(record)
-            if self.resolves(record):
-                await self._names().serve(record)
+            if not draft.record.sandbox_path:
+                raise Conflict(f"container {draft.id} runs without a network of its own: stop it, connect it, start it")
+            await self._connect(draft, endpoint)
+            await self._set_default_route(draft.record)
+            await self._publisher.move(draft)
+            if self.resolves(draft.record):
+                await self._names().serve(draft)
         except BaseException:
-            await self.leave(record, record.endpoints.pop(endpoint.network_name))
+            await self.leave(draft, draft.take(endpoint.network_name))
             raise
 
-    async def leave(self, record: Container, endpoint: Endpoint) -> None:
-        """Take a running container off a network. It is out of the record already, and that is saved."""
+    async def leave(self, draft: Draft, endpoint: Endpoint) -> None:
+        """Take a running container off a network. The endpoint is out of the record already, and that is saved."""
         live = self._roster.by_name.get(endpoint.network_name)
-        if live is None or record.id not in live.members:
+        if live is None or draft.id not in live.members:
             return
         try:
-            await self._publisher.move(record)
-            if (given := lease(record.sandbox_path, endpoint)) is not None:
+            await self._publisher.move(draft)
+            if (given := lease(draft.record.sandbox_path, endpoint)) is not None:
                 await live.driver.detach(given)
         finally:
             # A network that hosts share goes from this one with its last member.
-            live.exit(record)
+            live.exit(draft.id)
         if given is not None:
-            await self._try_default_route(record)
-        if not self.resolves(record):
-            self._names().stop(record.id)
+            await self._try_default_route(draft.record)
+        if not self.resolves(draft.record):
+            self._names().stop(draft.id)
         if endpoint.endpoint_id:
-            self._announce("disconnect", live, record)
+            self._announce("disconnect", live, draft.record)
 
-    async def _connect(self, record: Container, endpoint: Endpoint) -> None:
+    async def _connect(self, draft: Draft, endpoint: Endpoint) -> None:
         from husk.engine.networks.requests import (
             check_attachable,
             interface_name,
@@ -206,10 +209,11 @@ class Connector:
 
         if self._seek is not None and endpoint.network_name not in self._roster.by_name:
             await self._seek(endpoint.network_name)
-        live = self._live(endpoint)
+        live, record = self._live(endpoint), draft.record
         check_attachable(live, record)
-        endpoint.network_id = live.record.id
-        live.enter(record)
+        endpoint = replace(endpoint, network_id=live.record.id)
+        draft.put(endpoint)
+        live.enter(draft)
         if live.record.vni and self._bring is not None:
             await self._bring(live)
         if live.bridged and not record.config.network_disabled:
@@ -234,15 +238,15 @@ class Connector:
                     f"network {endpoint.network_name} is full: a Linux bridge takes at most {MOST_PORTS:,} ports, "
                     "one per container. Put the container on another network (docker network create)"
                 ) from error
-            record.sandbox_path = given.sandbox_path
-            take_over(endpoint, given)
-        endpoint.endpoint_id = os.urandom(32).hex()
+            endpoint = leased(endpoint, given)
+            draft.change(sandbox_path=given.sandbox_path)
+        draft.put(replace(endpoint, endpoint_id=os.urandom(32).hex()))
         self._announce("connect", live, record)
 
-    async def _connect_to_nothing(self, record: Container) -> None:
+    async def _connect_to_nothing(self, draft: Draft) -> None:
         """Build an empty sandbox, as there is no default network; the container may be put on others later."""
-        if not record.sandbox_path and not record.config.network_disabled:
-            record.sandbox_path = await asyncio.to_thread(sandbox.build_empty, self._netns_dir)
+        if not draft.record.sandbox_path and not draft.record.config.network_disabled:
+            draft.change(sandbox_path=await asyncio.to_thread(sandbox.build_empty, self._netns_dir))
 
     async def _place(self, record: Container, live: LiveNetwork, endpoint: Endpoint, options: EndpointOptions) -> Lease:
         if not live.record.vni:
@@ -298,7 +302,7 @@ class Connector:
         bridge = self._roster.bridge
         if "bridge" not in record.endpoints or bridge is None:
             return
-        for other in bridge.linking.values():
+        for other in (draft.record for draft in bridge.linking.values()):
             if other.id == record.id:
                 continue
             if any(self._is(record, target) for target in parse_links(other.host_config.links).values()):
@@ -327,12 +331,12 @@ class Connector:
             return ()
         return tuple(filter(None, (bridge.driver.gateway, bridge.driver.gateway6)))
 
-    def _share(self, record: Container, reference: str, host_gateways: tuple[str, ...]) -> Connected:
+    def _share(self, draft: Draft, reference: str, host_gateways: tuple[str, ...]) -> Connected:
         try:
             other = self._find_container(reference)
         except NotFound as error:
             raise InvalidParameter(f"joining network namespace of container: {error.message}") from None
-        if other.id == record.id:
+        if other.id == draft.id:
             raise InvalidParameter("cannot join own network")
         if other.state.status == "restarting":
             raise Conflict(f"cannot join network namespace of a restarting container: {other.id}")
@@ -343,8 +347,9 @@ class Connector:
         # The path that a guest has is that of its host, which may have ended meanwhile.
         guest = other.host_config.network_mode.startswith("container:")
         own = "" if guest else other.sandbox_path
-        record.sandbox_path = own or f"/proc/{other.state.pid}/ns/net"
-        record.config.hostname, record.config.domainname = other.config.hostname, other.config.domainname
+        names = {"hostname": other.config.hostname, "domainname": other.config.domainname}
+        path = own or f"/proc/{other.state.pid}/ns/net"
+        draft.change(sandbox_path=path, config=replace(draft.record.config, **names))
         return Connected(host_gateways, shared_with=owner.id)
 
     def owner(self, guest: Container) -> Container:

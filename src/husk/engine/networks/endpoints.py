@@ -1,7 +1,9 @@
 """The endpoints of a container: their order, their leases and their names. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
@@ -11,7 +13,7 @@ from husk.network.sandbox import Lease
 
 class HasEndpoints(Protocol):
     @property
-    def endpoints(self) -> dict[str, Endpoint]: ...
+    def endpoints(self) -> Mapping[str, Endpoint]: ...
 
 
 def fresh(endpoint: Endpoint) -> Endpoint:
@@ -43,12 +45,21 @@ def lease(sandbox_path: str, endpoint: Endpoint) -> Lease | None:
     )
 
 
-def take_over(endpoint: Endpoint, given: Lease) -> None:
-    endpoint.ip_address, endpoint.prefix_len = given.ip_address, given.prefix_len
-    endpoint.ip6_address, endpoint.prefix6_len, endpoint.gateway6 = given.ip6_address, given.prefix6_len, given.gateway6
-    endpoint.gateway, endpoint.mac_address = given.gateway, given.mac_address
-    endpoint.host_interface, endpoint.interface = given.host_interface, given.interface
-    endpoint.direct = given.direct
+def leased(endpoint: Endpoint, given: Lease) -> Endpoint:
+    """The endpoint with what a driver gave for it."""
+    return replace(
+        endpoint,
+        ip_address=given.ip_address,
+        prefix_len=given.prefix_len,
+        gateway=given.gateway,
+        mac_address=given.mac_address,
+        host_interface=given.host_interface,
+        interface=given.interface,
+        ip6_address=given.ip6_address,
+        prefix6_len=given.prefix6_len,
+        gateway6=given.gateway6,
+        direct=given.direct,
+    )
 
 
 def in_order(record: Container) -> list[Endpoint]:

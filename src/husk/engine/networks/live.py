@@ -1,13 +1,13 @@
 """A network while the daemon runs: its record, its driver, and the running containers on it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 
 import msgspec
 from msgspec.structs import replace
 
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Draft
 from husk.engine.model.network import Network
 from husk.engine.networks.endpoints import dns_names
 from husk.errors import InvalidParameter, NotFound
@@ -24,12 +24,12 @@ class LiveNetwork:
         self.record = record
         self._driver = driver
         # By container id; a member is there from before it gets its address until after it gave it back.
-        self.members: dict[str, Container] = {}
+        self.members: dict[str, Draft] = {}
         # Those of them that name others by links, which every newcomer asks for.
-        self.linking: dict[str, Container] = {}
+        self.linking: dict[str, Draft] = {}
         # The members by what they are called, in small letters, once somebody has asked for a name: a container asks
         # as often as it likes, and most of what it asks for is nobody's here.
-        self._called: dict[str, dict[str, Container]] | None = None
+        self._called: dict[str, dict[str, Draft]] | None = None
         self._names: dict[str, list[str]] = {}
         # Names that stand for virtual addresses, which services have.
         self.services: dict[str, list[IPv4Address | IPv6Address]] = {}
@@ -46,39 +46,40 @@ class LiveNetwork:
             raise TypeError(f"network {self.record.name} has no bridge")
         return self._driver
 
-    def enter(self, record: Container) -> None:
+    def enter(self, draft: Draft) -> None:
         """It is a member from now on."""
-        self.members[record.id] = record
-        if record.host_config.links:
-            self.linking[record.id] = record
-        self.renamed(record)
+        self.members[draft.id] = draft
+        if draft.record.host_config.links:
+            self.linking[draft.id] = draft
+        self.renamed(draft)
 
-    def exit(self, record: Container) -> bool:
+    def exit(self, container_id: str) -> bool:
         """It is none any more; whether it was one."""
-        self.linking.pop(record.id, None)
-        self._uncall(record.id)
-        return self.members.pop(record.id, None) is not None
+        self.linking.pop(container_id, None)
+        self._uncall(container_id)
+        return self.members.pop(container_id, None) is not None
 
-    def called(self, name: str) -> Collection[Container]:
+    def called(self, name: str) -> list[Container]:
         """The members with this name, which is in small letters. What it costs does not depend on the others."""
         if self._called is None:
             self._called = {}
-            for record in self.members.values():
-                self._call(record)
-        return self._called.get(name, {}).values()
+            for draft in self.members.values():
+                self._call(draft)
+        return [draft.record for draft in self._called.get(name, {}).values()]
 
-    def renamed(self, record: Container) -> None:
+    def renamed(self, draft: Draft) -> None:
         """A member has other names now; nothing happens for anybody else."""
-        self._uncall(record.id)
-        if self._called is not None and record.id in self.members:
-            self._call(record)
+        self._uncall(draft.id)
+        if self._called is not None and draft.id in self.members:
+            self._call(draft)
 
-    def _call(self, record: Container) -> None:
+    def _call(self, draft: Draft) -> None:
+        record = draft.record
         if self._called is None or (endpoint := record.endpoints.get(self.record.name)) is None:
             return
         self._names[record.id] = names = [name.lower() for name in dns_names(record, endpoint)]
         for name in names:
-            self._called.setdefault(name, {})[record.id] = record
+            self._called.setdefault(name, {})[record.id] = draft
 
     def _uncall(self, id: str) -> None:
         for name in self._names.pop(id, ()):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 
-from husk.engine.model.container import TASK_LABEL, Container, Endpoint
+from husk.engine.model.container import TASK_LABEL, Container, Draft, Endpoint
 from husk.engine.model.events import Event, Events
 from husk.engine.networks.endpoints import leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
@@ -32,16 +32,18 @@ class NameService:
         self._quota = Quota.share(4, 4096, 8)
         self._resolvers: dict[str, Resolver] = {}
 
-    async def serve(self, record: Container) -> None:
+    async def serve(self, draft: Draft) -> None:
         """Resolve names for a container from now on; nothing happens when that is so already."""
-        if record.id in self._resolvers:
+        if draft.id in self._resolvers:
             return
-        resolver = Resolver(lambda query: self.answer(record, query), lambda: servers(record), self._quota, record.id)
-        self._resolvers[record.id] = resolver
+        resolver = Resolver(
+            lambda query: self.answer(draft.record, query), lambda: servers(draft.record), self._quota, draft.id
+        )
+        self._resolvers[draft.id] = resolver
         try:
-            await resolver.open(record.sandbox_path)
+            await resolver.open(draft.record.sandbox_path)
         except BaseException:
-            self.stop(record.id)
+            self.stop(draft.id)
             raise
 
     def stop(self, container_id: str) -> None:
@@ -56,8 +58,8 @@ class NameService:
     def _renamed(self, event: Event) -> None:
         if event.type == "container" and event.action == "rename":
             for live in self._roster.by_name.values():
-                if (record := live.members.get(event.actor_id)) is not None:
-                    live.renamed(record)
+                if (member := live.members.get(event.actor_id)) is not None:
+                    live.renamed(member)
 
     def answer(self, record: Container, query: dns.Query) -> bytes | None:
         """Answer by what the container's own networks know; None when others must be asked."""
@@ -105,7 +107,7 @@ def names_of(networks: list[LiveNetwork], address: Address) -> list[str]:
     text = str(address)
     for live in networks:
         network = live.record.name
-        for member in live.members.values():
+        for member in (draft.record for draft in live.members.values()):
             endpoint = member.endpoints.get(network)
             if endpoint is not None and text in (endpoint.ip_address, endpoint.ip6_address) and member.name:
                 return [f"{member.name}.{live.record.name}"]
@@ -135,7 +137,7 @@ def _members(live: LiveNetwork, name: str, reached: Callable[[str], bool]) -> li
 def _linked(live: LiveNetwork, target: str) -> list[Address]:
     return [
         address
-        for member in live.members.values()
+        for member in (draft.record for draft in live.members.values())
         if (target == member.name or member.id.startswith(target))
         and (endpoint := member.endpoints.get(live.record.name)) is not None
         for address in _addresses(endpoint)

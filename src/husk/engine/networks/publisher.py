@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import gateway6_endpoint, gateway_endpoint
 from husk.engine.networks.live import LiveNetwork, Roster
@@ -20,7 +20,7 @@ class NoConnectivity(HuskError):
 
 
 class Publisher:
-    """Publishing of ports: they are in the container's record at once, so `withdraw` can always give them back."""
+    """Publishing of ports: they are in the container's draft at once, so `withdraw` can always give them back."""
 
     def __init__(self, roster: Roster, firewall: Firewall, ports: Ports, departures: Departures) -> None:
         self._roster = roster
@@ -28,16 +28,17 @@ class Publisher:
         self._ports = ports
         self._departures = departures
 
-    def adopt(self, record: Container) -> list[PublishedPort]:
+    def adopt(self, draft: Draft) -> Sequence[PublishedPort]:
         """Hold the ports of a running container of an earlier daemon again; they are returned."""
         # A crash may have come between a change of networks and that of the ports; `publish` finds others.
-        record.published = retargeted(record.published, self._target(record)) or []
-        self._ports.hold_again(record.published)
-        return record.published
+        draft.change(published=retargeted(draft.record.published, self._target(draft.record)) or [])
+        self._ports.hold_again(draft.record.published)
+        return draft.record.published
 
-    async def withdraw(self, record: Container) -> None:
+    async def withdraw(self, draft: Draft) -> None:
         """Safe to call twice."""
-        published, record.published = record.published, []
+        published = draft.record.published
+        draft.change(published=[])
         if published:
             try:
                 await asyncio.to_thread(self._firewall.withdraw, published)
@@ -45,7 +46,7 @@ class Publisher:
                 # The firewall knows of them no more: what it could not write goes with the next that it writes.
                 await self._give_back(published)
 
-    async def _give_back(self, ports: list[PublishedPort]) -> None:
+    async def _give_back(self, ports: Sequence[PublishedPort]) -> None:
         """With turns for others in between; all of them whatever happens."""
         left = list(ports)
         try:
@@ -72,7 +73,8 @@ class Publisher:
             return None
         return (live, endpoint) if live.driver.reaches_host else None
 
-    async def publish(self, record: Container) -> None:
+    async def publish(self, draft: Draft) -> None:
+        record = draft.record
         if not (record.host_config.port_bindings or record.host_config.publish_all_ports):
             return
         reached = self._reached(gateway_endpoint(record)) or self._reached(gateway6_endpoint(record))
@@ -84,15 +86,14 @@ class Publisher:
         binding = live.record.host_binding
         requests = await port_requests.port_requests_aside(record.config, record.host_config, binding)
         try:
-            record.published = await self._departures.retry(
-                PortTaken, lambda: self._take(requests, self._target(record))
-            )
+            taken = await self._departures.retry(PortTaken, lambda: self._take(requests, self._target(record)))
         except PortTaken as error:
             raise NoConnectivity(
                 f"driver failed programming external connectivity on endpoint {record.name} ({leading.endpoint_id}): "
                 f"{error.message}"
             ) from error
-        await asyncio.to_thread(self._firewall.publish, record.published)
+        draft.change(published=taken)
+        await asyncio.to_thread(self._firewall.publish, taken)
 
     async def _take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
         """All of them or none, with turns for others in between: thousands take a while."""
@@ -105,20 +106,20 @@ class Publisher:
             raise
         return taken
 
-    async def move(self, record: Container) -> None:
+    async def move(self, draft: Draft) -> None:
         """The container's networks have changed: let the ports lead to where it is reached now."""
-        old = record.published
+        old = draft.record.published
         if not old:
-            await self.publish(record)
+            await self.publish(draft)
             return
-        new = retargeted(old, self._target(record))
+        new = retargeted(old, self._target(draft.record))
         if new == old:
             return
-        record.published = new or []
+        draft.change(published=new or [])
         await asyncio.to_thread(self._firewall.withdraw, old)
         if new:
             self._ports.retarget(new)
             await asyncio.to_thread(self._firewall.publish, new)
         else:
             self._ports.give_back(old)
-            await self.publish(record)
+            await self.publish(draft)

@@ -15,7 +15,7 @@ from husk.aio.tasks import Tasks
 from husk.config import AddressPool, Config
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import KIND as CONTAINER
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
@@ -182,7 +182,7 @@ class Networks:
         config: Config,
         state: StateStore,
         events: Events,
-        containers: Iterable[Container],
+        containers: Iterable[Draft],
         find: Callable[[str], Container],
     ) -> "Networks":
         """Make networks and host agree again: bridges, rules and ports as the records say, and nothing else of ours."""
@@ -204,7 +204,7 @@ class Networks:
     def members(self, network: Network) -> list[Container]:
         """The running containers on a network; what has no name, a build's step, is not shown."""
         live = self._roster.by_name.get(network.name)
-        return [record for record in live.members.values() if record.name] if live else []
+        return [draft.record for draft in live.members.values() if draft.record.name] if live else []
 
     def load_balancer(self, network: Network) -> "LoadBalancer | None":
         """As whom this host leads to services on an overlay network; None where nobody needs that here."""
@@ -277,7 +277,8 @@ class Networks:
             if network.builtin:
                 raise Forbidden(f"{network.name} is a pre-defined network and cannot be removed")
             if live.members:
-                users = ", ".join(f'name:"{c.name}" id:"{_endpoint_id(c, network)}"' for c in live.members.values())
+                members = [draft.record for draft in live.members.values()]
+                users = ", ".join(f'name:"{c.name}" id:"{_endpoint_id(c, network)}"' for c in members)
                 raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
             if templates.users(network, self.listing()):
                 raise Forbidden(f'error while removing network: configuration network "{network.name}" is in use')
@@ -313,17 +314,17 @@ class Networks:
 
         return places(self._roster, mode, requests, links or [])
 
-    async def connect(self, record: Container) -> Connected:
+    async def connect(self, draft: Draft) -> Connected:
         """Put a container that is about to run on its networks."""
-        return await self._connector.connect(record)
+        return await self._connector.connect(draft)
 
-    async def disconnect(self, record: Container) -> None:
+    async def disconnect(self, draft: Draft) -> None:
         """Give back what `connect` took. Safe to call twice."""
-        await self._connector.disconnect(record)
+        await self._connector.disconnect(draft)
 
-    def forget(self, record: Container) -> None:
+    def forget(self, draft: Draft) -> None:
         """Drop what the record names of a former daemon's time: it is given back, as `open` keeps only what runs."""
-        self._connector.forget(record)
+        self._connector.forget(draft)
 
     def new_endpoint(self, reference: str, record: Container, request: EndpointRequest) -> Endpoint:
         """A container's place on one more network, if it may have it."""
@@ -331,13 +332,13 @@ class Networks:
 
         return one_more(self._roster.find(reference), record, request)
 
-    async def join(self, record: Container, endpoint: Endpoint) -> None:
+    async def join(self, draft: Draft, endpoint: Endpoint) -> None:
         """Put a running container on one more network."""
-        await self._connector.join(record, endpoint)
+        await self._connector.join(draft, endpoint)
 
-    async def leave(self, record: Container, endpoint: Endpoint) -> None:
+    async def leave(self, draft: Draft, endpoint: Endpoint) -> None:
         """Take a running container off a network."""
-        await self._connector.leave(record, endpoint)
+        await self._connector.leave(draft, endpoint)
 
     def owner(self, record: Container) -> Container:
         """The container that has the network which a container is in: most often itself."""
@@ -394,7 +395,7 @@ class Networks:
             with suppress(OSError):
                 await asyncio.to_thread(self._base.netns_dir.rmdir)
 
-    async def _restore(self, containers: list[Container]) -> None:
+    async def _restore(self, containers: list[Draft]) -> None:
         records = {network.name: network for network in self._state.records(KIND, Network).values()}
         for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
             records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
@@ -403,7 +404,8 @@ class Networks:
         if self._config.without_bridge:
             del records["bridge"]
         # What the records of others still name was given back, or is about to be: it may be somebody else's by now.
-        running = [record for record in containers if record.state.status in ("running", "paused")]
+        drafts = [draft for draft in containers if draft.record.state.status in ("running", "paused")]
+        running = [draft.record for draft in drafts]
         unreadable, unreadable_networks = self._state.aside(CONTAINER), self._state.aside(KIND)
         every = list(records.values())
         tunnel = restore.tunnel(self._config)
@@ -416,16 +418,16 @@ class Networks:
         await self._state.settle(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
         for name, network in records.items():
             self._roster.by_name[name] = LiveNetwork(network, driver_of.get(name))
-        published = [port for record in running for port in self._connector.adopt(record)]
+        published = [port for draft in drafts for port in self._connector.adopt(draft)]
         await asyncio.to_thread(self._firewall.publish, published)
         await asyncio.to_thread(self._firewall.apply)
         self._guardian.open()
-        for record in running:
+        for draft in drafts:
             try:
-                await self._connector.resume(record)
+                await self._connector.resume(draft)
             except (HuskError, OSError) as error:
                 # It may have ended while the daemon was away; whoever restores containers finds out.
-                log.debug("network of container %s: %s", record.id[:12], error)
+                log.debug("network of container %s: %s", draft.id[:12], error)
 
     def _mended(self) -> None:
         """A bridge is there again, without the addresses of services. Called in a thread."""

@@ -199,7 +199,7 @@ class OverlayFeed:
     async def _note_addresses(self, live: LiveNetwork) -> None:
         """Each interface that is here has its record, also one that came while the network was made everybody's."""
         network, told = live.record, self._shared.places.get(live.record.id, {})
-        for container in list(live.members.values()):
+        for container in [draft.record for draft in live.members.values()]:
             endpoint = container.endpoints.get(network.name)
             for address in filter(None, (endpoint.ip_address, endpoint.ip6_address) if endpoint else ()):
                 if endpoint is not None and address not in told:

@@ -6,6 +6,8 @@ hosts only what has changed is made anew, however many there are.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from msgspec import structs
+
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.networks.sharing import Place
@@ -111,12 +113,10 @@ class ReachableTasks:
         endpoints: dict[str, Endpoint] = {}
         for place in places:
             if (network := self._names.get(place.network)) is not None:
-                known = endpoints.setdefault(
-                    network, Endpoint(network_name=network, network_id=place.network, request=EndpointRequest())
+                known = endpoints.get(network) or Endpoint(
+                    network_name=network, network_id=place.network, request=EndpointRequest()
                 )
-                if ":" in place.address:
-                    known.ip6_address = place.address
-                else:
-                    known.ip_address = place.address
+                kind = "ip6_address" if ":" in place.address else "ip_address"
+                endpoints[network] = structs.replace(known, **{kind: place.address})
         node = self._store.nodes.get(places[0].node)
         return Elsewhere(task.name, endpoints, node.status.addr if node is not None else "")

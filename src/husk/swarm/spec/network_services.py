@@ -18,14 +18,14 @@ class OnNetworks(Protocol):
     def name(self) -> str: ...
 
     @property
-    def endpoints(self) -> dict[str, Endpoint]: ...
+    def endpoints(self) -> Mapping[str, Endpoint]: ...
 
 
 class Elsewhere(Struct, frozen=True):
     """A task's container on another host."""
 
     name: str
-    endpoints: dict[str, Endpoint]
+    endpoints: Mapping[str, Endpoint]
     # The address of that host.
     host: str
 

@@ -10,6 +10,7 @@ from husk.engine.containers.index import Exit
 from husk.engine.model.container import ZERO_TIME, Endpoint, MountPoint, State
 from husk.engine.model.container_config import ContainerConfig, HostConfig, LogConfig
 from husk.engine.model.filters import Filters
+from tests.support.but import but
 from tests.unit.api.fake_engine import BUSYBOX, FakeEngine, container
 
 STARTED = "2026-01-02T03:04:05.000000006Z"
@@ -217,7 +218,7 @@ async def test_its_files_are_there_from_the_first_start_on(client: ClientSession
     host_config = HostConfig(log_config=LogConfig(type="json-file"))
     engine.containers.add(made := container("web", host_config=host_config))
     for started, begin in ((ZERO_TIME, ""), ("2024-01-01T00:00:00Z", "/var/lib/test/containers/")):
-        made.state = replace(made.state, started_at=started)
+        engine.containers.add(but(made, state=replace(made.state, started_at=started)))
         shown = await (await client.get("/containers/web/json")).json()
         for path in ("ResolvConfPath", "HostnamePath", "HostsPath", "LogPath"):
             assert bool(shown[path]) == bool(begin) and shown[path].startswith(begin)
@@ -263,6 +264,6 @@ async def test_the_default_bridge_is_repeated_for_older_clients(client: ClientSe
     new = (await (await client.get("/v1.52/containers/web/json")).json())["NetworkSettings"]
     assert list(new) == ["SandboxID", "SandboxKey", "Ports", "Networks"]
     assert new["Networks"]["bridge"]["IPPrefixLen"] == 16
-    made.state = replace(made.state, status="exited")
+    engine.containers.add(but(made, state=replace(made.state, status="exited")))
     ended = (await (await client.get("/v1.51/containers/web/json")).json())["NetworkSettings"]
     assert (ended["IPAddress"], ended["Networks"]["bridge"]["IPAddress"]) == ("", ""), "given back or not yet"

@@ -10,6 +10,7 @@ from aiohttp import ClientSession
 
 from husk.engine.model.container import Endpoint, State
 from husk.engine.model.network import Network, NetworkRequest
+from tests.support.but import but
 from tests.unit.api.fake_engine import NOW, FakeEngine, container
 from tests.unit.api.swarm import swarm_behind
 from tests.unit.swarm.swarm_room import SwarmRoom, spec
@@ -65,7 +66,7 @@ async def test_a_list_by_filters(client: ClientSession, makers: Makers, engine: 
     makers.add("lan")
     makers.add("busy")
     box = container(state=State(status="running"))
-    box.endpoints["busy"] = Endpoint(network_name="busy", network_id="busy" * 8)
+    box = but(box, endpoints={**box.endpoints, "busy": Endpoint(network_name="busy", network_id="busy" * 8)})
     engine.containers.add(box)
     assert await names(client, '{"type": ["custom"]}') == ["lan", "busy"]
     assert await names(client, '{"dangling": ["true"]}') == ["lan"]
@@ -92,7 +93,8 @@ async def test_older_clients_find_an_empty_table_of_containers(client: ClientSes
 async def test_one_network_with_who_is_on_it(client: ClientSession, makers: Makers, engine: FakeEngine) -> None:
     lan = makers.add("lan", subnet="10.0.0.0/24")
     box = container(state=State(status="running"))
-    box.endpoints["lan"] = Endpoint(network_name="lan", network_id=lan.id, ip_address="10.0.0.2", prefix_len=24)
+    endpoint = Endpoint(network_name="lan", network_id=lan.id, ip_address="10.0.0.2", prefix_len=24)
+    box = but(box, endpoints={"lan": endpoint})
     engine.containers.add(box)
     networks: Any = engine.networks
     networks.addresses = lambda network: {"10.0.0.0/24": (4, 252)}

@@ -10,6 +10,7 @@ from aiohttp import ClientSession
 from msgspec.structs import replace
 
 from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM
+from tests.support.but import but
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 from tests.unit.api.swarm import swarm_behind
@@ -127,7 +128,7 @@ async def test_who_follows_hears_of_tasks_that_come_later(
     if made_before:
         late = await room.run(service)
         there = room.containers.find(late.status.container_id)
-        there.state = replace(there.state, status="created")
+        room.containers.records[there.id] = but(there, state=replace(there.state, status="created"))
     response = await client.get("/services/web/logs?stdout=1&follow=1")
     if not made_before:
         late = await room.run(service)

@@ -8,14 +8,15 @@ from husk.api.views.endpoints import listed_networks, networks, port_list, port_
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, PortBinding
 from husk.network.ports import PublishedPort
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 
 def running(network: str = "back") -> Container:
     record = container("web", status="running", config=ContainerConfig(hostname="www", exposed_ports={"80/tcp": {}}))
-    record.sandbox_path = "/run/netns/x"
-    record.state = replace(record.state, started_at="2026-01-01T00:00:00Z")
-    record.endpoints[network] = Endpoint(
+    record = but(record, sandbox_path="/run/netns/x")
+    record = but(record, state=replace(record.state, started_at="2026-01-01T00:00:00Z"))
+    endpoint = Endpoint(
         network_name=network,
         network_id="n",
         request=EndpointRequest(aliases=["db"]),
@@ -24,7 +25,7 @@ def running(network: str = "back") -> Container:
         prefix_len=24,
         gateway="10.0.0.1",
     )
-    return record
+    return but(record, endpoints={network: endpoint})
 
 
 def published(port: int, host_port: int, host_ip: str = "0.0.0.0") -> PublishedPort:
@@ -42,7 +43,7 @@ def test_an_endpoint_has_its_addresses_while_the_container_runs() -> None:
         "10.0.0.1",
         "e",
     )
-    record.state = replace(record.state, status="exited")
+    record = but(record, state=replace(record.state, status="exited"))
     shown = networks(record)["back"]
     assert (shown.ip_address, shown.ip_prefix_len, shown.gateway, shown.endpoint_id) == ("", 0, "", "")
     assert shown.network_id == "n"
@@ -53,9 +54,9 @@ def test_names_are_known_on_networks_that_somebody_made_from_the_first_start_on(
     assert networks(record)["back"].dns_names == ["web", "db", record.id[:12], "www"]
     assert networks(running("bridge"))["bridge"].dns_names is None
     fresh = container("web")
-    fresh.endpoints["back"] = Endpoint(network_name="back", network_id="n")
+    fresh = but(fresh, endpoints={**fresh.endpoints, "back": Endpoint(network_name="back", network_id="n")})
     assert networks(fresh)["back"].dns_names is None
-    fresh.endpoints["back"].added = True
+    fresh = but(fresh, endpoints={"back": but(fresh.endpoints["back"], added=True)})
     assert networks(fresh)["back"].dns_names == ["web", fresh.id[:12]]
 
 
@@ -75,7 +76,7 @@ def test_a_list_leaves_names_out() -> None:
 def test_ports_are_published_or_bare() -> None:
     record = running()
     record.config.exposed_ports = {"80/tcp": {}, "53/udp": {}}
-    record.published = [published(80, 8080), published(80, 8080, "::")]
+    record = but(record, published=[published(80, 8080), published(80, 8080, "::")])
     assert [(port.private_port, port.public_port, port.ip, port.type) for port in port_list(record)] == [
         (53, UNSET, UNSET, "udp"), (80, 8080, "0.0.0.0", "tcp"), (80, 8080, "::", "tcp"),
     ]  # fmt: skip
@@ -87,17 +88,17 @@ def test_ports_are_published_or_bare() -> None:
 
 def test_one_that_is_reached_at_its_own_address_looks_bare_in_a_list() -> None:
     record = running()
-    record.published = [published(80, 0)]
+    record = but(record, published=[published(80, 0)])
     assert [(port.private_port, port.public_port) for port in port_list(record)] == [(80, UNSET)]
     assert port_map(record) == {"80/tcp": [PortBinding(host_ip="0.0.0.0", host_port="")]}
 
 
 def test_one_that_does_not_run_or_has_no_network_has_no_ports() -> None:
     record = running()
-    record.state = replace(record.state, status="exited")
+    record = but(record, state=replace(record.state, status="exited"))
     assert port_list(record) == [] and port_map(record) == {}
     record = running()
-    record.sandbox_path = ""
+    record = but(record, sandbox_path="")
     assert port_list(record) == []
 
 
@@ -111,6 +112,6 @@ def test_odd_ports_of_an_image_break_no_list_and_ranges_stay_ranges() -> None:
 def test_a_published_range_is_told_port_by_port() -> None:
     record = running()
     record.config.exposed_ports = {"80-81/tcp": {}}
-    record.published = [published(80, 8080), published(81, 8081)]
+    record = but(record, published=[published(80, 8080), published(81, 8081)])
     assert sorted(port_map(record)) == ["80/tcp", "81/tcp"]
     assert [port.public_port for port in port_list(record)] == [8080, 8081]

@@ -8,6 +8,7 @@ from husk.engine.model.container import Endpoint
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import Network
 from husk.swarm.spec.network_services import ServiceOnNetwork, TaskOnNetwork
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 
@@ -43,11 +44,10 @@ def test_one_of_the_swarm_is_known_in_less_detail_until_it_is_used_here() -> Non
 
 
 def on(record: Network):
-    found = container("web")
-    found.endpoints[record.name] = Endpoint(
+    endpoint = Endpoint(
         network_name=record.name, network_id=record.id, endpoint_id="e", ip_address="10.0.0.2", prefix_len=24
     )
-    return found
+    return but(container("web"), endpoints={record.name: endpoint})
 
 
 def test_containers_are_shown_with_their_prefixes() -> None:

@@ -19,7 +19,7 @@ from husk.builder.steps.mounts import Prepared
 from husk.builder.steps.plan import StepFailed
 from husk.builder.steps.run import Steps
 from husk.config import Config, ContainerDefaults
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Draft, Endpoint
 from husk.engine.networks.connector import Connected
 from husk.errors import Forbidden, SystemFault
 from husk.runtime.assembly.paths import Paths
@@ -81,11 +81,11 @@ class World:
     def endpoints(self, mode: str, requests: object, links: object = None) -> dict[str, Endpoint]:
         return {}
 
-    async def connect(self, record: Container) -> Connected:
+    async def connect(self, draft: Draft) -> Connected:
         self.happens("connect")
         return Connected(())
 
-    async def disconnect(self, record: Container) -> None:
+    async def disconnect(self, draft: Draft) -> None:
         self.happens("disconnect")
 
     # files

@@ -145,9 +145,8 @@ async def test_changes_are_made_to_the_request_or_else_to_the_container(press: P
 
 async def test_a_container_that_goes_meanwhile_is_no_image(press: Press) -> None:
     instance = await press.running()
-    press.layers.meanwhile = lambda: setattr(
-        instance.record, "state", replace(instance.record.state, status="removing")
-    )
+    state = replace(instance.record.state, status="removing")
+    press.layers.meanwhile = lambda: instance.believe(replace(instance.record, state=state))
     with pytest.raises(Conflict, match="which is being removed"):
         await press.commit(pause=False)
     assert press.layers.discarded == [CHANGED] and list(press.catalog) == []

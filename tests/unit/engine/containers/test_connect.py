@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from husk.engine.containers.connect import Connections, refresh_files, write_files
 from husk.engine.containers.index import Instance
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.container_config import EndpointRequest, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.service import Networks
 from husk.errors import Conflict, DiskFault, Forbidden, InvalidParameter, NotFound
+from tests.support.but import but
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -38,11 +39,11 @@ class FakeNetworks:
         network = self.find(reference)
         return Endpoint(network_name=network.name, network_id=network.id, request=request)
 
-    async def join(self, record: Container, endpoint: Endpoint) -> None:
+    async def join(self, draft: Draft, endpoint: Endpoint) -> None:
         self.joined.append(endpoint.network_name)
-        endpoint.endpoint_id, endpoint.ip_address = "e", f"10.0.0.{len(self.joined) + 1}"
+        draft.put(but(endpoint, endpoint_id="e", ip_address=f"10.0.0.{len(self.joined) + 1}"))
 
-    async def leave(self, record: Container, endpoint: Endpoint) -> None:
+    async def leave(self, draft: Draft, endpoint: Endpoint) -> None:
         self.joined.remove(endpoint.network_name)
 
     def described(self, record: Container) -> Connected:
@@ -61,7 +62,7 @@ class Switch:
     async def running(self) -> Instance:
         """One that has a sandbox."""
         instance = await self.room.started(container())
-        instance.record.sandbox_path = "/run/netns/x"
+        instance.believe(but(instance.record, sandbox_path="/run/netns/x"))
         assert instance.record.on_networks
         return instance
 
@@ -104,16 +105,12 @@ async def test_a_second_request_changes_nothing(switch: Switch) -> None:
     assert switch.networks.joined == ["back"]
 
 
-async def test_what_the_disk_does_not_take_is_undone(switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_the_disk_does_not_take_is_undone(switch: Switch) -> None:
     instance = await switch.running()
-
-    async def full(*_: object) -> None:
-        raise DiskFault("no space left on device")
-
-    monkeypatch.setattr(switch.room.index, "save", full)
+    switch.room.state.full = True
     with pytest.raises(DiskFault):
         await switch.connect(instance)
-    assert switch.networks.joined == [] and instance.record.endpoints == {}
+    assert switch.networks.joined == [] and instance.record.endpoints == instance.draft.record.endpoints == {}
     assert switch.stored(instance) == set()
 
 
@@ -150,7 +147,7 @@ async def test_a_network_that_is_gone_can_be_left(switch: Switch, room: Room, by
 
 async def test_one_that_is_being_removed_is_left_alone(switch: Switch, room: Room) -> None:
     instance = await room.add(container())
-    instance.record.state = replace(instance.record.state, status="removing")
+    instance.believe(but(instance.record, state=replace(instance.record.state, status="removing")))
     with pytest.raises(Conflict, match="is marked for removal"):
         await switch.connect(instance)
 

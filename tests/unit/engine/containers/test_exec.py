@@ -13,6 +13,7 @@ from husk.engine.model.container import Status
 from husk.engine.model.container_config import ContainerConfig, ExecConfig
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
 from husk.runtime.supervise.conmon import Bundle
+from tests.support.but import but
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -125,7 +126,7 @@ async def test_one_that_runs_is_seen_to_its_end_though_it_cannot_be_noted(
 async def test_only_a_running_container_takes_one(room: Room, status: Status, words: str) -> None:
     instance = await running(room)
     exec_id = await room.execs.create("box", ECHO)
-    instance.record.state = replace(instance.record.state, status=status)
+    instance.believe(but(instance.record, state=replace(instance.record.state, status=status)))
     with pytest.raises(Conflict, match=words):
         await room.execs.create("box", ECHO)
     with pytest.raises(Conflict, match=words):

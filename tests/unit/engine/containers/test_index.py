@@ -8,8 +8,10 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Exit, Index
 from husk.engine.model.container import KIND, Container
-from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.errors import Conflict, DiskFault, InvalidParameter, NotFound
 from husk.storage.state.store import Change, StateStore
+from tests.support.but import but
+from tests.support.full_store import FullStore
 from tests.unit.engine.records import container
 
 
@@ -82,10 +84,9 @@ def test_who_has_no_name_gets_one(index: Index) -> None:
 async def test_the_next_daemon_finds_what_was_saved(index: Index, state: StateStore) -> None:
     index.reserve_name("web", "a" * 64)
     web = await index.add(container("web", id="a" * 64))
-    web.record.restart_count = 7
-    await index.save(web)
+    await index.save(web, but(web.record, restart_count=7))
     again = Index(state, Tasks())
-    assert again.find("web").record == web.record
+    assert again.find("web").record == web.record and web.record.restart_count == 7
     with pytest.raises(Conflict):
         again.reserve_name("web", "b" * 64)
 
@@ -109,18 +110,36 @@ async def test_renaming_frees_the_old_name(index: Index, state: StateStore) -> N
     assert Index(state, Tasks()).find("new").record.name == "new"
 
 
-async def test_a_rename_that_cannot_be_written_did_not_happen(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rename_that_cannot_be_written_did_not_happen(index: Index, state: FullStore) -> None:
     index.reserve_name("old", "a" * 64)
     web = await index.add(container("old", id="a" * 64))
-
-    async def full(*changes: object, lazy: bool = False) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(index._state, "commit", full)
-    with pytest.raises(OSError, match="disk full"):
+    before, state.full = web.record, True
+    with pytest.raises(DiskFault):
         await index.rename(web, index.reserve_name("new", web.id))
-    assert index.find("old") is web
+    assert index.find("old") is web and web.record is web.draft.record is before
     assert index.reserve_name("new", "b" * 64) == "new"
+
+
+async def test_what_is_written_ahead_is_believed_later(index: Index, state: FullStore) -> None:
+    web = await index.add(container("web"))
+    before, after = web.record, but(web.record, restart_count=1)
+    await index.save(web, after, ahead=True)
+    assert web.record is before and state.records(KIND, Container)[web.id] == after
+    state.full = True
+    with pytest.raises(DiskFault):
+        await index.save(web, but(after, restart_count=2))
+    assert web.record is before
+    web.believe(after)
+    assert web.record is web.draft.record is after
+
+
+async def test_what_the_store_does_not_take_is_not_there(index: Index, state: FullStore) -> None:
+    state.full = True
+    with pytest.raises(DiskFault):
+        await index.add(container("web"))
+    assert list(index) == [] and len(index) == 0
+    with pytest.raises(NotFound):
+        index.find("web")
 
 
 async def test_a_rename_whose_caller_is_cancelled_has_happened(index: Index, state: StateStore) -> None:
@@ -174,11 +193,11 @@ async def test_one_that_ends_with_the_engine_is_not_written_until_it_is_to_stay(
 ) -> None:
     index.reserve_name("brief", "a1" * 32)
     brief = index.add_fleeting(container("brief", id="a1" * 32))
-    await index.save(brief)
-    await index.settle(brief)
+    await index.save(brief, brief.record)
+    await index.settle(brief, brief.record)
     assert index.find("brief") is brief and not state.has(KIND)
     index.make_lasting(brief)
-    await index.save(brief)
+    await index.save(brief, brief.record)
     assert state.has(KIND)
     await index.delete(brief, Change("volume", "none", None))
     assert not index.has(brief.id) and not state.has(KIND)

@@ -10,6 +10,7 @@ from husk.engine.containers.index import Exit
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
 from husk.runtime.supervise.conmon import GaveUp
+from tests.support.but import but
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -34,7 +35,7 @@ async def test_what_runs_is_not_started_again(room: Room) -> None:
     instance = await room.started(container())
     with pytest.raises(NotModified):
         await room.lifecycle.start(instance)
-    instance.record.state = replace(instance.record.state, status="paused")
+    instance.believe(but(instance.record, state=replace(instance.record.state, status="paused")))
     with pytest.raises(Conflict, match="try unpause"):
         await room.lifecycle.start(instance)
 
@@ -152,7 +153,7 @@ async def test_a_client_that_is_faster_than_the_daemon_s_own_start_takes_its_pla
 async def test_nothing_is_started_again_by_a_daemon_that_goes(room: Room) -> None:
     instance = await room.started(container(host_config=ALWAYS))
     exit = instance.next_exit()
-    instance.record.has_been_manually_stopped = False
+    instance.believe(but(instance.record, has_been_manually_stopped=False))
     process = instance.process
     room.lifecycle.close()
     assert instance.process is None and process is not None and not process.has_ended

@@ -9,6 +9,7 @@ from husk.engine.model.container_config import ContainerConfig, HostConfig, Port
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
 from husk.network.ports import PublishedPort
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 WEB = container("web", status="running", image="i1", created_ns=1, config=ContainerConfig(labels={"tier": "front"}))
@@ -16,13 +17,13 @@ DB = container("db", status="paused", image="i2", created_ns=2, config=Container
 JOB = container("job", status="exited", exit_code=3, image="i2", created_ns=3)
 NEW = container("webcache", status="created", image="i3", created_ns=4)
 FLAPPING = container("flap", status="restarting", created_ns=5)
+WEB = but(WEB, endpoints={"bridge": Endpoint(network_name="bridge", network_id="abcdef")})
+WEB = but(WEB, host_config=HostConfig(port_bindings={"80/tcp": [PortBinding(host_port="8080")], "81": None}))
+WEB = but(WEB, published=[PublishedPort("tcp", "0.0.0.0", 8080, "10.0.0.2", 80)])
+WEB = but(WEB, state=replace(WEB.state, health=Health(status="healthy")))
+DB = but(DB, sandbox_path="/run/netns/db")
+DB = but(DB, mounts=[MountPoint(type="bind", source="/srv/db", destination="/var/lib/db")])
 ALL = [WEB, DB, JOB, NEW, FLAPPING]
-WEB.endpoints = {"bridge": Endpoint(network_name="bridge", network_id="abcdef")}
-WEB.host_config = HostConfig(port_bindings={"80/tcp": [PortBinding(host_port="8080")], "81": None})
-WEB.published = [PublishedPort("tcp", "0.0.0.0", 8080, "10.0.0.2", 80)]
-WEB.state = replace(WEB.state, health=Health(status="healthy"))
-DB.sandbox_path = "/run/netns/db"
-DB.mounts = [MountPoint(type="bind", source="/srv/db", destination="/var/lib/db")]
 
 
 def find(reference: str) -> Container:
@@ -93,8 +94,7 @@ def test_a_filter_takes_what_dockerd_takes(fields: dict[str, list[str]], expecte
 
 
 def test_an_id_that_is_not_unique_is_nobodys() -> None:
-    one, two = (container(name) for name in ("one", "two"))
-    one.id, two.id = "ab1", "ab2"
+    one, two = container("one", id="ab1"), container("two", id="ab2")
 
     def found(prefix: str) -> list[str]:
         filters = Filters({"id": [prefix]})

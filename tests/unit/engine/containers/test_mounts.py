@@ -12,6 +12,7 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Instance
 from husk.engine.model.container import MountPoint
 from husk.errors import Conflict
+from tests.support.but import but
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -20,7 +21,7 @@ IMAGE = MountPoint(type="image", destination="/tools", layers=["tools"])
 
 async def stopped(room: Room) -> Instance:
     record = container()
-    record.mounts = [IMAGE]
+    record = but(record, mounts=[IMAGE])
     return await room.add(record)
 
 
@@ -72,7 +73,7 @@ async def test_a_running_container_keeps_what_a_copy_leaves(room: Room) -> None:
 
 async def test_a_container_that_goes_is_not_mounted(room: Room) -> None:
     instance = await stopped(room)
-    instance.record.state = replace(instance.record.state, status="removing")
+    instance.believe(but(instance.record, state=replace(instance.record.state, status="removing")))
     with pytest.raises(Conflict, match="marked for removal"):
         async with room.roots.mounted(instance):
             raise AssertionError("it is being removed")

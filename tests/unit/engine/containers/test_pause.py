@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from husk.errors import Conflict, SystemFault
+from tests.support.but import but
 from tests.support.drivers import FakeRuntime
 from tests.support.room import Room
 from tests.unit.engine.records import container
@@ -55,6 +56,6 @@ async def test_what_does_not_run_is_not_paused(room: Room) -> None:
     instance = await room.add(container())
     with pytest.raises(Conflict, match="is not running"):
         await room.pauser.pause(instance)
-    instance.record.state = replace(instance.record.state, status="restarting")
+    instance.believe(but(instance.record, state=replace(instance.record.state, status="restarting")))
     with pytest.raises(Conflict, match="is restarting"):
         await room.pauser.pause(instance)

@@ -13,6 +13,7 @@ from husk.engine.containers.index import Instance
 from husk.engine.containers.release import CROWD, Releaser
 from husk.engine.model.container_config import HostConfig, LogConfig
 from husk.errors import SystemFault
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 
@@ -91,7 +92,7 @@ async def test_a_copy_that_is_under_way_keeps_its_file_systems(host: Host) -> No
 
 def test_one_that_holds_nothing_is_forgotten_without_a_look(host: Host) -> None:
     host.releaser.forget(host.instance)
-    host.networks.forget.assert_called_once_with(host.instance.record)
+    host.networks.forget.assert_called_once_with(host.instance.draft)
     assert not host.held
 
 
@@ -133,7 +134,7 @@ async def test_in_a_crowd_much_on_the_disk_goes_before_the_answer(
 ) -> None:
     host.run(doomed=True)
     host.assembly.holds_little.return_value = little
-    host.instance.record.host_config = HostConfig(log_config=log_config)
+    host.instance.believe(but(host.instance.record, host_config=HostConfig(log_config=log_config)))
     with crowd(host):
         await host.releaser.release(host.instance)
         assert not host.releaser.clear_later(host.instance)
@@ -198,7 +199,7 @@ async def test_what_was_left_is_cleared_before_a_start_and_at_the_end_of_the_dae
 )
 async def test_nothing_is_left_for_later_else(host: Host, others: int, going: bool, config: HostConfig) -> None:
     host.run(doomed=going)
-    host.instance.record.host_config = config
+    host.instance.believe(but(host.instance.record, host_config=config))
     with crowd(host, others):
         await host.releaser.release(host.instance)
         assert not host.bundle and not host.uncleared

@@ -60,7 +60,7 @@ async def test_nobody_writes_the_end_of_what_is_removed(room: Room) -> None:
     removing = Tasks().spawn(room.remover.remove(instance, force=True), "remove", awaited=True)
     await until_async(lambda: process.signals, "the signal")
     written = room.stored(instance)
-    await room.index.settle(instance)
+    await room.index.settle(instance, instance.record)
     assert instance.doomed and room.stored(instance) == written
     room.host.end(instance, 137)
     await removing

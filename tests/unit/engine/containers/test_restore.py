@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from husk.engine.containers.index import Instance
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig, RestartPolicy
+from tests.support.but import but
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -46,7 +47,8 @@ async def test_what_ended_meanwhile_is_recorded_with_its_own_time(room: Room) ->
 
 async def test_a_pid_that_means_another_process_by_now_is_not_taken_over(room: Room) -> None:
     after = await left_running(room, container())
-    only(after).record.monitor_started += 1
+    there = only(after)
+    there.believe(but(there.record, monitor_started=there.record.monitor_started + 1))
     after.host.monitor.exits[only(after).id] = 0
     await after.restorer.restore()
     assert only(after).record.state.status == "exited"
@@ -71,8 +73,8 @@ async def test_a_pause_of_the_users_stays(room: Room) -> None:
 
 async def test_a_removal_that_was_cut_off_is_finished(room: Room) -> None:
     instance = await room.add(container())
-    instance.record.state = replace(instance.record.state, status="removing")
-    await room.index.save(instance)
+    instance.believe(but(instance.record, state=replace(instance.record.state, status="removing")))
+    await room.index.save(instance, instance.record)
     after = await room.crashed()
     await after.restorer.restore()
     assert list(after.index) == [] and after.actions == ["destroy"]
@@ -101,9 +103,9 @@ async def test_policies_count_for_what_ended_while_no_daemon_ran(
     room: Room, policy: str, stopped: bool, again: bool
 ) -> None:
     instance = await room.started(container(host_config=HostConfig(restart_policy=RestartPolicy(name=policy))))
-    instance.record.has_been_manually_stopped = stopped
-    instance.record.state = replace(instance.record.state, status="exited")
-    await room.index.save(instance)
+    instance.believe(but(instance.record, has_been_manually_stopped=stopped))
+    instance.believe(but(instance.record, state=replace(instance.record.state, status="exited")))
+    await room.index.save(instance, instance.record)
     room.host.end(instance, 0)
     after = await room.crashed()
     await after.restorer.restore()
@@ -135,7 +137,7 @@ async def test_one_that_cannot_be_restored_keeps_nobody_else(room: Room, monkeyp
     first, second = await room.started(container()), await room.started(container())
     after = await room.crashed()
     broken = after.index.find(first.id)
-    broken.record.state = replace(broken.record.state, started_at="not a time")
+    broken.believe(but(broken.record, state=replace(broken.record.state, started_at="not a time")))
     after.host.end(broken, 0)
     await after.restorer.restore()
     assert after.index.find(second.id).process is not None

@@ -21,6 +21,7 @@ from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, Unavail
 from husk.runtime.assembly import sources
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies
+from tests.support.but import but
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -173,7 +174,7 @@ async def test_what_is_bound_is_brought_to_where_the_container_is_made(room: Roo
         MountPoint(type="volume", name="v", source=f"{volume}/part", subpath="part", destination="/part"),
     ]
     record = container(host_config=HostConfig(ipc_mode="private"))
-    record.mounts = points
+    record = but(record, mounts=points)
     instance = await room.started(record)
     apart = room.host.monitor.apart[instance.id]
     place = f"{room.host.paths.bundle(instance.id)}/bound-0"
@@ -193,7 +194,7 @@ async def test_what_the_host_mounts_later_is_seen_by_a_container_among_its_mount
     monkeypatch.setattr(sources, "make_ready", lambda *_, **__: None)
     point = MountPoint(type="bind", source=source, destination="/x", propagation=propagation)
     record = container(host_config=HostConfig(ipc_mode="private"))
-    record.mounts = [point]
+    record = but(record, mounts=[point])
     instance = await room.started(record)
     assert room.host.monitor.apart[instance.id] is None
     assert source_of(room, instance, "/x") == source
@@ -208,7 +209,7 @@ async def test_nothing_is_brought_where_no_container_can_be_made_apart(
     monkeypatch.setattr(Copies, "make", make)
     room.host.monitor.makes_apart = False
     record = container(host_config=HostConfig(ipc_mode="private"))
-    record.mounts = [MountPoint(type="bind", source="/etc", destination="/data")]
+    record = but(record, mounts=[MountPoint(type="bind", source="/etc", destination="/data")])
     instance = await room.started(record)
     assert room.host.monitor.apart[instance.id] is None and source_of(room, instance, "/data") == "/etc"
 

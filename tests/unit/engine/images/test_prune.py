@@ -17,6 +17,7 @@ from husk.engine.model.image import Image
 from husk.registry.reference import parse
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.store import Layer, LayerStore
+from tests.support.but import but
 from tests.unit.engine.records import container, image
 
 
@@ -128,7 +129,7 @@ async def test_a_used_image_loses_the_names_that_no_container_was_made_from(
 async def test_what_a_container_mounts_keeps_its_name(shelf: Shelf) -> None:
     used = await shelf.put("used", "app:1", "app:2")
     user = container(image="sha256:other")
-    user.mounts = [MountPoint(type="image", name="app:1", destination="/i", image_id=used.id)]
+    user = but(user, mounts=[MountPoint(type="image", name="app:1", destination="/i", image_id=used.id)])
     shelf.containers = [user]
     await shelf.prune(dangling="false")
     assert [name.familiar for name in shelf.catalog.names(used)] == ["app:1"]

@@ -16,6 +16,7 @@ from husk.engine.logs.receivers import Receiver
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.transport import Address, Touch
+from tests.support.but import but
 from tests.unit.engine.logs.samples import STAMP, container
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ class Box:
             log.write(b"".join(STAMP + b" stdout F " + line.encode() + b"\n" for line in lines))
 
     def end(self) -> None:
-        self.record.state = replace(self.record.state, status="exited")
+        self.record = but(self.record, state=replace(self.record.state, status="exited"))
         if not self._exit.done():
             self._exit.set_result(None)
 
@@ -118,7 +119,7 @@ async def until(condition: Any) -> None:
 
 
 async def test_lines_arrive_as_they_are_written_and_to_the_last(house: House, receiver: FakeReceiver) -> None:
-    house.box.record.state = replace(house.box.record.state, status="running")
+    house.box.record = but(house.box.record, state=replace(house.box.record.state, status="running"))
     house.box.write("one")
     house.forwarder.running(house.box)
     house.forwarder.running(house.box)
@@ -134,7 +135,7 @@ async def test_a_container_that_is_removed_when_it_ends_is_sent_to_the_last_line
 ) -> None:
     (tmp_path / "box").mkdir()
     house = House(tmp_path / "box")
-    house.box.record.state = replace(house.box.record.state, status="running")
+    house.box.record = but(house.box.record, state=replace(house.box.record.state, status="running"))
     house.box.write("one")
     with house.box.path.open("ab") as log:
         house.forwarder.running(house.box)
@@ -245,7 +246,7 @@ async def test_a_container_that_is_started_again_is_followed_on(house: House, re
     receiver.away = True
     house.forwarder.resume([house.box])
     await asyncio.sleep(0)
-    house.box.record.state = replace(house.box.record.state, status="running")
+    house.box.record = but(house.box.record, state=replace(house.box.record.state, status="running"))
     receiver.away = False
     await until(lambda: receiver.got == ["one"])
     house.box.write("two")

@@ -3,6 +3,7 @@
 import pytest
 
 from husk.engine.model.container import MountPoint
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 
@@ -12,8 +13,9 @@ from tests.unit.engine.records import container
 )
 def test_a_container_uses_its_image_and_those_that_it_mounts(images: set[str], used: bool) -> None:
     record = container("box", image="sha256:own")
-    record.mounts = [
+    points = [
         MountPoint(type="volume", name="v", destination="/v"),
         MountPoint(type="image", name="i", destination="/i", image_id="sha256:mounted", layers=["sha256:layer"]),
     ]
+    record = but(record, mounts=points)
     assert record.uses(images) is used

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.engine.model.events import Event, Events
 from husk.engine.model.network import Network
@@ -99,7 +99,7 @@ class House:
         self.told: list[tuple[str, str]] = []
         events = Events()
         events.observe(self._note)
-        self.containers: dict[str, Container] = {}
+        self.containers: dict[str, Draft] = {}
         self.connector = Connector(
             self.roster,
             cast(Any, SimpleNamespace(publish=self.firewall.update, withdraw=self.firewall.difference_update)),
@@ -115,13 +115,13 @@ class House:
 
     def find(self, reference: str) -> Container:
         try:
-            return self.containers[reference]
+            return self.containers[reference].record
         except KeyError:
             raise NotFound(f"No such container: {reference}") from None
 
     def container(
         self, *networks: str, name: str = "box", mode: str = "", published: bool = False, **host: Any
-    ) -> Container:
+    ) -> Draft:
         bindings: dict[str, list[PortBinding] | None] | None = (
             {"80/tcp": [PortBinding(host_port="8080")]} if published else None
         )
@@ -130,11 +130,13 @@ class House:
             config=ContainerConfig(hostname=f"{name}-host"),
             host_config=HostConfig(network_mode=mode or next(iter(networks), "none"), port_bindings=bindings, **host),
         )
-        record.endpoints = {network: Endpoint(network_name=network, network_id="") for network in networks}
-        self.containers[name] = self.containers[record.id] = record
-        return record
+        draft = Draft(record)
+        draft.change(endpoints={network: Endpoint(network_name=network, network_id="") for network in networks})
+        self.containers[name] = self.containers[record.id] = draft
+        return draft
 
-    def nothing_is_left_of(self, record: Container) -> None:
+    def nothing_is_left_of(self, draft: Draft) -> None:
+        record = draft.record
         assert (record.sandbox_path, record.published) == ("", [])
         assert all(not endpoint.ip_address and not endpoint.endpoint_id for endpoint in record.endpoints.values())
         assert all(record.id not in live.members for live in self.roster.by_name.values())
@@ -161,32 +163,32 @@ def routes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, DefaultRoute, Def
 async def test_the_network_of_its_mode_gives_the_sandbox_and_the_others_join_it(
     house: House, routes: list[tuple[str, DefaultRoute, DefaultRoute]]
 ) -> None:
-    record = house.container("home", "lan", mode="lan")
-    connected = await house.connector.connect(record)
-    assert record.sandbox_path == "/netns/lan"
+    draft = house.container("home", "lan", mode="lan")
+    connected = await house.connector.connect(draft)
+    assert draft.record.sandbox_path == "/netns/lan"
     assert [lease.sandbox_path for lease in house.drivers["home"].given] == ["/netns/lan"]
     assert connected.resolver and connected.host_gateways == ("10.0.0.1",)
     assert routes == [("/netns/lan", DefaultRoute("10.1.0.1", "home"), NO_ROUTE)]
     assert house.told == [("connect", "lan"), ("connect", "home")]
-    await house.connector.disconnect(record)
-    house.nothing_is_left_of(record)
+    await house.connector.disconnect(draft)
+    house.nothing_is_left_of(draft)
     assert sorted(house.told[2:]) == [("disconnect", "home"), ("disconnect", "lan")]
 
 
 async def test_giving_back_twice_is_giving_back_once(house: House) -> None:
-    record = house.container("home", published=True)
-    await house.connector.connect(record)
-    assert house.firewall and record.published[0].container_ip == record.endpoints["home"].ip_address
-    await house.connector.disconnect(record)
-    await house.connector.disconnect(record)
-    house.nothing_is_left_of(record)
+    draft = house.container("home", published=True)
+    await house.connector.connect(draft)
+    assert house.firewall and draft.record.published[0].container_ip == draft.record.endpoints["home"].ip_address
+    await house.connector.disconnect(draft)
+    await house.connector.disconnect(draft)
+    house.nothing_is_left_of(draft)
 
 
 async def test_all_is_given_back_though_the_firewall_cannot_be_written(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = house.container("home", "lan", published=True)
-    await house.connector.connect(record)
+    draft = house.container("home", "lan", published=True)
+    await house.connector.connect(draft)
 
     def fail(ports: Sequence[PublishedPort]) -> None:
         house.firewall.difference_update(ports)
@@ -194,18 +196,18 @@ async def test_all_is_given_back_though_the_firewall_cannot_be_written(
 
     monkeypatch.setattr(house.connector._publisher._firewall, "withdraw", fail)
     with pytest.raises(SystemFault):
-        await house.connector.disconnect(record)
-    house.nothing_is_left_of(record)
+        await house.connector.disconnect(draft)
+    house.nothing_is_left_of(draft)
 
 
 async def test_a_second_network_that_refuses_leaves_nothing_that_is_not_in_the_record(house: House) -> None:
-    record = house.container("home", "lan", published=True)
+    draft = house.container("home", "lan", published=True)
     house.drivers["lan"].refusals = [Forbidden("Address already in use")]
     with pytest.raises(Forbidden, match=r"^failed to set up container networking: Address already in use$"):
-        await house.connector.connect(record)
-    assert record.endpoints["home"].ip_address
-    await house.connector.disconnect(record)
-    house.nothing_is_left_of(record)
+        await house.connector.connect(draft)
+    assert draft.record.endpoints["home"].ip_address
+    await house.connector.disconnect(draft)
+    house.nothing_is_left_of(draft)
 
 
 async def test_a_full_network_is_told_by_its_name_with_what_to_do(house: House) -> None:
@@ -219,12 +221,12 @@ async def test_a_full_network_is_told_by_its_name_with_what_to_do(house: House) 
 
 
 async def test_a_port_that_another_has_is_told_as_dockerd_tells_it(house: House) -> None:
-    record = house.container("home", published=True)
+    draft = house.container("home", published=True)
     house.ports.taken = {8080}
     with pytest.raises(NoConnectivity, match=r"external connectivity on endpoint box .*:8080 failed"):
-        await house.connector.connect(record)
-    await house.connector.disconnect(record)
-    house.nothing_is_left_of(record)
+        await house.connector.connect(draft)
+    await house.connector.disconnect(draft)
+    house.nothing_is_left_of(draft)
 
 
 async def test_an_address_on_its_way_back_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,94 +236,92 @@ async def test_an_address_on_its_way_back_is_waited_for(house: House, monkeypatc
     driver, connector = house.drivers["home"], house.connector
     withdraw = connector._publisher.withdraw
 
-    async def slowly(record: Container) -> None:
+    async def slowly(draft: Draft) -> None:
         driver.refusals = [Forbidden("Address already in use")]
         connecting = asyncio.get_running_loop().create_task(connector.connect(coming))
         started.append(connecting)
         while driver.refusals:
             await asyncio.sleep(0)
-        await withdraw(record)
+        await withdraw(draft)
 
     started: list[Any] = []
     monkeypatch.setattr(connector._publisher, "withdraw", slowly)
     await connector.disconnect(leaving)
     await started[0]
-    assert coming.endpoints["home"].ip_address
+    assert coming.record.endpoints["home"].ip_address
 
 
 async def test_a_network_that_is_gone(house: House) -> None:
-    record = house.container("gone")
+    draft = house.container("gone")
     with pytest.raises(NotFound, match="network gone not found"):
-        await house.connector.connect(record)
+        await house.connector.connect(draft)
 
 
 async def test_without_a_default_network_it_has_itself_alone(house: House) -> None:
     del house.roster.by_name["bridge"]
-    record = house.container("bridge")
-    connected = await house.connector.connect(record)
-    assert (record.sandbox_path, connected.host_gateways, connected.resolver) == ("/netns/empty", (), False)
-    await house.connector.disconnect(record)
-    assert record.sandbox_path == ""
+    draft = house.container("bridge")
+    connected = await house.connector.connect(draft)
+    assert (draft.record.sandbox_path, connected.host_gateways, connected.resolver) == ("/netns/empty", (), False)
+    await house.connector.disconnect(draft)
+    assert draft.record.sandbox_path == ""
 
 
 async def test_a_container_is_a_member_until_its_endpoint_is_taken(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A network that hosts share goes from this one with its last member: its driver is needed until then."""
-    record = house.container("home", "lan", mode="lan")
-    await house.connector.connect(record)
+    draft = house.container("home", "lan", mode="lan")
+    await house.connector.connect(draft)
     driver, live = house.drivers["home"], house.roster.by_name["home"]
 
     async def detach(given: Lease) -> None:
-        assert record.id in live.members
+        assert draft.id in live.members
         driver.back.append(given)
 
     monkeypatch.setattr(driver, "detach", detach)
-    await house.connector.leave(record, record.endpoints.pop("home"))
-    assert driver.back and record.id not in live.members
+    await house.connector.leave(draft, draft.take("home"))
+    assert driver.back and draft.id not in live.members
 
 
 async def test_join_moves_ports_and_leave_moves_them_back(house: House) -> None:
-    record = house.container("lan", published=True)
-    await house.connector.connect(record)
-    on_lan = record.published[0].container_ip
-    added = record.endpoints["home"] = Endpoint(network_name="home", network_id="")
-    await house.connector.join(record, added)
+    draft = house.container("lan", published=True)
+    await house.connector.connect(draft)
+    on_lan = draft.record.published[0].container_ip
+    await house.connector.join(draft, Endpoint(network_name="home", network_id=""))
+    added = draft.record.endpoints["home"]
     # The network whose name comes first leads outside.
-    assert record.published[0].container_ip == added.ip_address != on_lan
-    assert house.firewall == set(record.published)
-    await house.connector.leave(record, record.endpoints.pop("home"))
-    assert record.published[0].container_ip == on_lan
+    assert draft.record.published[0].container_ip == added.ip_address != on_lan
+    assert house.firewall == set(draft.record.published)
+    await house.connector.leave(draft, draft.take("home"))
+    assert draft.record.published[0].container_ip == on_lan
     assert house.drivers["home"].back == house.drivers["home"].given
 
 
 async def test_a_join_that_fails_takes_the_endpoint_out_of_the_record(house: House) -> None:
-    record = house.container("lan")
-    await house.connector.connect(record)
+    draft = house.container("lan")
+    await house.connector.connect(draft)
     house.drivers["home"].refusals = [SystemFault("no")]
-    record.endpoints["home"] = Endpoint(network_name="home", network_id="")
     with pytest.raises(SystemFault):
-        await house.connector.join(record, record.endpoints["home"])
-    assert list(record.endpoints) == ["lan"] and record.id not in house.roster.by_name["home"].members
+        await house.connector.join(draft, Endpoint(network_name="home", network_id=""))
+    assert list(draft.record.endpoints) == ["lan"] and draft.id not in house.roster.by_name["home"].members
 
 
 async def test_a_container_without_a_sandbox_cannot_join(house: House) -> None:
-    record = house.container(mode="none")
-    record.endpoints["home"] = Endpoint(network_name="home", network_id="")
+    draft = house.container(mode="none")
     with pytest.raises(Conflict, match="runs without a network of its own"):
-        await house.connector.join(record, record.endpoints["home"])
+        await house.connector.join(draft, Endpoint(network_name="home", network_id=""))
 
 
 async def test_sharing_the_network_of_another(house: House) -> None:
     owner = house.container("home", name="owner")
-    owner.state = replace(owner.state, status="running")
+    owner.change(state=replace(owner.record.state, status="running"))
     await house.connector.connect(owner)
     guest = house.container(name="guest", mode="container:owner")
     connected = await house.connector.connect(guest)
-    assert (guest.sandbox_path, connected.shared_with) == ("/netns/home", owner.id)
-    assert guest.config.hostname == "owner-host"
+    assert (guest.record.sandbox_path, connected.shared_with) == ("/netns/home", owner.id)
+    assert guest.record.config.hostname == "owner-host"
     await house.connector.disconnect(guest)
-    assert owner.endpoints["home"].ip_address and not house.drivers["home"].back
+    assert owner.record.endpoints["home"].ip_address and not house.drivers["home"].back
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ async def test_what_cannot_be_shared(
     house: House, status: Any, mode: str, error: type[Exception], message: str
 ) -> None:
     there = house.container("home", name="owner")
-    there.state = replace(there.state, status=status)
+    there.change(state=replace(there.record.state, status=status))
     guest = house.container(name="guest", mode=mode)
     with pytest.raises(error, match=message):
         await house.connector.connect(guest)
@@ -348,7 +348,7 @@ async def test_links_on_the_default_bridge(house: House) -> None:
     linker = house.container("bridge", name="web", links=["db:data"])
     with pytest.raises(Conflict, match="Cannot link to a non running container: /db AS /web/data"):
         await house.connector.connect(linker)
-    database.state = replace(database.state, status="running")
+    database.change(state=replace(database.record.state, status="running"))
     await house.connector.connect(database)
     connected = await house.connector.connect(linker)
     assert [link.alias for link in connected.links] == ["data"]
@@ -359,37 +359,37 @@ async def test_links_on_the_default_bridge(house: House) -> None:
 
 
 async def test_a_running_container_of_an_earlier_daemon(house: House) -> None:
-    record = house.container("home", published=True)
-    await house.connector.connect(record)
+    draft = house.container("home", published=True)
+    await house.connector.connect(draft)
     later = House()
     later.containers = house.containers
-    assert later.connector.adopt(record) == record.published == later.ports.held
-    assert record.id in later.roster.by_name["home"].members
-    await later.connector.resume(record)
-    later.names.serve.assert_awaited_once_with(record)
+    assert later.connector.adopt(draft) == draft.record.published == later.ports.held
+    assert draft.id in later.roster.by_name["home"].members
+    await later.connector.resume(draft)
+    later.names.serve.assert_awaited_once_with(draft)
 
 
 async def test_a_way_out_that_the_container_has_barred_is_its_own_affair(
     house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    record = house.container("home", "lan")
-    await house.connector.connect(record)
+    draft = house.container("home", "lan")
+    await house.connector.connect(draft)
 
     def refuse(*_: object) -> None:
         raise SystemFault("no way to the gateway")
 
     monkeypatch.setattr(sandbox, "set_default_route", refuse)
-    await house.connector.leave(record, record.endpoints.pop("lan"))
+    await house.connector.leave(draft, draft.take("lan"))
     assert "no way to the gateway" in caplog.text
 
 
 async def test_an_address_on_a_network_that_hosts_share_is_claimed_first(house: House) -> None:
     lan = house.roster.by_name["lan"]
     lan.record = but(lan.record, vni=4097)
-    record = house.container("lan")
+    draft = house.container("lan")
     with pytest.raises(Unavailable, match="the swarm's"):
-        await house.connector.connect(record)
-    await house.connector.disconnect(record)
+        await house.connector.connect(draft)
+    await house.connector.disconnect(draft)
     asked = []
 
     @asynccontextmanager
@@ -398,5 +398,5 @@ async def test_an_address_on_a_network_that_hosts_share_is_claimed_first(house: 
         yield msgspec.structs.replace(options, address="10.2.0.77")
 
     house.connector.sharing = cast(Any, SimpleNamespace(claimed=claimed))
-    await house.connector.connect(record)
-    assert asked == [("lan", record.id)] and record.endpoints["lan"].ip_address == "10.2.0.77"
+    await house.connector.connect(draft)
+    assert asked == [("lan", draft.id)] and draft.record.endpoints["lan"].ip_address == "10.2.0.77"

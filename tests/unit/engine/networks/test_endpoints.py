@@ -7,6 +7,7 @@ from husk.engine.model.container_config import ContainerConfig, EndpointRequest,
 from husk.engine.networks import endpoints
 from husk.errors import InvalidParameter
 from husk.network.sandbox import Lease
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 
@@ -17,7 +18,7 @@ def endpoint(name: str, *, priority: int = 0, **fields: object) -> Endpoint:
 
 def on(*found: Endpoint, mode: str = "bridge") -> Container:
     record = container("web", config=ContainerConfig(hostname="www"), host_config=HostConfig(network_mode=mode))
-    record.endpoints = {one.network_name: one for one in found}
+    record = but(record, endpoints={one.network_name: one for one in found})
     return record
 
 
@@ -39,14 +40,14 @@ GIVEN = Lease(
 def test_what_a_driver_gave_can_be_given_back() -> None:
     one = endpoint("back")
     assert endpoints.lease("/run/netns/x", one) is None, "it has nothing yet"
-    endpoints.take_over(one, GIVEN)
+    one = endpoints.leased(one, GIVEN)
     assert endpoints.lease("/run/netns/x", one) == GIVEN
 
 
 def test_at_rest_an_endpoint_keeps_what_was_asked_for_alone() -> None:
     one = endpoint("back", priority=5, added=True)
-    endpoints.take_over(one, GIVEN)
-    one.endpoint_id = "e"
+    one = endpoints.leased(one, GIVEN)
+    one = but(one, endpoint_id="e")
     assert endpoints.fresh(one) == endpoint("back", priority=5, added=True)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from husk.engine.model.container import Endpoint
+from husk.engine.model.container import Draft, Endpoint
 from husk.engine.model.container_config import EndpointRequest, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks import live as module
@@ -43,30 +43,33 @@ def test_members_that_link_to_others_are_known_by_themselves(roster: Roster) -> 
     live = roster.find("lan")
     plain, linking = container("db"), container("web", host_config=HostConfig(links=["db:data"]))
     for record in (plain, linking):
-        live.enter(record)
+        live.enter(Draft(record))
     assert (list(live.members), list(live.linking)) == ([plain.id, linking.id], [linking.id])
-    assert [live.exit(record) for record in (linking, linking, plain)] == [True, False, True]
+    assert [live.exit(record.id) for record in (linking, linking, plain)] == [True, False, True]
     assert live.members == live.linking == {}
 
 
 def test_a_name_is_found_without_a_look_at_others(roster: Roster, monkeypatch: pytest.MonkeyPatch) -> None:
     live = roster.find("lan")
-    first, second = container("Web"), container("db")
-    for record, aliases in ((first, ["www", "WWW"]), (second, ["www"])):
-        record.endpoints["lan"] = Endpoint(
-            network_name="lan", network_id="abc1", request=EndpointRequest(aliases=aliases)
-        )
+    first, second = Draft(container("Web")), Draft(container("db"))
+    for draft, aliases in ((first, ["www", "WWW"]), (second, ["www"])):
+        request = EndpointRequest(aliases=aliases)
+        draft.put(Endpoint(network_name="lan", network_id="abc1", request=request))
     live.enter(first)
-    assert (list(live.called("web")), list(live.called("www")), list(live.called("db"))) == ([first], [first], [])
+    assert (list(live.called("web")), list(live.called("www")), list(live.called("db"))) == (
+        [first.record],
+        [first.record],
+        [],
+    )
     live.enter(second)
-    assert list(live.called("www")) == [first, second] and list(live.called("db")) == [second]
-    second.name = "Store"
+    assert list(live.called("www")) == [first.record, second.record] and list(live.called("db")) == [second.record]
+    second.change(name="Store")
     live.renamed(second)
-    assert (list(live.called("db")), list(live.called("store"))) == ([], [second])
+    assert (list(live.called("db")), list(live.called("store"))) == ([], [second.record])
     monkeypatch.setattr(module, "dns_names", None)  # nobody's names are read for a question
     assert list(live.called("nobody")) == []
-    live.exit(first)
-    assert (list(live.called("web")), list(live.called("www"))) == ([], [second])
+    live.exit(first.id)
+    assert (list(live.called("web")), list(live.called("www"))) == ([], [second.record])
     live.renamed(first)  # it is none any more
-    live.exit(second)
+    live.exit(second.id)
     assert not live._called and not live._names

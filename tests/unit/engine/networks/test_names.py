@@ -2,12 +2,13 @@
 
 from ipaddress import IPv4Address
 
-from husk.engine.model.container import TASK_LABEL, Container, Endpoint
+from husk.engine.model.container import TASK_LABEL, Container, Draft, Endpoint
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.endpoints import dns_names, gateway_endpoint, in_order, parse_links
 from husk.engine.networks.live import LiveNetwork
 from husk.engine.networks.names import addresses_of, names_of, servers
+from tests.support.but import but
 
 
 def container(name: str, addresses: dict[str, str], **request: object) -> Container:
@@ -36,7 +37,7 @@ def container(name: str, addresses: dict[str, str], **request: object) -> Contai
 
 def network(name: str, *members: Container) -> LiveNetwork:
     live = LiveNetwork(Network(id=name * 8, name=name, driver="bridge", created=""))
-    live.members = {member.id: member for member in members}
+    live.members = {member.id: Draft(member) for member in members}
     return live
 
 
@@ -85,16 +86,15 @@ def test_the_gateway_is_the_first_by_priority_then_by_name():
     both.endpoints["zulu"].request.gw_priority = 1
     leading = gateway_endpoint(both)
     assert leading is not None and leading.network_name == "zulu"
-    for endpoint in both.endpoints.values():
-        endpoint.gateway = ""
-    assert gateway_endpoint(both) is None
+    nowhere = {name: but(endpoint, gateway="") for name, endpoint in both.endpoints.items()}
+    assert gateway_endpoint(but(both, endpoints=nowhere)) is None
 
 
 def test_who_leads_nowhere_asks_nobody():
     assert servers(WEB) == ["192.0.2.53"]
     inner = container("inner", {"vault": "10.0.0.2"})
-    inner.endpoints["vault"].gateway = ""
-    assert servers(inner) == []
+    vault = but(inner.endpoints["vault"], gateway="")
+    assert servers(but(inner, endpoints={"vault": vault})) == []
 
 
 def test_endpoints_on_other_hosts_are_known_by_their_names() -> None:

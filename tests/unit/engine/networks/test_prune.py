@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from husk.engine.model.container import Draft
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import Network
 from husk.engine.networks.live import LiveNetwork
@@ -17,7 +18,7 @@ OLD = "2020-01-01T00:00:00Z"
 def live(name: str, *, used: bool = False, **fields: Any) -> LiveNetwork:
     made = LiveNetwork(Network(id=name, name=name, **{"created": OLD, "driver": "bridge"} | fields))
     if used:
-        made.members["box"] = container("box")
+        made.members["box"] = Draft(container("box"))
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Draft, Endpoint
 from husk.engine.model.container_config import HostConfig, PortBinding
 from husk.engine.model.network import Network
 from husk.engine.networks.departures import Departures
@@ -52,11 +52,14 @@ class World:
         self.publisher = Publisher(roster, cast(Any, firewall), cast(Any, self.ports), Departures())
 
 
-def box(*networks: str, name: str = "box") -> Container:
-    bindings: dict[str, list[PortBinding] | None] = {"80/tcp": [PortBinding(host_port="8080")]}
-    record = container(name, host_config=HostConfig(network_mode=networks[0], port_bindings=bindings))
-    record.endpoints = {network: endpoint(network, number) for number, network in enumerate(networks)}
-    return record
+def box(*networks: str, name: str = "box", ports: Sequence[int] = (8080,)) -> Draft:
+    names = ("80/tcp",) if len(ports) == 1 else tuple(f"{port}/tcp" for port in ports)
+    bindings: dict[str, list[PortBinding] | None] = {
+        name: [PortBinding(host_port=str(port))] for name, port in zip(names, ports, strict=True)
+    }
+    draft = Draft(container(name, host_config=HostConfig(network_mode=networks[0], port_bindings=bindings)))
+    draft.change(endpoints={network: endpoint(network, number) for number, network in enumerate(networks)})
+    return draft
 
 
 def endpoint(network: str, number: int = 0) -> Endpoint:
@@ -66,19 +69,19 @@ def endpoint(network: str, number: int = 0) -> Endpoint:
 
 
 async def test_a_port_is_held_and_led_to_the_container_until_it_is_withdrawn() -> None:
-    world, record = World(), box("home")
-    await world.publisher.publish(record)
+    world, draft = World(), box("home")
+    await world.publisher.publish(draft)
     assert [port.container_ip for port in world.ports.held] == ["10.0.0.2"]
-    assert world.rules == set(record.published) == set(world.ports.held)
-    await world.publisher.withdraw(record)
-    await world.publisher.withdraw(record)
-    assert (record.published, world.rules, world.ports.held) == ([], set(), [])
+    assert world.rules == set(draft.record.published) == set(world.ports.held)
+    await world.publisher.withdraw(draft)
+    await world.publisher.withdraw(draft)
+    assert (draft.record.published, world.rules, world.ports.held) == ([], set(), [])
 
 
 async def test_a_container_that_is_not_reached_from_the_host_publishes_nothing() -> None:
-    world, record = World(), box("macvlan")
-    await world.publisher.publish(record)
-    assert (record.published, world.ports.held) == ([], [])
+    world, draft = World(), box("macvlan")
+    await world.publisher.publish(draft)
+    assert (draft.record.published, world.ports.held) == ([], [])
 
 
 async def test_a_taken_port_is_told_with_the_endpoint() -> None:
@@ -89,18 +92,18 @@ async def test_a_taken_port_is_told_with_the_endpoint() -> None:
 
 
 async def test_a_change_of_networks_moves_the_port() -> None:
-    world, record = World(), box("home", "lan")
-    await world.publisher.publish(record)
-    del record.endpoints["home"]
-    await world.publisher.move(record)
-    assert [port.container_ip for port in record.published] == ["10.1.0.2"]
-    assert world.rules == set(record.published) == set(world.ports.held)
+    world, draft = World(), box("home", "lan")
+    await world.publisher.publish(draft)
+    draft.take("home")
+    await world.publisher.move(draft)
+    assert [port.container_ip for port in draft.record.published] == ["10.1.0.2"]
+    assert world.rules == set(draft.record.published) == set(world.ports.held)
 
 
 async def test_a_running_container_of_an_earlier_daemon_keeps_its_ports() -> None:
-    before, world, record = World(), World(), box("home")
-    await before.publisher.publish(record)
-    assert world.publisher.adopt(record) == record.published == world.ports.held
+    before, world, draft = World(), World(), box("home")
+    await before.publisher.publish(draft)
+    assert world.publisher.adopt(draft) == draft.record.published == world.ports.held
 
 
 async def test_thousands_of_ports_leave_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +118,7 @@ async def test_thousands_of_ports_leave_others_their_turn(monkeypatch: pytest.Mo
                 yield
 
     monkeypatch.setattr(world.ports, "taking", taking)
-    record = box("home")
-    record.host_config.port_bindings = {
-        f"{number}/tcp": [PortBinding(host_port=str(number))] for number in range(1, 1001)
-    }
+    draft = box("home", ports=range(1, 1001))
     turns = 0
 
     async def others() -> None:
@@ -128,10 +128,10 @@ async def test_thousands_of_ports_leave_others_their_turn(monkeypatch: pytest.Mo
             await asyncio.sleep(0)
 
     other = asyncio.get_running_loop().create_task(others())
-    await world.publisher.publish(record)
-    assert len(record.published) == len(world.ports.held) == 1000 and turns >= 10
+    await world.publisher.publish(draft)
+    assert len(draft.record.published) == len(world.ports.held) == 1000 and turns >= 10
     before = turns
-    await world.publisher.withdraw(record)
+    await world.publisher.withdraw(draft)
     assert not world.ports.held and turns - before >= 9
     other.cancel()
 
@@ -149,10 +149,7 @@ async def test_of_many_ports_none_is_held_when_one_is_taken(monkeypatch: pytest.
             yield
 
     monkeypatch.setattr(world.ports, "taking", taking)
-    record = box("home")
-    record.host_config.port_bindings = {
-        f"{number}/tcp": [PortBinding(host_port=str(number))] for number in range(1, 1001)
-    }
+    draft = box("home", ports=range(1, 1001))
     with pytest.raises(NoConnectivity):
-        await world.publisher.publish(record)
-    assert not world.ports.held and not record.published
+        await world.publisher.publish(draft)
+    assert not world.ports.held and not draft.record.published

@@ -10,6 +10,7 @@ from husk.engine.model.network import Network
 from husk.engine.networks import requests
 from husk.engine.networks.live import LiveNetwork
 from husk.errors import Forbidden, InvalidParameter
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 IFNAME = "com.docker.network.endpoint.ifname"
@@ -97,7 +98,7 @@ def test_networks_of_the_swarm_are_for_tasks() -> None:
 )
 def test_what_cannot_be_joined(mode: str, on: str, to: str, message: str) -> None:
     record = container("box", status="running", host_config=HostConfig(network_mode=mode))
-    record.endpoints = {on: Endpoint(network_name=on, network_id=on)} if on else {}
+    record = but(record, endpoints={on: Endpoint(network_name=on, network_id=on)} if on else {})
     with pytest.raises(Forbidden if "exists" in message else InvalidParameter, match=message):
         requests.check_joinable(live(to), record)
 

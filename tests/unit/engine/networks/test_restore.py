@@ -44,7 +44,7 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_what_belongs_to_nobody_goes(tmp_path: Path, swept: dict[str, Any]) -> None:
     running = container(status="running")
-    running.sandbox_path = "/netns/1"
+    running = but(running, sandbox_path="/netns/1")
     networks = [network("home"), network("lan", driver="macvlan", parent="eth7"), network("far", driver="overlay")]
     restore.sweep(settings(tmp_path), TUNNEL, networks, [running, container()], frozenset(), frozenset({"f" * 64}))
     assert swept["sandboxes"] == ["/netns/1"]
@@ -87,10 +87,11 @@ def test_each_daemon_of_a_machine_has_a_tunnel_of_its_own() -> None:
 @pytest.mark.parametrize("spare", [True, False])
 def test_networks_are_opened_with_the_leases_of_running_containers(tmp_path: Path, spare: bool) -> None:
     running = container(status="running")
-    running.sandbox_path = "/netns/1"
-    running.endpoints["home"] = Endpoint(
+    running = but(running, sandbox_path="/netns/1")
+    endpoint = Endpoint(
         network_name="home", network_id="", ip_address="10.1.0.2", prefix_len=24, host_interface="veth1"
     )
+    running = but(running, endpoints={"home": endpoint})
     networks = [network("home"), network("host", driver="host"), network("bridge")]
     opened = restore.openings(networks, [running], Config(), settings(tmp_path), spare)
     assert list(opened) == ["home", "bridge"]

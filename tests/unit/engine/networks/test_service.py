@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from husk.config import AddressPool, Config
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Event, Events
 from husk.engine.model.filters import Filters
@@ -121,7 +121,7 @@ class House:
 
     async def open(self, **settings: object) -> Networks:
         self.config = msgspec.structs.replace(self.config, **settings)
-        return await Networks.open(self.config, self.state, self.events, self.containers, self.find)
+        return await Networks.open(self.config, self.state, self.events, map(Draft, self.containers), self.find)
 
     def find(self, reference: str) -> Container:
         raise NotFound(f"No such container: {reference}")
@@ -141,13 +141,12 @@ async def networks(house: House) -> Networks:
     return await house.open()
 
 
-def member(networks: Networks, name: str, on: str) -> Container:
+def member(networks: Networks, name: str, on: str) -> Draft:
     """A container that runs on a network."""
     live = networks._roster.by_name[on]
-    record = container(name, status="running")
-    record.endpoints[on] = Endpoint(network_name=on, network_id=live.record.id, endpoint_id="e" * 64)
-    live.members[record.id] = record
-    return record
+    draft = live.members[name] = Draft(container(name, status="running"))
+    draft.put(Endpoint(network_name=on, network_id=live.record.id, endpoint_id="e" * 64))
+    return draft
 
 
 # --- made and removed
@@ -300,7 +299,7 @@ async def test_prune_takes_what_nobody_needs(
 async def test_members_and_addresses(networks: Networks) -> None:
     await networks.create(NetworkRequest(name="lan"))
     member(networks, "box", "lan")
-    member(networks, "step", "lan").name = ""
+    member(networks, "step", "lan").change(name="")
     lan = networks.find("lan")
     assert [record.name for record in networks.members(lan)] == ["box"], "a build's step is not shown"
     await networks.service_addresses.take(lan)
@@ -334,7 +333,7 @@ async def test_the_next_daemon_has_the_same_networks(networks: Networks, house: 
 async def test_only_what_runs_holds_its_place_over_a_restart(networks: Networks, house: House, host: FakeHost) -> None:
     running, ended = container("running", status="running"), container("ended", status="exited")
     for record in (running, ended):
-        record.sandbox_path = f"/netns/{record.name}"
+        record = but(record, sandbox_path=f"/netns/{record.name}")
     house.containers = [running, ended]
     await house.open()
     assert host.swept[-1][3] == [running]

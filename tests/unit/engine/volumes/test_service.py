@@ -20,6 +20,7 @@ from husk.errors import DiskFault, NotFound
 from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.storage.state.store import StateStore
 from husk.storage.volumes.store import VolumeStore
+from tests.support.but import but
 from tests.support.full_store import FullStore
 from tests.unit.engine.records import container
 
@@ -50,7 +51,7 @@ class Shelf:
         return self._with(container(), other.mounts[0].name)
 
     def _with(self, record: Container, name: str) -> Container:
-        record.mounts = [MountPoint(type="volume", name=name, destination="/data", anonymous=True)]
+        record = but(record, mounts=[MountPoint(type="volume", name=name, destination="/data", anonymous=True)])
         self.containers.append(record)
         return record
 

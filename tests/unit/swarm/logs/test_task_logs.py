@@ -38,7 +38,7 @@ async def test_a_task_has_started_when_its_container_has(room: SwarmRoom) -> Non
     logs = room.services.logs
     assert (logs.has_started(running), logs.has_started(waiting)) == (True, False)
     there = room.containers.find(running.status.container_id)
-    there.state = replace(there.state, status="created")
+    room.containers.records[there.id] = but(there, state=replace(there.state, status="created"))
     assert not logs.has_started(running)
     assert logs.has_started(task(web, slot=3, container_id="0123", node_id="w"))
 

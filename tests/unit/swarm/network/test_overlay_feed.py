@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.live import LiveNetwork
@@ -292,8 +292,8 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplo
         args=[],
     )
     endpoint = Endpoint(network_name="old", network_id="old-id", ip_address="10.0.8.5", mac_address="02:42:00:00:00:05")
-    container.endpoints["old"] = endpoint
-    old.members[container.id] = container
+    draft = old.members[container.id] = Draft(container)
+    draft.put(endpoint)
     room.records.services["s"] = make_service(virtual_ips=[VirtualIP(network_id="old-id", addr="10.0.8.2/24")])
     room.presence.alone = [old]
     await room.feed.settle()
@@ -306,7 +306,7 @@ async def test_a_network_of_this_host_alone_becomes_everybodys(room: Room, caplo
     old.record = record
     room.presence.here.remove(old)
     room.presence.alone = [old]
-    endpoint.ip_address = "10.0.8.77"
+    draft.put(but(endpoint, ip_address="10.0.8.77"))
     await room.feed.settle()
     assert old.record.vni == 4098 and "10.0.8.77" in {place.address for place in room.shared.of(record)}
 

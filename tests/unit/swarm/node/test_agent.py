@@ -53,7 +53,8 @@ async def test_an_unhealthy_task_fails_and_is_replaced(world: World) -> None:
     await world.until(world.running, "it runs")
     (first,) = world.running()
     there = world.containers.find(first.status.container_id)
-    there.state = replace(there.state, health=Health(status="unhealthy"))
+    state = replace(there.state, health=Health(status="unhealthy"))
+    world.containers.records[there.id] = but(there, state=state)
     world.wake()
     await world.until(lambda: world.running() and world.running()[0].id != first.id, "another runs")
     assert "unhealthy container" in world.store.tasks[first.id].status.err
@@ -64,7 +65,8 @@ async def test_a_task_with_a_health_check_runs_when_it_is_healthy(world: World) 
 
     async def start_unwell(reference: str) -> None:
         there = world.containers.find(reference)
-        there.state = replace(there.state, health=Health(status="starting"))
+        state = replace(there.state, health=Health(status="starting"))
+        world.containers.records[there.id] = but(there, state=state)
         await start(reference)
 
     world.containers.start = start_unwell  # type: ignore[method-assign]
@@ -72,7 +74,8 @@ async def test_a_task_with_a_health_check_runs_when_it_is_healthy(world: World) 
     await world.until(lambda: [c for c in world.containers.records.values() if c.state.running], "it starts")
     (container,) = world.containers.records.values()
     assert not world.running() and container.state.health is not None
-    container.state = replace(container.state, health=Health(status="healthy"))
+    state = replace(container.state, health=Health(status="healthy"))
+    world.containers.records[container.id] = but(container, state=state)
     world.wake()
     await world.until(world.running, "it runs")
 

@@ -4,6 +4,7 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.network import Network
 from husk.swarm.model.services import NetworkAttachment, PortConfig, Service, ServiceSpec, TaskSpec, VirtualIP
 from husk.swarm.spec.network_services import Elsewhere, ServiceOnNetwork, TaskOnNetwork, services_on
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 NETWORK = Network(id="n1", name="back", driver="overlay", created="")
@@ -24,7 +25,8 @@ def service(name: str, *networks: str, virtual: str = "", ports: list[PortConfig
 
 def task(name: str, **addresses: str) -> Container:
     found = container(name)
-    found.endpoints["back"] = Endpoint(network_name="back", network_id="n1", endpoint_id="e", **addresses)  # type: ignore[arg-type]
+    endpoint = Endpoint(network_name="back", network_id="n1", endpoint_id="e", **addresses)  # type: ignore[arg-type]
+    found = but(found, endpoints={"back": endpoint})
     return found
 
 

@@ -144,9 +144,8 @@ def _bind(text: str, volume_driver: str) -> WantedMount:
         point = _mount(mount).point
     except InvalidParameter as error:
         raise InvalidParameter(f"invalid volume specification: '{text}': {error.message}") from error
-    point.mode = mode or point.mode
-    point.makes_source = mount.type == "bind"
-    point.copies = point.copies and "nocopy" not in words
+    copies = point.copies and "nocopy" not in words
+    point = msgspec.structs.replace(point, mode=mode or point.mode, makes_source=mount.type == "bind", copies=copies)
     return WantedMount(point, mount)
 
 

@@ -24,6 +24,7 @@ from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.seccomp.precompiled import ANNOTATION, STAND_IN
 from husk.runtime.spec.document import ContainerSpec, Rlimit, User
 from husk.runtime.spec.host_facts import HostFacts
+from tests.support.but import but
 from tests.unit.engine.records import container
 
 PATHS = ContainerPaths(
@@ -60,7 +61,7 @@ def test_no_container_shares_the_host_s_network_unasked(mode: str) -> None:
 
 def test_a_container_joins_its_sandbox() -> None:
     record = container(host_config=HostConfig(network_mode="bridge"))
-    record.sandbox_path = "/run/netns/x"
+    record = but(record, sandbox_path="/run/netns/x")
     assert namespaces(record)["network"] == "/run/netns/x"
 
 
@@ -78,7 +79,7 @@ def test_files_about_the_network_are_mounted_unless_the_client_brings_its_own() 
         "/etc/hostname": "/d/hostname",
         "/etc/hosts": "/d/hosts",
     }
-    record.mounts = [MountPoint(type="bind", source="/my", destination="/etc/hosts", rw=False)]
+    record = but(record, mounts=[MountPoint(type="bind", source="/my", destination="/etc/hosts", rw=False)])
     (own,) = [m for m in mounts(record, PATHS) if m.destination == "/etc/hosts"]
     assert (own.source, own.options) == ("/my", ("rbind", "rprivate", "rro"))
 
@@ -105,7 +106,7 @@ def test_a_tmpfs_with_propagation_needs_a_root_that_lets_it_through(options: str
 
 def test_a_tmpfs_replaces_what_else_is_mounted_there() -> None:
     record = container(host_config=HostConfig(tmpfs={"/x/": "size=1m"}))
-    record.mounts = [MountPoint(type="volume", name="v", source="/v", destination="/x")]
+    record = but(record, mounts=[MountPoint(type="volume", name="v", source="/v", destination="/x")])
     assert [m.type for m in mounts(record, PATHS) if m.destination.startswith("/x")] == ["tmpfs"]
 
 
