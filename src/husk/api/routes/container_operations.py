@@ -1,5 +1,7 @@
 """Operations on containers: their processes, what they use and may use, and the removal of those that may go."""
 
+from msgspec import structs
+
 from husk.api.calls.call import Call
 from husk.api.calls.router import change, read, stream
 from husk.api.http.response import Answer
@@ -45,7 +47,7 @@ async def stats(call: Call) -> Answer:
 async def update(call: Call) -> Answer:
     request = await call.body(_limits)
     if call.version < WITH_PIDS_UPDATE:
-        request.pids_limit = None
+        request = structs.replace(request, pids_limit=None)
     warnings = await call.engine.updater.update(call.argument, request)
     return call.json(UpdateResponse(warnings=warnings or None))
 

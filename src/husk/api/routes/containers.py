@@ -43,17 +43,18 @@ async def made(call: Call, document: Document, awaited: bool = False) -> CreateR
     endpoints = extras.networking_config.endpoints_config
     call.request.meant = config, extras.host_config
     cgroup_v2 = call.engine.system.info().cgroup_version == "2"
-    warnings = adapting.adapt(config, extras.host_config, endpoints, call.version, cgroup_v2=cgroup_v2)
+    adapted = adapting.adapt(config, extras.host_config, endpoints, call.version, cgroup_v2=cgroup_v2)
+    call.request.meant = adapted.config, adapted.host
     created = await call.engine.containers.create(
         call.text("name"),
-        config,
-        extras.host_config,
-        endpoints,
+        adapted.config,
+        adapted.host,
+        adapted.endpoints,
         call.text("platform") if call.version >= adapting.WITH_PLATFORM else "",
         awaited=awaited,
     )
     call.request.meant = created.container
-    return CreateResponse(id=created.container.id, warnings=[*created.warnings, *warnings])
+    return CreateResponse(id=created.container.id, warnings=[*created.warnings, *adapted.warnings])
 
 
 def listing(call: Call) -> Handled:

@@ -29,42 +29,46 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             state.remember(" ".join(["ENV", *(f"{name}={value}" for name, value in pairs)]))
         case types.Label():
             labels = [(state.text(pair.name), state.text(pair.value)) for pair in instruction.pairs]
-            config.labels.update(labels)
+            state.configure(labels={**config.labels, **dict(labels)})
             state.remember(" ".join(["LABEL", *(f"{name}={value}" for name, value in labels)]))
         case types.Cmd():
-            config.cmd = _command(state, instruction)
-            config.args_escaped = True
+            words = _command(state, instruction)
+            state.configure(cmd=words, args_escaped=True)
             state.own_cmd = True
-            state.remember(f"CMD {history.quoted(config.cmd)}")
+            state.remember(f"CMD {history.quoted(words)}")
         case types.Entrypoint():
-            config.entrypoint = _command(state, instruction) or None
-            if not state.own_cmd:
-                config.cmd = None
-            state.remember(f"ENTRYPOINT {history.quoted(config.entrypoint or [])}")
+            words = _command(state, instruction)
+            state.configure(entrypoint=words or None, cmd=config.cmd if state.own_cmd else None)
+            state.remember(f"ENTRYPOINT {history.quoted(words)}")
         case types.Shell():
-            config.shell = list(instruction.words)
+            state.configure(shell=list(instruction.words))
             state.remember(f"SHELL {history.plain(instruction.words)}")
         case types.User():
-            config.user = state.text(instruction.name)
-            state.remember(f"USER {config.user}")
+            user = state.text(instruction.name)
+            state.configure(user=user)
+            state.remember(f"USER {user}")
         case types.Volume():
             paths = [state.text(path) for path in instruction.paths]
             if not all(paths):
                 raise DockerfileError("VOLUME specified can not be an empty string")
-            config.volumes = config.volumes or {}
-            config.volumes.update((path, {}) for path in paths)
+            # Put beside those of other lines, in what the stage alone has: a copy for each line would take long.
+            volumes = config.volumes or {}
+            volumes.update((path, {}) for path in paths)
+            state.configure(volumes=volumes)
             state.remember(f"VOLUME {history.plain(paths)}")
         case types.Expose():
             written = [word for port in instruction.ports for word in state.expand(port).words]
             exposed = [port for word in written for port in parse_ports(word)]
-            config.exposed_ports = config.exposed_ports or {}
-            config.exposed_ports.update((port, {}) for port in exposed)
+            ports = config.exposed_ports or {}
+            ports.update((port, {}) for port in exposed)
+            state.configure(exposed_ports=ports)
             state.remember(f"EXPOSE {history.plain(exposed)}")
         case types.StopSignal():
-            config.stop_signal = _signal(state.text(instruction.signal))
-            state.remember(f"STOPSIGNAL {config.stop_signal}")
+            signal = _signal(state.text(instruction.signal))
+            state.configure(stop_signal=signal)
+            state.remember(f"STOPSIGNAL {signal}")
         case types.HealthCheck():
-            config.healthcheck = HealthConfig(
+            check = HealthConfig(
                 test=instruction.test,
                 interval=instruction.interval,
                 timeout=instruction.timeout,
@@ -72,10 +76,12 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
                 start_period=instruction.start_period,
                 start_interval=instruction.start_interval,
             )
-            state.remember(history.health_check(config.healthcheck))
+            state.configure(healthcheck=check)
+            state.remember(history.health_check(check))
         case types.OnBuild():
-            config.on_build = config.on_build or []
-            config.on_build.append(instruction.trigger)
+            triggers = config.on_build or []
+            triggers.append(instruction.trigger)
+            state.configure(on_build=triggers)
         case types.Maintainer():
             state.image.author = instruction.name
             state.remember(f"MAINTAINER {instruction.name}")

@@ -294,9 +294,8 @@ class _Conversion:
 
     def _inherit(self, state: StageState) -> None:
         state.image.created = ""
+        state.configure(on_build=None, image="")
         config = state.config
-        config.on_build = None
-        config.image = ""
         names = {entry.partition("=")[0] for entry in config.env}
         if "PATH" not in names:
             config.env.append(f"PATH={DEFAULT_PATH}")
@@ -378,7 +377,7 @@ class _Conversion:
         state.directory_was_set = True
         # A path that is absolute is written down as it is, as BuildKit does.
         written = path if path.startswith("/") else posixpath.normpath(posixpath.join(state.directory, path))
-        state.config.working_dir = written
+        state.configure(working_dir=written)
         directory = state.directory
         made = directory != "/"
         if made:

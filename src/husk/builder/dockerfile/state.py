@@ -51,6 +51,10 @@ class StageState(Struct, eq=False):
         assert self.image.config is not None
         return self.image.config
 
+    def configure(self, **fields: object) -> None:
+        """Give the image another configuration."""
+        self.image.config = msgspec.structs.replace(self.config, **fields)
+
     @property
     def directory(self) -> str:
         return "/" + posixpath.normpath("/" + self.config.working_dir).lstrip("/")

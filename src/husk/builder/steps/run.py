@@ -194,8 +194,7 @@ class Steps:
     def record_of(self, body: Exec, *, tty: bool) -> Container:
         """A container for the first of the processes of a file system that is held."""
         record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
-        record.config.tty = tty
-        return record
+        return replace(record, config=replace(record.config, tty=tty))
 
     async def talk(
         self, record: Container, body: Exec, prepared: Prepared, client: Asking, files: StepRoots, streams: Streams

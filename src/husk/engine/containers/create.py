@@ -109,18 +109,19 @@ class Creator:
         host_config = merge.complete_host_config(host_config, self._host, self._log_default, self._defaults)
         log_options.check(host_config.log_config.type, host_config.log_config.config)
         try:
-            resolve_joined(host_config, self._find)
+            host_config = resolve_joined(host_config, self._find)
         except NotFound as error:
             raise InvalidParameter(error.message) from None
         container_id = self._index.new_id()
-        complete.hostname = complete.hostname or _default_hostname(host_config, container_id)
+        complete = replace(complete, hostname=complete.hostname or _default_hostname(host_config, container_id))
         program, arguments = merge.command(complete)
         created = now_ns()
         mode = host_config.network_mode
         if mode.startswith("container:"):
             # As with networks, an unknown one is reported at start.
             with contextlib.suppress(NotFound):
-                mode = host_config.network_mode = "container:" + self._find(mode.removeprefix("container:")).id
+                mode = "container:" + self._find(mode.removeprefix("container:")).id
+                host_config = replace(host_config, network_mode=mode)
         taken = self._index.reserve_name(name, container_id)
         links = host_config.links
         try:
@@ -144,10 +145,10 @@ class Creator:
                     await self._networks.seek(network)
             places = self._networks.endpoints(mode, endpoints, links)
             if links and mode == "bridge":
-                host_config.links = self._named_links(taken, links)
+                host_config = replace(host_config, links=self._named_links(taken, links))
             async with self._pins.hold(record.layers), self._volumes.taking() as taking:
                 mounts = await self._mounts.take(record.id, complete, host_config, taking)
-                record = replace(record, endpoints=places, mounts=mounts)
+                record = replace(record, host_config=host_config, endpoints=places, mounts=mounts)
                 async with self._pins.hold(record.used_layers):
                     # A run tells of how it ended; what this host cannot do of it is not waited for.
                     warnings = [] if awaited else self._warnings(record)

@@ -305,12 +305,15 @@ class Joined(Struct, frozen=True):
     shm: str
 
 
-def resolve_joined(host_config: HostConfig, find: Finder) -> None:
-    """Write the ids of the containers whose namespaces are joined: their names may change. Raises NotFound."""
-    for field in ("pid_mode", "ipc_mode"):
-        mode = getattr(host_config, field)
-        if mode.startswith(_PREFIX):
-            setattr(host_config, field, _PREFIX + find(mode.removeprefix(_PREFIX)).id)
+def resolve_joined(host_config: HostConfig, find: Finder) -> HostConfig:
+    """Name the containers whose namespaces are joined by their ids: their names may change. Raises NotFound."""
+    modes = {field: getattr(host_config, field) for field in ("pid_mode", "ipc_mode")}
+    found = {
+        field: _PREFIX + find(mode.removeprefix(_PREFIX)).id
+        for field, mode in modes.items()
+        if mode.startswith(_PREFIX)
+    }
+    return replace(host_config, **found) if found else host_config
 
 
 def join(record: Container, assembly: Assembly, find: Finder) -> Joined:

@@ -12,7 +12,6 @@ from husk.engine.containers.index import Index
 from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig
-from husk.engine.model.record import duplicate
 from husk.errors import Conflict, SystemFault
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
@@ -97,14 +96,11 @@ def merge(current: HostConfig, request: HostConfig) -> HostConfig:
         raise Conflict(
             "Memory limit should be smaller than already set memoryswap limit, update the memoryswap at the same time"
         )
-    merged = duplicate(current)
-    for name in _LIMITS:
-        if value := getattr(request, name):
-            setattr(merged, name, value)
+    changes: dict[str, object] = {name: value for name in _LIMITS if (value := getattr(request, name))}
     if request.pids_limit is not None:
-        merged.pids_limit = max(0, request.pids_limit)  # as dockerd writes down that there is none any more
+        changes["pids_limit"] = max(0, request.pids_limit)  # as dockerd writes down that there is none any more
     if request.restart_policy.name:
         if current.auto_remove and request.restart_policy.name != "no":
             raise Conflict("Restart policy cannot be updated because AutoRemove is enabled for the container")
-        merged.restart_policy = request.restart_policy
-    return merged
+        changes["restart_policy"] = request.restart_policy
+    return structs.replace(current, **changes)

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from husk.engine.model.clock import parse_duration
 from husk.engine.model.container_config import ContainerConfig, HealthConfig
@@ -26,22 +26,14 @@ _MINIMUM = 1_000_000
 
 
 def apply_changes(config: ContainerConfig, changes: Iterable[str]) -> ContainerConfig:
-    """A copy of `config` with each instruction applied in order."""
-    config = msgspec.structs.replace(
-        config,
-        env=list(config.env),
-        labels=dict(config.labels),
-        exposed_ports=dict(config.exposed_ports or {}) or None,
-        volumes=dict(config.volumes or {}) or None,
-        on_build=list(config.on_build or []) or None,
-    )
+    """`config` with each instruction applied in order."""
     own_cmd = False
     for line in [line for change in changes for line in _lines(change)]:
-        instruction = _apply(config, line)
+        instruction, config = _apply(config, line)
         own_cmd = own_cmd or instruction == "CMD"
         if instruction == "ENTRYPOINT" and not own_cmd:
             # As in a Dockerfile: the arguments of another entrypoint mean nothing to a new one.
-            config.cmd = None
+            config = replace(config, cmd=None)
     return config
 
 
@@ -50,7 +42,8 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in joined.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
-def _apply(config: ContainerConfig, line: str) -> str:
+def _apply(config: ContainerConfig, line: str) -> tuple[str, ContainerConfig]:
+    """(the instruction, what it makes of the configuration)"""
     word, *others = line.split(None, 1)
     instruction, rest = word.upper(), "".join(others)
     if instruction not in _INSTRUCTIONS:
@@ -58,8 +51,7 @@ def _apply(config: ContainerConfig, line: str) -> str:
     if not rest and instruction not in ("CMD", "ENTRYPOINT"):
         number = "exactly" if instruction in ("STOPSIGNAL", "USER", "WORKDIR") else "at least"
         raise InvalidParameter(f"{instruction} requires {number} one argument")
-    _INSTRUCTIONS[instruction](config, rest)
-    return instruction
+    return instruction, _INSTRUCTIONS[instruction](config, rest)
 
 
 def _json_words(text: str) -> list[str] | None:
@@ -77,26 +69,26 @@ def _command(config: ContainerConfig, text: str) -> list[str]:
     return [*(config.shell or ["/bin/sh", "-c"]), text] if text else []
 
 
-def _cmd(config: ContainerConfig, text: str) -> None:
-    config.cmd = _command(config, text)
+def _cmd(config: ContainerConfig, text: str) -> ContainerConfig:
+    return replace(config, cmd=_command(config, text))
 
 
-def _entrypoint(config: ContainerConfig, text: str) -> None:
-    config.entrypoint = _command(config, text) or None
+def _entrypoint(config: ContainerConfig, text: str) -> ContainerConfig:
+    return replace(config, entrypoint=_command(config, text) or None)
 
 
-def _env(config: ContainerConfig, text: str) -> None:
+def _env(config: ContainerConfig, text: str) -> ContainerConfig:
     # One that is there keeps its place.
     entries = {entry.partition("=")[0]: entry for entry in config.env}
     entries.update({name: f"{name}={value}" for name, value in _pairs("ENV", text, config.env)})
-    config.env = list(entries.values())
+    return replace(config, env=list(entries.values()))
 
 
-def _label(config: ContainerConfig, text: str) -> None:
-    config.labels.update(_pairs("LABEL", text, config.env))
+def _label(config: ContainerConfig, text: str) -> ContainerConfig:
+    return replace(config, labels={**config.labels, **dict(_pairs("LABEL", text, config.env))})
 
 
-def _expose(config: ContainerConfig, text: str) -> None:
+def _expose(config: ContainerConfig, text: str) -> ContainerConfig:
     ports = dict(config.exposed_ports or {})
     for word in _words(text, config.env):
         match = _PORT.fullmatch(word)
@@ -104,60 +96,59 @@ def _expose(config: ContainerConfig, text: str) -> None:
         if match is None or not 0 < first <= last <= 65535:
             raise InvalidParameter(f"invalid containerPort: {word}")
         ports.update({f"{port}/{(match[3] or 'tcp').lower()}": {} for port in range(first, last + 1)})
-    config.exposed_ports = ports
+    return replace(config, exposed_ports=ports)
 
 
-def _user(config: ContainerConfig, text: str) -> None:
-    config.user = _single("USER", text, config.env)
+def _user(config: ContainerConfig, text: str) -> ContainerConfig:
+    return replace(config, user=_single("USER", text, config.env))
 
 
-def _workdir(config: ContainerConfig, text: str) -> None:
-    config.working_dir = clean(posixpath.join(config.working_dir or "/", _expand(text, config.env)))
+def _workdir(config: ContainerConfig, text: str) -> ContainerConfig:
+    return replace(config, working_dir=clean(posixpath.join(config.working_dir or "/", _expand(text, config.env))))
 
 
-def _volume(config: ContainerConfig, text: str) -> None:
+def _volume(config: ContainerConfig, text: str) -> ContainerConfig:
     paths = _json_words(text)
     if paths is None:
         paths = _words(text, config.env)
     if not all(path.strip() for path in paths):
         raise InvalidParameter("VOLUME specified can not be an empty string")
-    config.volumes = {**(config.volumes or {}), **{path: {} for path in paths}}
+    return replace(config, volumes={**(config.volumes or {}), **{path: {} for path in paths}})
 
 
-def _onbuild(config: ContainerConfig, text: str) -> None:
+def _onbuild(config: ContainerConfig, text: str) -> ContainerConfig:
     trigger = text.split(None, 1)[0].upper()
     if trigger == "ONBUILD":
         raise InvalidParameter("Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed")
     if trigger in ("MAINTAINER", "FROM"):
         raise InvalidParameter(f"{trigger} isn't allowed as an ONBUILD trigger")
-    config.on_build = [*(config.on_build or []), text]
+    return replace(config, on_build=[*(config.on_build or []), text])
 
 
-def _stopsignal(config: ContainerConfig, text: str) -> None:
+def _stopsignal(config: ContainerConfig, text: str) -> ContainerConfig:
     signal = _single("STOPSIGNAL", text, config.env)
     parse_signal(signal)
-    config.stop_signal = signal
+    return replace(config, stop_signal=signal)
 
 
-def _healthcheck(config: ContainerConfig, text: str) -> None:
-    health = HealthConfig()
+def _healthcheck(config: ContainerConfig, text: str) -> ContainerConfig:
+    numbers = {}
     while match := re.match(r"--(interval|timeout|start-period|start-interval|retries)=(\S+)\s+", text):
-        setattr(health, match[1].replace("-", "_"), _health_number(match[1], match[2]))
+        numbers[match[1].replace("-", "_")] = _health_number(match[1], match[2])
         text = text[match.end() :]
     kind, *others = text.split(None, 1)
     rest = "".join(others)
     if kind.upper() == "NONE":
         if rest:
             raise InvalidParameter("HEALTHCHECK NONE takes no arguments")
-        config.healthcheck = HealthConfig(test=["NONE"])
-        return
+        return replace(config, healthcheck=HealthConfig(test=["NONE"]))
     if kind.upper() != "CMD":
         raise InvalidParameter(f'Unknown type "{kind.upper()}" in HEALTHCHECK (try CMD)')
     words = _json_words(rest)
     if not rest or words == []:
         raise InvalidParameter("Missing command after HEALTHCHECK CMD")
-    health.test = ["CMD-SHELL", rest] if words is None else ["CMD", *words]
-    config.healthcheck = health
+    test = ["CMD-SHELL", rest] if words is None else ["CMD", *words]
+    return replace(config, healthcheck=HealthConfig(test=test, **numbers))
 
 
 def _health_number(option: str, value: str) -> int:

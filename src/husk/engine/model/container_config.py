@@ -6,11 +6,8 @@ is what the store holds. Everything else on the wire is translated at the edge.
 
 from msgspec import Struct, field
 
-from husk.engine.model.record import counted
 
-
-@counted
-class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     test: list[str] = []
     interval: int = 0
     timeout: int = 0
@@ -19,7 +16,7 @@ class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     start_interval: int = 0
 
 
-class ExecConfig(Struct, kw_only=True, rename="pascal"):
+class ExecConfig(Struct, kw_only=True, rename="pascal", frozen=True):
     """Another process in a container, as a client describes it."""
 
     user: str = ""
@@ -35,8 +32,7 @@ class ExecConfig(Struct, kw_only=True, rename="pascal"):
     cmd: list[str] = []
 
 
-@counted
-class ContainerConfig(Struct, kw_only=True, rename="pascal"):
+class ContainerConfig(Struct, kw_only=True, rename="pascal", frozen=True):
     """The portable part: what an image may carry too."""
 
     hostname: str = ""
@@ -66,33 +62,28 @@ class ContainerConfig(Struct, kw_only=True, rename="pascal"):
     shell: list[str] | None = None
 
 
-@counted
-class RestartPolicy(Struct, kw_only=True, rename="pascal"):
+class RestartPolicy(Struct, kw_only=True, rename="pascal", frozen=True):
     name: str = ""
     maximum_retry_count: int = 0
 
 
-@counted
-class LogConfig(Struct, kw_only=True, rename="pascal"):
+class LogConfig(Struct, kw_only=True, rename="pascal", frozen=True):
     type: str = ""
     config: dict[str, str] = {}
 
 
-@counted
-class PortBinding(Struct, kw_only=True, rename="pascal"):
+class PortBinding(Struct, kw_only=True, rename="pascal", frozen=True):
     host_ip: str = ""
     host_port: str = ""
 
 
-@counted
-class DeviceMapping(Struct, kw_only=True, rename="pascal"):
+class DeviceMapping(Struct, kw_only=True, rename="pascal", frozen=True):
     path_on_host: str = ""
     path_in_container: str = ""
     cgroup_permissions: str = ""
 
 
-@counted
-class DeviceRequest(Struct, kw_only=True, rename="pascal"):
+class DeviceRequest(Struct, kw_only=True, rename="pascal", frozen=True):
     driver: str = ""
     count: int = 0
     device_ids: list[str] | None = field(default=None, name="DeviceIDs")
@@ -100,27 +91,23 @@ class DeviceRequest(Struct, kw_only=True, rename="pascal"):
     options: dict[str, str] | None = None
 
 
-@counted
-class ThrottleDevice(Struct, kw_only=True, rename="pascal"):
+class ThrottleDevice(Struct, kw_only=True, rename="pascal", frozen=True):
     path: str = ""
     rate: int = 0
 
 
-@counted
-class WeightDevice(Struct, kw_only=True, rename="pascal"):
+class WeightDevice(Struct, kw_only=True, rename="pascal", frozen=True):
     path: str = ""
     weight: int = 0
 
 
-@counted
-class Ulimit(Struct, kw_only=True, rename="pascal"):
+class Ulimit(Struct, kw_only=True, rename="pascal", frozen=True):
     name: str = ""
     soft: int = 0
     hard: int = 0
 
 
-@counted
-class BindOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class BindOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     propagation: str = ""
     non_recursive: bool = False
     create_mountpoint: bool = False
@@ -128,34 +115,29 @@ class BindOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     read_only_force_recursive: bool = False
 
 
-@counted
-class DriverConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class DriverConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     name: str = ""
     options: dict[str, str] | None = None
 
 
-@counted
-class VolumeOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class VolumeOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     no_copy: bool = False
     labels: dict[str, str] | None = None
     driver_config: DriverConfig | None = None
     subpath: str = ""
 
 
-@counted
-class ImageOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class ImageOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     subpath: str = ""
 
 
-@counted
-class TmpfsOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class TmpfsOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     size_bytes: int = 0
     mode: int = 0
     options: list[list[str]] | None = None
 
 
-@counted
-class Mount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class Mount(Struct, kw_only=True, rename="pascal", omit_defaults=True, frozen=True):
     type: str = ""
     source: str = ""
     target: str = ""
@@ -168,8 +150,7 @@ class Mount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     cluster_options: dict[str, object] | None = None
 
 
-@counted
-class HostConfig(Struct, kw_only=True, rename="pascal"):
+class HostConfig(Struct, kw_only=True, rename="pascal", frozen=True):
     """The part that belongs to this host: limits, namespaces, mounts, network, policies."""
 
     binds: list[str] | None = None
@@ -243,8 +224,7 @@ class HostConfig(Struct, kw_only=True, rename="pascal"):
     io_maximum_bandwidth: int = field(default=0, name="IOMaximumBandwidth")
 
 
-@counted
-class EndpointRequest(Struct, kw_only=True, rename="pascal"):
+class EndpointRequest(Struct, kw_only=True, rename="pascal", frozen=True):
     """A client's wishes for a container on one network."""
 
     ipam_config: dict[str, object] | None = field(default=None, name="IPAMConfig")

@@ -184,7 +184,7 @@ class Runner:
             credentials = await self._assignments.credentials(task)
             await self._images.pull(config.image, "", "", credentials, lambda _: None)
         if files := await self._deliveries.deliver(task, words_of(task, service, node)):
-            host_config.mounts = [*(host_config.mounts or []), *files]
+            host_config = msgspec.structs.replace(host_config, mounts=[*(host_config.mounts or []), *files])
         making = self._containers.create(name, config, host_config, endpoints, "")
         created = await self._steps.to_its_end(making, f"make {name}")
         return created.container.id

@@ -62,7 +62,8 @@ def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfi
     limits = task.spec.resources.limits if task.spec.resources else None
     reservations = task.spec.resources.reservations if task.spec.resources else None
     networks = [attachment.target for attachment in (*attachments(service), *_ingress(service))]
-    host = HostConfig(
+    dns, resources = spec.dns_config, task.spec.resources
+    return HostConfig(
         network_mode=networks[0] if networks else "default",
         mounts=spec.mounts or None,
         readonly_rootfs=spec.read_only,
@@ -83,26 +84,24 @@ def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfi
             for port in service.ports
             if port.publish_mode == "host"
         },
+        dns=(dns.nameservers or None) if dns else None,
+        dns_search=(dns.search or None) if dns else None,
+        dns_options=(dns.options or None) if dns else None,
+        memory=limits.memory_bytes if limits else 0,
+        nano_cpus=limits.nano_cpus if limits else 0,
+        pids_limit=(limits.pids or None) if limits else None,
+        memory_reservation=reservations.memory_bytes if reservations else 0,
+        memory_swappiness=resources.memory_swappiness if resources else None,
+        memory_swap=_swap(limits.memory_bytes if limits else 0, resources) if resources else 0,
+        security_opt=(privileges.options(spec.privileges) or None) if spec.privileges is not None else None,
     )
-    if spec.dns_config is not None:
-        host.dns, host.dns_search = spec.dns_config.nameservers or None, spec.dns_config.search or None
-        host.dns_options = spec.dns_config.options or None
-    if limits is not None:
-        host.memory, host.nano_cpus, host.pids_limit = limits.memory_bytes, limits.nano_cpus, limits.pids or None
-    if reservations is not None:
-        host.memory_reservation = reservations.memory_bytes
-    if task.spec.resources is not None:
-        _swap(host, task.spec.resources)
-    if spec.privileges is not None:
-        host.security_opt = privileges.options(spec.privileges) or None
-    return host
 
 
-def _swap(host: HostConfig, resources: TaskResources) -> None:
+def _swap(memory: int, resources: TaskResources) -> int:
     """A service says how much swap comes on top of the memory, a container what both are together."""
-    host.memory_swappiness = resources.memory_swappiness
-    if resources.swap_bytes is not None:
-        host.memory_swap = -1 if resources.swap_bytes < 0 else host.memory + resources.swap_bytes
+    if resources.swap_bytes is None:
+        return 0
+    return -1 if resources.swap_bytes < 0 else memory + resources.swap_bytes
 
 
 def attachments(service: Service) -> list[NetworkAttachment]:

@@ -93,17 +93,15 @@ class _Reader:
 
     def mount(self, mount: Mount) -> Mount:
         what = "expanding mounts failed: expanding mount"
-        changed = msgspec.structs.replace(
-            mount,
-            source=self.text(mount.source, f'{what} source "{mount.source}"'),
-            target=self.text(mount.target, f'{what} target "{mount.target}"'),
-        )
+        source = self.text(mount.source, f'{what} source "{mount.source}"')
+        target = self.text(mount.target, f'{what} target "{mount.target}"')
         options = mount.volume_options
         if options is not None:
-            changed.volume_options = options = msgspec.structs.replace(options, labels=self._map(options.labels))
+            options = msgspec.structs.replace(options, labels=self._map(options.labels))
             if (driver := options.driver_config) is not None:
-                options.driver_config = msgspec.structs.replace(driver, options=self._map(driver.options))
-        return changed
+                driver = msgspec.structs.replace(driver, options=self._map(driver.options))
+                options = msgspec.structs.replace(options, driver_config=driver)
+        return msgspec.structs.replace(mount, source=source, target=target, volume_options=options)
 
     def _map(self, entries: dict[str, str] | None) -> dict[str, str] | None:
         what = "expanding mounts failed: expanding map entry"

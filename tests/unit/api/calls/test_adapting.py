@@ -25,9 +25,7 @@ def before(version: Version) -> Version:
 
 def host(version: Version, **fields: object) -> HostConfig:
     """A host configuration as a client of that version means it."""
-    made = HostConfig(**fields)  # type: ignore[arg-type]
-    adapt(ContainerConfig(), made, {}, version)
-    return made
+    return adapt(ContainerConfig(), HostConfig(**fields), {}, version).host  # type: ignore[arg-type]
 
 
 def mount(version: Version, **fields: object) -> Mount:
@@ -57,17 +55,16 @@ def test_shared_memory_could_be_shared_by_default_until_1_40() -> None:
 
 @pytest.mark.parametrize(("minor", "v2", "expected"), [(40, False, "host"), (41, False, ""), (40, True, "")])
 def test_the_cgroup_namespace_was_the_host_s_on_cgroup_v1_until_1_41(minor: int, v2: bool, expected: str) -> None:
-    made = HostConfig()
-    adapt(ContainerConfig(), made, {}, Version(1, minor), cgroup_v2=v2)
+    made = adapt(ContainerConfig(), HostConfig(), {}, Version(1, minor), cgroup_v2=v2).host
     assert made.cgroupns_mode == expected
 
 
 def test_the_start_interval_of_a_health_check_came_with_1_44() -> None:
     def interval(version: Version) -> int:
         config = ContainerConfig(healthcheck=HealthConfig(test=["CMD", "true"], start_interval=5))
-        adapt(config, HostConfig(), {}, version)
-        assert config.healthcheck is not None
-        return config.healthcheck.start_interval
+        check = adapt(config, HostConfig(), {}, version).config.healthcheck
+        assert check is not None
+        return check.start_interval
 
     assert (interval(Version(1, 43)), interval(Version(1, 44))) == (0, 5)
 
@@ -120,16 +117,15 @@ class TestHardwareAddress:
     @pytest.mark.parametrize("version", [MINIMUM, CURRENT])
     @pytest.mark.parametrize(("mode", "network"), [("", "bridge"), ("default", "bridge"), ("mine", "mine")])
     def test_of_the_container_becomes_that_of_its_endpoint(self, version: Version, mode: str, network: str) -> None:
-        config, endpoints = ContainerConfig(mac_address=MAC), dict[str, EndpointRequest]()
-        warnings = adapt(config, HostConfig(network_mode=mode), endpoints, version)
-        assert (config.mac_address, endpoints) == ("", {network: EndpointRequest(mac_address=MAC)})
-        assert warnings == ([MAC_DEPRECATED] if version == CURRENT else [])
+        found = adapt(ContainerConfig(mac_address=MAC), HostConfig(network_mode=mode), {}, version)
+        assert (found.config.mac_address, found.endpoints) == ("", {network: EndpointRequest(mac_address=MAC)})
+        assert found.warnings == ([MAC_DEPRECATED] if version == CURRENT else [])
 
     def test_of_an_endpoint_came_with_1_44(self) -> None:
         for version, kept in ((Version(1, 43), ""), (Version(1, 44), MAC)):
             endpoints = {"bridge": EndpointRequest(mac_address=MAC)}
-            assert adapt(ContainerConfig(), HostConfig(), endpoints, version) == []
-            assert endpoints["bridge"].mac_address == kept
+            found = adapt(ContainerConfig(), HostConfig(), endpoints, version)
+            assert found.warnings == [] and found.endpoints["bridge"].mac_address == kept
 
     def test_must_be_one(self) -> None:
         endpoints = {"bridge": EndpointRequest(mac_address=MAC)}
@@ -142,6 +138,7 @@ class TestHardwareAddress:
 
     @pytest.mark.parametrize("mode", ["host", "none"])
     def test_means_nothing_without_a_network(self, mode: str) -> None:
-        assert adapt(ContainerConfig(mac_address=MAC), HostConfig(network_mode=mode), {}, CURRENT) == [MAC_DEPRECATED]
+        found = adapt(ContainerConfig(mac_address=MAC), HostConfig(network_mode=mode), {}, CURRENT)
+        assert found.warnings == [MAC_DEPRECATED]
         with pytest.raises(InvalidParameter, match="conflicting options: mac-address and the network mode"):
             adapt(ContainerConfig(mac_address=MAC), HostConfig(network_mode=mode), {}, Version(1, 43))

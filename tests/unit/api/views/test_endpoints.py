@@ -74,8 +74,7 @@ def test_a_list_leaves_names_out() -> None:
 
 
 def test_ports_are_published_or_bare() -> None:
-    record = running()
-    record.config.exposed_ports = {"80/tcp": {}, "53/udp": {}}
+    record = but(running(), config__exposed_ports={"80/tcp": {}, "53/udp": {}})
     record = but(record, published=[published(80, 8080), published(80, 8080, "::")])
     assert [(port.private_port, port.public_port, port.ip, port.type) for port in port_list(record)] == [
         (53, UNSET, UNSET, "udp"), (80, 8080, "0.0.0.0", "tcp"), (80, 8080, "::", "tcp"),
@@ -103,15 +102,14 @@ def test_one_that_does_not_run_or_has_no_network_has_no_ports() -> None:
 
 
 def test_odd_ports_of_an_image_break_no_list_and_ranges_stay_ranges() -> None:
-    record = running()
-    record.config.exposed_ports = {"foo": {}, "8080/http": {}, "0/tcp": {}, "1-65535/udp": {}, "7": {}}
+    odd: dict[str, object] = {"foo": {}, "8080/http": {}, "0/tcp": {}, "1-65535/udp": {}, "7": {}}
+    record = but(running(), config__exposed_ports=odd)
     assert [(port.private_port, port.type) for port in port_list(record)] == [(1, "udp"), (7, "tcp")]
     assert port_map(record) == {"1-65535/udp": None, "7/tcp": None}
 
 
 def test_a_published_range_is_told_port_by_port() -> None:
-    record = running()
-    record.config.exposed_ports = {"80-81/tcp": {}}
+    record = but(running(), config__exposed_ports={"80-81/tcp": {}})
     record = but(record, published=[published(80, 8080), published(81, 8081)])
     assert sorted(port_map(record)) == ["80/tcp", "81/tcp"]
     assert [port.public_port for port in port_list(record)] == [8080, 8081]

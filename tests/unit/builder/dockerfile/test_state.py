@@ -21,7 +21,7 @@ def state(name: str = "", total: int = 0, **config: object) -> StageState:
 def test_a_stage_without_settings_has_defaults() -> None:
     stage = state()
     assert (stage.directory, stage.shell) == ("/", ["/bin/sh", "-c"])
-    stage.config.working_dir, stage.config.shell = "/w", ["bash"]
+    stage.configure(**{"working_dir": "/w", "shell": ["bash"]})
     assert (stage.directory, stage.shell) == ("/w", ["bash"])
 
 

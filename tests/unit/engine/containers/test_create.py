@@ -158,7 +158,7 @@ async def test_what_cannot_be_is_refused_before_anything_is_made(maker: Maker) -
     assert "install tini" in await maker.refusal(InvalidParameter, init=True)
     assert "nonsense" in await maker.refusal(InvalidParameter, log_config=LogConfig(type="nonsense"))
     assert "No such container" in await maker.refusal(InvalidParameter, pid_mode="container:nobody")
-    maker.images.image.config.cmd = None
+    maker.images.image = but(maker.images.image, config__cmd=None)
     assert await maker.refusal(InvalidParameter) == "no command specified"
 
 

@@ -155,7 +155,7 @@ async def test_ids_are_written_for_names_which_may_change(room: Room) -> None:
         return room.index.find(reference).record
 
     wanted = HostConfig(pid_mode="container:donor", ipc_mode="private")
-    resolve_joined(wanted, find)
+    wanted = resolve_joined(wanted, find)
     assert (wanted.pid_mode, wanted.ipc_mode) == (f"container:{donor.id}", "private")
     with pytest.raises(NotFound):
         resolve_joined(HostConfig(ipc_mode="container:gone"), find)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from husk.engine.images.changes import apply_changes
 from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.errors import InvalidParameter
+from tests.support.but import but
 
 SECOND = 10**9
 
@@ -111,8 +112,7 @@ def test_the_shell_expands_its_own_variables() -> None:
 
 
 def test_a_shell_of_the_image_s_own_is_used() -> None:
-    config = ContainerConfig()
-    config.shell = ["/bin/ash", "-ec"]
+    config = but(ContainerConfig(), **{"shell": ["/bin/ash", "-ec"]})
     assert apply_changes(config, ["CMD a"]).cmd == ["/bin/ash", "-ec", "a"]
 
 

@@ -60,7 +60,7 @@ def test_the_network_of_the_mode_is_first_and_the_others_go_by_name(mode: str) -
 def test_the_way_out_is_that_of_the_highest_priority_then_by_name() -> None:
     record = on(endpoint("b", gateway="1"), endpoint("a", gateway="1"), endpoint("internal", priority=9))
     assert endpoints.gateway_endpoint(record) is record.endpoints["a"]
-    record.endpoints["b"].request.gw_priority = 1
+    record = but(record, endpoints={**record.endpoints, "b": but(record.endpoints["b"], request__gw_priority=1)})
     assert endpoints.gateway_endpoint(record) is record.endpoints["b"]
 
 
@@ -75,8 +75,7 @@ def test_without_a_gateway_a_link_of_its_own_leads_out() -> None:
 
 
 def test_a_container_has_each_of_its_names_once() -> None:
-    one = endpoint("back")
-    one.request.aliases = ["db", "web"]
+    one = but(endpoint("back"), request__aliases=["db", "web"])
     record = on(one)
     assert endpoints.dns_names(record, one) == ["web", "db", record.id[:12], "www"]
 
@@ -104,11 +103,9 @@ def test_a_link_to_nobody_is_refused() -> None:
 
 
 def test_links_are_names_for_everybody_on_the_default_bridge_alone() -> None:
-    record = on()
-    record.host_config.links = ["db:store"]
+    record = but(on(), host_config__links=["db:store"])
     assert endpoints.link_names(record) == {"web/store": "db"}
-    record.host_config.network_mode = "back"
-    assert endpoints.link_names(record) == {}
+    assert endpoints.link_names(but(record, host_config__network_mode="back")) == {}
 
 
 def test_links_follow_a_rename_of_either_side() -> None:

@@ -83,7 +83,7 @@ def test_the_gateway_is_the_first_by_priority_then_by_name():
     assert [endpoint.network_name for endpoint in in_order(both)] == ["zulu", "alpha"]
     leading = gateway_endpoint(both)
     assert leading is not None and leading.network_name == "alpha"
-    both.endpoints["zulu"].request.gw_priority = 1
+    both = but(both, endpoints={**both.endpoints, "zulu": but(both.endpoints["zulu"], request__gw_priority=1)})
     leading = gateway_endpoint(both)
     assert leading is not None and leading.network_name == "zulu"
     nowhere = {name: but(endpoint, gateway="") for name, endpoint in both.endpoints.items()}

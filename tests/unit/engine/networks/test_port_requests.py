@@ -17,6 +17,7 @@ from husk.engine.networks.port_requests import (
 )
 from husk.errors import InvalidParameter
 from husk.network.ports import PortRequest
+from tests.support.but import but
 
 
 def host(**bindings: list[PortBinding] | None) -> HostConfig:
@@ -68,8 +69,7 @@ def test_who_names_an_address_means_no_other(given, address):
 
 
 def test_publish_all_leaves_out_what_is_bound():
-    config = host(p80_tcp=[PortBinding(host_port="8080")])
-    config.publish_all_ports = True
+    config = but(host(p80_tcp=[PortBinding(host_port="8080")]), publish_all_ports=True)
     found = port_requests(ContainerConfig(exposed_ports={"80/tcp": {}, "81-82/tcp": {}}), config)
     assert [(w.container_port, w.first) for w in found] == [(80, 8080), (81, 0), (82, 0)]
 

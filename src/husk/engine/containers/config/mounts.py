@@ -129,15 +129,16 @@ def _bind(text: str, volume_driver: str) -> WantedMount:
         raise InvalidParameter(f"invalid mode: {mode}")
     words = mode.split(",")
     propagation = next((word for word in words if word in PROPAGATIONS), "")
+    kind = "bind" if posixpath.isabs(source) else "volume"
+    driven = bool(volume_driver) and kind == "volume"
     mount = Mount(
-        type="bind" if posixpath.isabs(source) else "volume",
+        type=kind,
         source=source,
         target=target,
         read_only="ro" in words,
         bind_options=BindOptions(propagation=propagation) if propagation else None,
+        volume_options=VolumeOptions(driver_config=DriverConfig(name=volume_driver)) if driven else None,
     )
-    if volume_driver and mount.type == "volume":
-        mount.volume_options = VolumeOptions(driver_config=DriverConfig(name=volume_driver))
     try:
         if "nocopy" in words and mount.type == "bind":
             raise InvalidParameter('invalid mount config for type "bind": field VolumeOptions must not be specified')

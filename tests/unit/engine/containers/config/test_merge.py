@@ -10,6 +10,7 @@ from husk.engine.host import Host
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.runtime.spec.host_facts import HostFacts
+from tests.support.but import but
 
 HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="")
 HOST_V1 = replace(HOST, limits=HostFacts(cgroup_mode="v1"))
@@ -139,7 +140,7 @@ def test_the_daemons_defaults_fill_in_what_a_request_does_not_say():
         ["ndots:2"],
     )
     asked = HostConfig(ipc_mode="private", shm_size=5, cgroupns_mode="private", cgroup_parent="/own", dns=["192.0.2.9"])
-    asked.ulimits = [Ulimit(name="nofile", soft=7, hard=8)]
+    asked = but(asked, ulimits=[Ulimit(name="nofile", soft=7, hard=8)])
     own = complete_host_config(asked, HOST, daemon=daemon)
     assert (own.ipc_mode, own.shm_size, own.cgroupns_mode, own.cgroup_parent) == ("private", 5, "private", "/own")
     assert own.dns == ["192.0.2.9"]
