@@ -26,10 +26,11 @@ The `Life`, which memory alone has, is what there is of it on the host:
     Discarded   not even files                             its record goes
     Waiting     a timer for the next run, and one of these  the run, a stop: the timer goes, the other stays
 
-`lifecycle`, `pause`, `stop` and `remove` alone change the status, under the container's lock; a change is in the store
-before anyone is told, except for ends and removals on a full disk, which are written when there is room. `restore` puts
-the picture right after the daemon was away: it adopts containers whose conmon lives, records the exits of those that
-ended, and releases what no record owns.
+Records are frozen. Work is on an instance's draft, which the index writes; what is written is believed, and nothing
+else but the results of health checks. `lifecycle`, `pause`, `stop` and `remove` alone change the status, under the
+container's lock; a change is in the store before anyone is told, except for ends and removals on a full disk, which are
+written when there is room. `restore` puts the picture right after the daemon was away: it adopts containers whose
+conmon lives, records the exits of those that ended, and releases what no record owns.
 
 This room decides and records. What happens on the host is done by the drivers below it, `husk.runtime.assembly` first
 of all; `drivers` says what is needed of them, so that tests run on doubles (`tests/support/drivers.py`).

@@ -109,7 +109,7 @@ def shown_duration(ns: int) -> str:
 
 
 def _note(instance: Instance, health: Health | None) -> None:
-    """Have memory tell it: what is observed is not worth a write, and is in the next one."""
+    """Let memory alone tell the health: it is not worth a write, and is in the next one."""
     record = instance.draft.record
     instance.believe(msgspec.structs.replace(record, state=msgspec.structs.replace(record.state, health=health)))
 

@@ -1,4 +1,4 @@
-"""How often any record of a container has changed: one that is another has taken its place.
+"""The count of changes to records of containers: each puts another record in the place of the one before.
 
 Whoever keeps something that was made of such records (an answer of the API) compares the count before it uses it
 again. One count for all: who finds it changed looks at the records themselves. It is the process's own, as records are

@@ -83,7 +83,7 @@ class Room:
             id="lan-id", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24", gateway="10.0.9.1"
         )
         self.live = LiveNetwork(self.network, cast(Any, driver))
-        self.live.members["c"] = cast(Any, SimpleNamespace(id="c", endpoints={}))
+        self.live.members["c"] = cast(Any, SimpleNamespace(id="c", record=SimpleNamespace(id="c", endpoints={})))
         self.presence = FakePresence(self.live)
         self.applied: list[Any] = []
         self.fails = False
