@@ -278,7 +278,8 @@ class Connector:
 
     def _links(self, record: Container, starting: bool = True) -> "Iterator[Link]":
         """Yield the container's view of those it is linked to. All must run when it starts; later they may end."""
-        if record.host_config.network_mode != "bridge" or self._roster.bridge is None:
+        bridge = self._roster.bridge
+        if record.host_config.network_mode != "bridge" or bridge is None:
             return
         from husk.engine.networks.links import link
 
@@ -291,7 +292,9 @@ class Connector:
                 continue
             if starting and not other.state.running:
                 raise Conflict(f"Cannot link to a non running container: /{other.name} AS /{record.name}/{alias}")
-            endpoint = other.endpoints.get("bridge")
+            # One that is about to run has its address already, though its record does not tell yet.
+            member = bridge.members.get(other.id)
+            endpoint = (member.record if member is not None else other).endpoints.get("bridge")
             if endpoint is None and starting:
                 raise Conflict(f"container {other.id} not attached to default bridge network")
             if endpoint is not None and (starting or endpoint.ip_address):

@@ -100,6 +100,7 @@ class House:
         events = Events()
         events.observe(self._note)
         self.containers: dict[str, Draft] = {}
+        self.recorded: dict[str, Container] = {}
         self.connector = Connector(
             self.roster,
             cast(Any, SimpleNamespace(publish=self.firewall.update, withdraw=self.firewall.difference_update)),
@@ -115,7 +116,7 @@ class House:
 
     def find(self, reference: str) -> Container:
         try:
-            return self.containers[reference].record
+            return self.recorded.get(reference) or self.containers[reference].record
         except KeyError:
             raise NotFound(f"No such container: {reference}") from None
 
@@ -352,10 +353,14 @@ async def test_links_on_the_default_bridge(house: House) -> None:
     await house.connector.connect(database)
     connected = await house.connector.connect(linker)
     assert [link.alias for link in connected.links] == ["data"]
-    # When the other starts anew, the files of those that see it are to be written again.
+    # When the other starts anew, the files of those that see it are to be written again: with the address that it has
+    # now, which is not recorded before it runs.
     await house.connector.disconnect(database)
+    house.recorded["db"] = database.record
     again = await house.connector.connect(database)
     assert [other.name for other, _ in again.linked_by] == ["web"]
+    [(_, seen)] = again.linked_by
+    assert [link.address for link in seen.links] == [database.record.endpoints["bridge"].ip_address] != [""]
 
 
 async def test_a_running_container_of_an_earlier_daemon(house: House) -> None:
