@@ -36,7 +36,7 @@ OF_PATHS = {
 
 # Who asks something about a path of a client's in a thread: `os.path.exists`, which is handed over to it. The `stat` of
 # a builder is that of a file of a result.
-FOREIGN_PATHS = {"self._assembly", "self._backend", "self._builder", "self._foreign"}
+FOREIGN_PATHS = {"self._assembly", "self._builder", "self._counted", "self._foreign"}
 
 
 def of_modules(tree: ast.AST) -> Iterator[str]:

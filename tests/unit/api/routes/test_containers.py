@@ -244,13 +244,13 @@ async def test_each_run_has_a_sandbox_of_its_own(client: ClientSession, engine: 
     first, key = await sandbox()
     assert (len(first), first[:10], key) == (64, "0123456789", "/run/netns/0123456789")
     assert (await sandbox())[0] == first
-    made.sandbox_path = "/run/netns/abcdef0123"
+    engine.containers.add(but(made, sandbox_path="/run/netns/abcdef0123"))
     second, key = await sandbox()
     assert second.startswith("abcdef0123") and key.endswith("/abcdef0123")
-    made.sandbox_path = ""
+    engine.containers.add(but(made, sandbox_path=""))
     of_host, key = await sandbox()
     assert (len(of_host), key) == (64, "/proc/7/ns/net") and len({first, second, of_host}) == 3
-    made.state = replace(state, status="exited")
+    engine.containers.add(but(made, sandbox_path="", state=replace(state, status="exited")))
     assert await sandbox() == ("", "")
 
 

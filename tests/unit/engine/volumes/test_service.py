@@ -18,7 +18,6 @@ from husk.engine.volumes.service import KIND, Volumes
 from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import DiskFault, NotFound
 from husk.runtime.assembly.foreign_paths import ForeignPaths
-from husk.storage.state.store import StateStore
 from husk.storage.volumes.store import VolumeStore
 from tests.support.but import but
 from tests.support.full_store import FullStore
