@@ -103,8 +103,10 @@ class Member:
             self._process.wait()
 
     def freeze(self) -> None:
-        """It is there, and does nothing: as a host that hangs."""
+        """Stop all its threads: it is there, and does nothing, as a host that hangs."""
         os.killpg(self.pid, signal.SIGSTOP)
+        # The signal stops the others when one thread has taken it: on a busy machine they may answer until then.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
 
 class Etcd(Server):
