@@ -4,6 +4,7 @@ Flags and file are read into the same shape (`husk.config.settings`), merged, an
 places is an error, as it is for dockerd: silently preferring one of them hides a mistake that is found much later.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from husk.config import (
     networks,
     values,
 )
+from husk.config.builder import builder
 from husk.config.remarks import judge
 from husk.config.settings import RuntimeSetting, Settings, keys, read_file
 from husk.errors import InvalidParameter
@@ -225,7 +227,6 @@ def _tls(settings: Settings) -> TlsConfig | None:
 def _builder(document: dict[str, Any] | None) -> BuilderConfig:
     if not document:
         return BuilderConfig()
-    from husk.config.builder import builder
 
     return builder(document)
 
@@ -320,6 +321,5 @@ def _shown(key: str, value: object) -> str:
         return parts._replace(netloc="xxxxx:xxxxx@" + parts.netloc.rpartition("@")[2]).geturl()
     if isinstance(value, str):
         return value
-    import json
 
     return json.dumps(msgspec.to_builtins(value))

@@ -4,6 +4,7 @@ Both are read into the same shape, so that a value means the same wherever it wa
 checked later (`husk.config.load`), when both are one.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,6 @@ def _document(text: str) -> object:
         raise InvalidParameter("it is nested too deeply") from None
     except msgspec.DecodeError as error:
         refused = error
-        import json
     try:
         json.loads(text)
     except json.JSONDecodeError as error:

@@ -143,6 +143,7 @@ def size(key: str, text: str | int) -> int:
 def program(key: str, path: str) -> str:
     """A program of the host by its path, or by its name in PATH; empty for none."""
     if path:
+        # A door: shutil brings all kinds of archives along, and few settings name a program.
         import shutil
 
         if shutil.which(path) is None:

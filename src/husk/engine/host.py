@@ -8,6 +8,7 @@ from husk.config import Config
 from husk.errors import InvalidParameter
 from husk.runtime import host_files
 from husk.runtime.process import which
+from husk.runtime.seccomp import custom_profile
 from husk.runtime.spec.host_facts import HostFacts, read_host_facts
 from husk.text.documents import Malformed
 
@@ -65,7 +66,6 @@ def _seccomp(setting: str) -> str:
     """Return the text of the setting's profile, which is read once, as by dockerd; empty for the built-in one."""
     if setting in ("builtin", "unconfined"):
         return "" if setting == "builtin" else setting
-    from husk.runtime.seccomp import custom_profile
 
     try:
         text = host_files.profile(setting)

@@ -17,6 +17,7 @@ class LateRegistry:
     def client(self) -> "RegistryClient":
         """The same for all."""
         if self._client is None:
+            # A door: the client of registries, which a daemon that never pulls does without.
             from husk.registry.client import RegistryClient
 
             self._client = RegistryClient(

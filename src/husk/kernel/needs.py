@@ -58,6 +58,7 @@ def require_files(mounts: str, data_root: Path) -> None:
 
 def overlay_fault(path: Path) -> OSError | None:
     """Return the error that keeps an overlay from being mounted there, found by mounting one; None if it works."""
+    # A door: tempfile brings much along, and on most hosts nobody asks.
     import tempfile
 
     try:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from husk.errors import SystemFault
-from husk.kernel import nflisting, rtaddresses
+from husk.kernel import conntrack, nflisting, rtaddresses
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import integrity
@@ -510,8 +510,6 @@ def _redirect(old: Balance, new: Balance) -> None:
     if not ports and not addresses:
         return
     try:
-        from husk.kernel import conntrack
-
         conntrack.forget_udp(ports, addresses)
     except OSError as error:
         log.warning("running UDP conversations may miss that tasks have changed: %s", error)

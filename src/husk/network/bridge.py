@@ -12,21 +12,19 @@ import errno
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
-from typing import TYPE_CHECKING, Self, TypeGuard
+from typing import Self, TypeGuard
 
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError, SystemFault, Unavailable
-from husk.network import host, provision, sandbox
+from husk.network import announcement, host, overlay, provision, retiring, sandbox
 from husk.network.allocator import Allocator, subnet_of
+from husk.network.announcement import Acquaintances
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.firewall import Firewall
 from husk.network.provision import MOST_PORTS, BridgeFull
 from husk.network.sandbox import Lease, Wiring
 from husk.network.settings import BridgeSettings, Opening
 from husk.network.warm_pool import WarmPool
-
-if TYPE_CHECKING:
-    from husk.network.announcement import Acquaintances
 
 log = logging.getLogger(__name__)
 
@@ -236,8 +234,6 @@ class BridgeDriver:
             await asyncio.wait([self._reaping])
 
     def _announce(self, lease: Lease) -> None:
-        from husk.network import announcement
-
         if self._acquaintances is None:
             self._acquaintances = announcement.Acquaintances()
             for known in self._allocator.leases.values():
@@ -337,8 +333,6 @@ class BridgeDriver:
         return lease
 
     async def _shrink(self, leases: list[Lease], mtu: int) -> None:
-        from husk.network import overlay
-
         await asyncio.to_thread(overlay.fit, leases, mtu)
 
     def _wiring(self, options: EndpointOptions) -> Wiring:
@@ -379,7 +373,6 @@ class BridgeDriver:
 
     async def _reap(self) -> None:
         """Free the addresses of retired leases as their interfaces disappear, with force if they linger."""
-        from husk.network import retiring
 
         while self._retired:
             batch, self._retired = self._retired, []

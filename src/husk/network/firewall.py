@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from husk.errors import SystemFault
-from husk.kernel import nfelements, nflisting
+from husk.kernel import conntrack, nfelements, nflisting
 from husk.kernel.nfelements import Element
 from husk.kernel.nftables import Nftables
 from husk.network import integrity
@@ -32,7 +32,6 @@ def _forget(ports: Iterable[PublishedPort]) -> None:
     numbers = {port.host_port for port in ports if port.protocol == "udp"}
     if not numbers:
         return
-    from husk.kernel import conntrack
 
     try:
         conntrack.forget_udp(numbers)

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
-from husk.network import hardening, host, sandbox
+from husk.network import hardening, host, parent, recovery, sandbox
 from husk.network.firewall import Firewall
 from husk.network.rules import BridgedNetwork
 from husk.network.sandbox import Lease
@@ -91,7 +91,6 @@ def remove(settings: BridgeSettings, firewall: Firewall) -> None:
 
 def _recover(opening: Opening, around: host.Host, master: int, new: bool, versions: frozenset[int]) -> None:
     """Remove or put back what an earlier daemon has left of endpoints; without such, `recovery` is not loaded."""
-    from husk.network import recovery
 
     # A bridge that has just been made has no ports, and its number says nothing about those of another.
     if not opening.spare and not new:
@@ -120,8 +119,6 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         own=frozenset(map(ip_address, settings.own)),
     )
     if settings.parent_link is not None:
-        from husk.network import parent
-
         return parent.prepare(settings, settings.parent_link, plan, around)
     new = settings.interface not in around.by_name
     try:

@@ -4,6 +4,7 @@ What is written while a request of the API is served, in whichever task or threa
 messages of images and clients are in it: nothing of them is obeyed by a terminal, or begins a line.
 """
 
+import json
 import logging
 import sys
 from datetime import UTC, datetime
@@ -83,7 +84,6 @@ def _quoted(text: str) -> str:
 
 def _json(value: object) -> str:
     """Loaded with the first line that needs it: a start that goes well has none."""
-    import json
 
     from husk.text.terminals import json_text
 

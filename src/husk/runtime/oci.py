@@ -16,6 +16,7 @@ import msgspec
 from husk.errors import SystemFault
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
+from husk.runtime.complaints import fault
 from husk.text.documents import Malformed, decode
 
 # The annotation by which crun takes a filter of system calls that is compiled already.
@@ -137,8 +138,6 @@ class OCIRuntime(msgspec.Struct, frozen=True):
     async def _run(self, verb: str, *arguments: str, stdin: bytes | None = None) -> None:
         result = await process.run([self.program, *self.global_args, verb, *arguments], stdin=stdin)
         if result.returncode != 0:
-            from husk.runtime.complaints import fault
-
             raise SystemFault(fault(self.name, verb, result.stderr.decode(errors="replace")))
 
     def _open_gate(self, container_id: str) -> bool:

@@ -6,9 +6,12 @@ Each piece is read (and compressed, and hashed) in a thread, so that memory stay
 import asyncio
 import hashlib
 import os
+import zlib
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Protocol
+
+from isal import isal_zlib
 
 PIECE = 1 << 20
 # Of isal's four levels the one that is near `gzip -1` in size at several times its speed.
@@ -50,11 +53,8 @@ class Compressor(Protocol):
 def gzip_packer(level: int | None = None) -> Compressor:
     """The header carries no time and no name, so that the digest depends on the content alone."""
     if level is None:
-        from isal import isal_zlib
-
         packer: Compressor = isal_zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
         return packer
-    import zlib
 
     return zlib.compressobj(level, wbits=_GZIP_FORMAT)
 

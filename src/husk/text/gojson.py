@@ -13,6 +13,7 @@ from msgspec import inspect
 
 from husk.errors import InvalidParameter
 from husk.text.documents import Malformed, decode
+from husk.text.json_faults import in_go_words
 from husk.text.patterns import pattern
 
 T = TypeVar("T")
@@ -49,8 +50,6 @@ def parse_document(body: bytes, most: int = 0) -> Document:
     try:
         document = decode(body, largest=len(body), most=most)
     except Malformed as error:
-        from husk.text.json_faults import in_go_words
-
         raise InvalidParameter(in_go_words(body, str(error))) from error
     if document is None:
         return {}

@@ -20,13 +20,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
-
-if TYPE_CHECKING:
-    from husk.engine.containers.drivers import Console
-    from husk.engine.logs.records import LogRecord
+from husk.engine.containers.drivers import Console
+from husk.engine.logs.records import LogRecord
 
 # Bytes that wait for a client before it holds the output back; as many again when the process has come to its end.
 BUFFER = 1 << 20
@@ -84,7 +81,7 @@ class Attachment:
         tty: bool,
         stdin: bool,
         streams: frozenset[int],
-        history: "AsyncIterator[list[LogRecord]] | None",
+        history: AsyncIterator[list[LogRecord]] | None,
         live: bool,
         on_close: Callable[["Attachment"], None],
         on_detach: Callable[[], None],
@@ -113,7 +110,7 @@ class Attachment:
 
     # --- for the switchboard
 
-    def connected(self, console: "Console") -> None:
+    def connected(self, console: Console) -> None:
         if not self._console.done():
             self._console.set_result(console)
 
@@ -213,7 +210,7 @@ class Attachment:
 class _Run:
     """The output of one run on its way to those who listen; `last` are those who hear of its end, once it is told."""
 
-    def __init__(self, console: "Console") -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
         self.carrying: asyncio.Task[None] | None = None
         self.last: list[Attachment] | None = None
@@ -258,7 +255,7 @@ class Switchboard:
             self._console = None
             self._run.carrying.cancel()
 
-    def connect(self, console: "Console") -> None:
+    def connect(self, console: Console) -> None:
         """The container has a process: carry its output to the attachments until it ends or nobody listens."""
         self._console = console
         if self._ending is not None:

@@ -18,13 +18,16 @@ import msgspec
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.attach import Attachment, Ending
+from husk.engine.containers.config import exec_spec
 from husk.engine.containers.drivers import Drivers, Process
 from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.host import Host
+from husk.engine.logs.records import STDERR, STDOUT
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, full_disk
+from husk.runtime import complaints
 from husk.runtime.supervise.conmon import Bundle
 from husk.runtime.supervise.console import Console
 from husk.text.documents import Malformed, decode
@@ -127,13 +130,9 @@ class Execs(Companion):
         await instance.runs()
         container = _active(instance, reference)
         if user and not (user.isascii() and user.isdigit()):
-            from husk.engine.containers.config import exec_spec
-
             await asyncio.to_thread(exec_spec.find_user, self._assembly.root(container.id), container, user)
 
     def _create(self, container: Container, config: ExecConfig, probe: bool) -> Exec:
-        from husk.engine.containers.config import exec_spec
-
         # Most are started at once.
         self._monitor.expect()
         self._forget_old()
@@ -192,7 +191,6 @@ class Execs(Companion):
         except BaseException as error:
             failure = full_disk(error) or error
             reason = failure.message if isinstance(failure, HuskError) else str(failure)
-            from husk.runtime import complaints
 
             code = complaints.exit_code(reason)
             try:
@@ -218,8 +216,6 @@ class Execs(Companion):
     def _prepare(
         self, record: ExecRecord, container: Container, bundle: Bundle, size: list[int] | None
     ) -> dict[str, object]:
-        from husk.engine.containers.config import exec_spec
-
         paths = self._assembly.paths
         base = self._monitor.prepare(bundle, paths.bundle(container.id))
         return exec_spec.read_and_plan(base, self._assembly.root(container.id), container, record.config, size,
@@ -256,8 +252,6 @@ class Execs(Companion):
     # --- talking
 
     def _attachment(self, found: Exec, instance: Instance, console: Console | None, tty: bool) -> Attachment:
-        from husk.engine.logs.records import STDERR, STDOUT
-
         config = found.record.config
         streams = {STDOUT: config.attach_stdout, STDERR: config.attach_stderr}
         carrying: asyncio.Task[None] | None = None

@@ -17,6 +17,7 @@ from husk.engine.containers.drivers import Attended, Process
 from husk.engine.model import companion
 from husk.engine.model.container import KIND, Container, Draft
 from husk.engine.model.events import Events
+from husk.engine.model.names import random_name
 from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
@@ -229,8 +230,6 @@ class Index:
     def reserve_name(self, wanted: str, container_id: str) -> str:
         """Take a name for a container that is being made; `release_name` gives it back if the making fails."""
         if not wanted:
-            from husk.engine.model.names import random_name
-
             wanted = random_name(self._by_name)
         elif _NAME.fullmatch(wanted) is None:
             raise InvalidParameter(f"Invalid container name ({wanted}), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed")

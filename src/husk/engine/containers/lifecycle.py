@@ -24,6 +24,7 @@ from husk.engine.containers.remove import Remover
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
+from husk.runtime import complaints
 from husk.runtime.supervise.conmon import GaveUp
 from husk.watch import Watch
 
@@ -131,7 +132,6 @@ class Lifecycle:
 
     async def _start_failed(self, instance: Instance, error: BaseException, by_policy: bool) -> None:
         """Leave no litter of a failed start; the record keeps the reason."""
-        from husk.runtime import complaints
 
         record = instance.record
         reason = error.message if isinstance(error, HuskError) else str(error)

@@ -14,11 +14,11 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
+from husk.engine.containers.config.mounts import declared, inherited, wanted_mounts
 from husk.engine.containers.drivers import Assembly, Layers, Root
 from husk.engine.containers.drivers import Volumes as MountedVolumes
 from husk.engine.containers.index import Index, Instance
@@ -26,12 +26,11 @@ from husk.engine.images.service import Images
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Mount, VolumeOptions
 from husk.engine.volumes.service import Taking, Volumes
+from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.runtime.assembly import sources
 from husk.runtime.assembly.root import OpenDirectory, has_directory
 from husk.runtime.assembly.staging import StagedPart
-
-if TYPE_CHECKING:
-    from husk.engine.volumes.spec import VolumeSpec
 
 # Directories of images, of those that were asked about last.
 _REMEMBERED = 100
@@ -148,7 +147,6 @@ class MountTaker:
         self, container_id: str, config: ContainerConfig, host_config: HostConfig, taking: Taking
     ) -> list[MountPoint]:
         """The mount points of a new container, their volumes taken and those without a name made."""
-        from husk.engine.containers.config.mounts import declared, inherited, wanted_mounts
 
         wanted = wanted_mounts(host_config)
         own = {point.destination for point, _ in wanted}
@@ -160,8 +158,6 @@ class MountTaker:
         for point, mount in wanted:
             points.append(await self._complete(point, mount, taking))
         for point in declared(config, host_config, [point.destination for point in points]):
-            from husk.engine.volumes.spec import VolumeSpec
-
             points.append(await self._take_volume(point, VolumeSpec(driver=host_config.volume_driver), taking))
         # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
         staging = self._assembly.paths.staging(container_id)
@@ -192,8 +188,6 @@ class MountTaker:
 
     async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> MountPoint:
         if point.type == "volume":
-            from husk.engine.volumes.spec import VolumeSpec
-
             options = mount.volume_options or VolumeOptions()
             driver = options.driver_config
             spec = VolumeSpec(
@@ -215,8 +209,6 @@ class MountTaker:
         return replace(point, name=volume.name, driver=volume.driver, source=source)
 
     def _complete_bind(self, point: MountPoint, mount: Mount) -> MountPoint:
-        from husk.runtime.assembly import sources
-
         if not point.makes_source and not sources.exists(point.source):
             raise sources.missing(point.source)
         data_root = self._assembly.paths.data_root

@@ -5,21 +5,19 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from husk.aio import threads
 from husk.aio.tasks import Tasks
 from husk.engine.containers import states
+from husk.engine.containers.clearing import Clearing
 from husk.engine.containers.drivers import Assembly, Networks, Runtimes
 from husk.engine.containers.index import Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.model.container import Container, Draft
 from husk.errors import HuskError
-
-if TYPE_CHECKING:
-    from husk.engine.containers.clearing import Clearing
 
 log = logging.getLogger(__name__)
 
@@ -103,8 +101,6 @@ class Releaser:
         little = isinstance(life, states.Uncleared) and life.little
         instance.life = states.cleared(life)
         if self._clearing is None:
-            from husk.engine.containers.clearing import Clearing
-
             self._clearing = Clearing(self._tasks)
         self._clearing.put(instance.id, partial(self._clear, instance.record, little))
         if not self._going:

@@ -14,16 +14,21 @@ from husk.engine.containers.attach import Attachment
 from husk.engine.containers.drivers import Assembly, Console, bundle_of
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.listing import select
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.remove import Remover
+from husk.engine.containers.shared_files import files_of
 from husk.engine.containers.stop import Stopper
 from husk.engine.images.service import Images
 from husk.engine.logs import options as log_options
+from husk.engine.logs.read import AsRecords, Form, read_log
 from husk.engine.logs.readers import Readers
+from husk.engine.logs.records import STDERR, STDOUT, LogQuery
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.filters import Filters
+from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
 from husk.runtime.supervise.conmon import Monitor
@@ -31,9 +36,6 @@ from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.containers.create import Created, Creator
-    from husk.engine.logs.read import Form
-    from husk.engine.logs.records import LogQuery
-    from husk.engine.model.paths import HostPaths
 
 T = TypeVar("T")
 
@@ -100,10 +102,7 @@ class Containers:
     def find(self, reference: str) -> Container:
         return self._index.find(reference).record
 
-    def host_paths(self, container: Container) -> "HostPaths":
-        from husk.engine.containers.shared_files import files_of
-        from husk.engine.model.paths import HostPaths
-
+    def host_paths(self, container: Container) -> HostPaths:
         paths = self._assembly.paths
         own = files_of(container, paths, self.find)
         image = self._images.directories(container.layers)
@@ -124,7 +123,6 @@ class Containers:
 
     def listing(self, all: bool, limit: int, filters: Filters) -> list[Container]:
         records = (instance.record for instance in self._index)
-        from husk.engine.containers.listing import select
 
         return select(records, all, limit, filters, self.find, self._images.descendants)
 
@@ -236,7 +234,7 @@ class Containers:
 
     # --- talking
 
-    def logs(self, reference: str, query: "LogQuery", form: "Form[T]") -> AsyncIterator[T]:
+    def logs(self, reference: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
         """Read what the container wrote, in batches, each in the form that `form` gives it."""
         instance = self._index.find(reference)
         if not (query.stdout or query.stderr):
@@ -246,9 +244,7 @@ class Containers:
             raise NotImplementedYet("configured logging driver does not support reading")
         return self._read_log(instance, query, form)
 
-    def _read_log(self, instance: Instance, query: "LogQuery", form: "Form[T]") -> AsyncIterator[T]:
-        from husk.engine.logs.read import read_log
-
+    def _read_log(self, instance: Instance, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
         exit = instance.next_exit() if query.follow else None
 
         def ended() -> bool:
@@ -268,9 +264,6 @@ class Containers:
     async def attach(
         self, reference: str, *, stdin: bool, stdout: bool, stderr: bool, logs: bool, stream: bool
     ) -> Attachment:
-        from husk.engine.logs.read import AsRecords, read_log
-        from husk.engine.logs.records import STDERR, STDOUT, LogQuery
-
         instance = self._index.find(reference)
         record = instance.record
         if record.state.status == "paused":

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from husk.engine.images.attestations import Attestation, attestations_of
 from husk.engine.images.catalog import Found
+from husk.engine.images.history import history_of
 from husk.engine.images.index import choose_image, platform_of
 from husk.engine.images.limiter import Limiter
+from husk.engine.images.listing import NamePatterns, select
+from husk.engine.images.manifests import ManifestFacts, manifests_of, target_of
+from husk.engine.images.prune import Pruned, Pruner
+from husk.engine.images.remove import Remover
+from husk.engine.images.singleflight import Report
 from husk.engine.images.store import PACKED, ImageStore
+from husk.engine.images.tag import refuse_ambiguous
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import HistoryStep, Image, ImportOptions, Removal
@@ -32,19 +40,10 @@ from husk.storage.state.store import StateStore
 from husk.watch import Watch
 
 if TYPE_CHECKING:
-    from husk.engine.images.attestations import Attestation
     from husk.engine.images.fetch import LayerFetcher
-    from husk.engine.images.importer import Importer
-    from husk.engine.images.listing import NamePatterns
-    from husk.engine.images.load import Loader
-    from husk.engine.images.manifests import ManifestFacts
-    from husk.engine.images.prune import Pruned, Pruner
-    from husk.engine.images.pull import Puller
-    from husk.engine.images.push import Pusher, Upload
+    from husk.engine.images.push import Upload
     from husk.engine.images.remote import Distribution
-    from husk.engine.images.remove import Remover
-    from husk.engine.images.save import Saver
-    from husk.engine.images.singleflight import Report
+    from husk.engine.images.transfers import Transfers
     from husk.registry.auth import Credentials
     from husk.registry.client import RegistryClient
     from husk.registry.search import SearchResult
@@ -68,52 +67,23 @@ class Images:
         self._watch = watch or Watch()
 
     @cached_property
-    def _puller(self) -> "Puller":
-        from husk.engine.images.pull import Puller
+    def _transfers(self) -> "Transfers":
+        # A door: what brings images in and out knows registries and archives, of which a start needs nothing.
+        from husk.engine.images.transfers import Transfers
 
-        return Puller(self._store, self._registry(), self.fetcher)
+        return Transfers(self._store, self._registry, self._state, self._downloads, self._uploads, self._watch)
 
-    @cached_property
+    @property
     def fetcher(self) -> "LayerFetcher":
         """The fetcher of layers for all of the daemon, so that none is fetched twice at a time."""
-        from husk.engine.images.fetch import LayerFetcher
-
-        return LayerFetcher(self._store, self._downloads)
+        return self._transfers.fetcher
 
     @cached_property
-    def _pusher(self) -> "Pusher":
-        from husk.engine.images.push import Pusher
-
-        return Pusher(self._store, self._registry(), self._state, self._uploads)
-
-    @cached_property
-    def _remover(self) -> "Remover":
-        from husk.engine.images.remove import Remover
-
+    def _remover(self) -> Remover:
         return Remover(self._store)
 
     @cached_property
-    def _saver(self) -> "Saver":
-        from husk.engine.images.save import Saver
-
-        return Saver(self._store)
-
-    @cached_property
-    def _loader(self) -> "Loader":
-        from husk.engine.images.load import Loader
-
-        return Loader(self._store)
-
-    @cached_property
-    def _importer(self) -> "Importer":
-        from husk.engine.images.importer import Importer
-
-        return Importer(self._store, self._registry())
-
-    @cached_property
-    def _pruner(self) -> "Pruner":
-        from husk.engine.images.prune import Pruner
-
+    def _pruner(self) -> Pruner:
         return Pruner(self._store, self._remover)
 
     @property
@@ -160,19 +130,17 @@ class Images:
         found = self._store.catalog.look_up(reference)
         return {found.image.id, *(found.image_index.images if found.image_index is not None else [])}
 
-    def tags(self, image: Image, patterns: "NamePatterns | None" = None) -> list[str]:
+    def tags(self, image: Image, patterns: NamePatterns | None = None) -> list[str]:
         """The image's names with a tag; with patterns those that match one of them, as in a filtered list."""
         return [name.familiar for name in self._names(image, patterns) if not name.digest]
 
-    def digests(self, image: Image, patterns: "NamePatterns | None" = None) -> list[str]:
+    def digests(self, image: Image, patterns: NamePatterns | None = None) -> list[str]:
         return [name.familiar for name in self._names(image, patterns) if name.digest]
 
-    def _names(self, image: Image, patterns: "NamePatterns | None") -> list[Reference]:
+    def _names(self, image: Image, patterns: NamePatterns | None) -> list[Reference]:
         return [name for name in self._store.catalog.names(image) if patterns is None or patterns.match(name)]
 
     def listing(self, all: bool, filters: Filters) -> list[Image]:
-        from husk.engine.images.listing import select
-
         return select(self._store.catalog, all, filters)
 
     def containers_of(self, image: Image) -> int:
@@ -211,15 +179,13 @@ class Images:
         own = {chain_id for each in together.values() for chain_id in each.chain_ids}
         return self.size_of_layers(own & others)
 
-    def manifests(self, image: Image) -> "list[ManifestFacts]":
+    def manifests(self, image: Image) -> list[ManifestFacts]:
         """All manifests of what an image is shown for, also those that are only known by reference."""
-        from husk.engine.images.manifests import manifests_of
 
         return manifests_of(image, self._store.catalog.shown_by(image), self._store)
 
     def target(self, image: Image) -> Descriptor:
         """Return the descriptor of what the image's names point to: an index of several platforms, or a manifest."""
-        from husk.engine.images.manifests import target_of
 
         return target_of(image, self._store.catalog.look_up(image.id).image_index)
 
@@ -240,16 +206,13 @@ class Images:
         return sum(layer.size for layer in self._store.layers.all() if layer.chain_id not in needed)
 
     def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:
-        from husk.engine.images.history import history_of
-
         image = self.select(reference, platform).image
         return history_of(image, self._store.catalog, self._store.layers.get)
 
     async def attestations(
         self, reference: str, platform: Platform | None, types: Collection[str], with_statements: bool
-    ) -> "list[Attestation]":
+    ) -> list[Attestation]:
         """Read the statements about an image, on this host's platform if none is named."""
-        from husk.engine.images.attestations import attestations_of
 
         image, index = self.select(reference, platform or host_platform())
         return await attestations_of(image, index, types, with_statements, self._store)
@@ -257,66 +220,56 @@ class Images:
     # --- elsewhere
 
     async def search(self, term: str, limit: int, filters: Filters, auth: "Credentials | None") -> "list[SearchResult]":
-        from husk.engine.images.remote import search
-
-        return await search(self._registry(), term, limit, filters, auth)
+        return await self._transfers.search(term, limit, filters, auth)
 
     async def distribution(self, reference: str, auth: "Credentials | None") -> "Distribution":
-        from husk.engine.images.remote import distribution
-
-        return await distribution(self._registry(), reference, auth)
+        return await self._transfers.distribution(reference, auth)
 
     # --- in and out
 
     async def collect(self) -> None:
         """At start: forget what became of layers that are gone."""
         if self._state.has(PACKED):
-            await self._pusher.collect()
+            await self._transfers.pusher.collect()
 
     async def push(
-        self, name: str, tag: str, platform: Platform | None, auth: "Credentials | None", progress: "Report"
+        self, name: str, tag: str, platform: Platform | None, auth: "Credentials | None", progress: Report
     ) -> None:
-        await self._pusher.push(name, tag, platform, auth, progress)
+        await self._transfers.pusher.push(name, tag, platform, auth, progress)
 
     async def upload(
-        self, upload: "Upload", auth: "Credentials | None", progress: "Report", *, insecure: bool = False
+        self, upload: "Upload", auth: "Credentials | None", progress: Report, *, insecure: bool = False
     ) -> None:
         """Push what is no image yet, or not in this form: a build's result; `insecure`: without verified TLS."""
         if not insecure:
-            await self._pusher.upload(upload, auth, progress)
+            await self._transfers.pusher.upload(upload, auth, progress)
             return
         async with self._registry().insecurely(upload.repository.domain) as registry:
-            await self._pusher.to(registry).upload(upload, auth, progress)
+            await self._transfers.pusher.to(registry).upload(upload, auth, progress)
 
     def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
         """An archive of these images, in pieces; iterate inside `contextlib.aclosing`."""
-        return self._saver.save(names, platforms)
+        return self._transfers.saver.save(names, platforms)
 
     async def load(
-        self, archive: AsyncIterator[bytes], platforms: Sequence[Platform], quiet: bool, progress: "Report"
+        self, archive: AsyncIterator[bytes], platforms: Sequence[Platform], quiet: bool, progress: Report
     ) -> None:
         """All images of an archive, for all platforms that it has or only for some."""
-        await self._loader.load(archive, platforms, quiet, progress)
+        await self._transfers.loader.load(archive, platforms, quiet, progress)
 
-    async def import_stream(self, archive: AsyncIterator[bytes], options: ImportOptions, progress: "Report") -> None:
-        await self._importer.import_stream(archive, "-", options, progress)
+    async def import_stream(self, archive: AsyncIterator[bytes], options: ImportOptions, progress: Report) -> None:
+        await self._transfers.importer.import_stream(archive, "-", options, progress)
 
-    async def import_url(self, url: str, options: ImportOptions, progress: "Report") -> None:
-        await self._importer.import_url(url, options, progress)
+    async def import_url(self, url: str, options: ImportOptions, progress: Report) -> None:
+        await self._transfers.importer.import_url(url, options, progress)
 
     # --- changing
 
-    async def prune(self, filters: Filters) -> "Pruned":
+    async def prune(self, filters: Filters) -> Pruned:
         return await self._pruner.prune(filters)
 
-    async def pull(self, image: str, tag: str, platform: str, auth: "Credentials | None", progress: "Report") -> None:
-        from husk.engine.images.pull import parse_pull_reference
-
-        reference = parse_pull_reference(image, tag)
-        if platform:
-            parse_platform(platform)
-        with self._watch.action("pull", image=reference.familiar):
-            await self._puller.pull(reference, platform, auth, progress)
+    async def pull(self, image: str, tag: str, platform: str, auth: "Credentials | None", progress: Report) -> None:
+        await self._transfers.pull(image, tag, platform, auth, progress)
 
     async def tag(self, reference: str, repo: str, tag: str) -> None:
         image, index = self._store.catalog.look_up(reference)
@@ -325,7 +278,6 @@ class Images:
         name = references.parse(repo)
         if name.digest:
             raise InvalidParameter("refusing to create a tag with a digest reference")
-        from husk.engine.images.tag import refuse_ambiguous
 
         refuse_ambiguous(name)
         name = (name.with_tag(tag) if tag else name).tagged()

@@ -2,20 +2,17 @@
 
 import importlib
 from functools import partial
-from typing import TYPE_CHECKING
 
+from husk.engine.logs.receivers import Receiver
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from husk.engine.logs.receivers import Receiver
-    from husk.runtime.logs.transport import Touch
+from husk.runtime.logs.transport import Touch, is_there
 
 # Each is a module of this package with a function `receiver`.
 SENDING = ("fluentd", "gelf", "journald", "syslog")
 
 
-def receiver(container: Container) -> "Receiver | None":
+def receiver(container: Container) -> Receiver | None:
     """None when its log stays here. Raises InvalidParameter with dockerd's words when its options make no sense."""
     config = container.host_config.log_config
     if config.type not in SENDING:
@@ -25,12 +22,11 @@ def receiver(container: Container) -> "Receiver | None":
     return made
 
 
-async def check(container: Container, touch: "Touch") -> None:
+async def check(container: Container, touch: Touch) -> None:
     """Raise InvalidParameter where its options make no sense, or name a path of this host where nothing is."""
     made = receiver(container)
     if made is None or not made.required:
         return
-    from husk.runtime.logs.transport import is_there
 
     if not await touch(made.required, partial(is_there, made.required)):
         raise InvalidParameter(f"stat {made.required}: no such file or directory")

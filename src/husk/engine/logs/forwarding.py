@@ -13,19 +13,17 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
+from husk.engine.logs.messages import Assembler, Message
+from husk.engine.logs.read import resume_log
+from husk.engine.logs.receivers import JOURNAL, Receiver
 from husk.engine.model.companion import Companion
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.files import LogFiles, OpenFile, note, noted
-
-if TYPE_CHECKING:
-    from husk.engine.logs.messages import Message
-    from husk.engine.logs.receivers import Receiver
-    from husk.runtime.logs.transport import Connection, Touch
+from husk.runtime.logs.transport import Connection, Touch
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +32,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
 class Forwarder(Companion[LoggedContainer]):
-    def __init__(
-        self, path: Callable[[str], Path], exists: Callable[[str], bool], tasks: Tasks, touch: "Touch"
-    ) -> None:
+    def __init__(self, path: Callable[[str], Path], exists: Callable[[str], bool], tasks: Tasks, touch: Touch) -> None:
         """`path` is that of the log of a container, `exists` tells whether there still is a container of that id, and
         `touch` asks for paths of the host that options name."""
         self._path = path
@@ -50,7 +46,6 @@ class Forwarder(Companion[LoggedContainer]):
         receiver = drivers.receiver(container.record)
         if receiver is None or not receiver.waits:
             return
-        from husk.runtime.logs.transport import connect
 
         try:
             await (await connect(receiver.address, self._touch)).close()
@@ -80,7 +75,7 @@ class Forwarder(Companion[LoggedContainer]):
         work = self._work(container, files, opened, receiver)
         self._working[container.id] = self._tasks.spawn(work, f"forward {container.id[:12]}")
 
-    def _receiver(self, container: LoggedContainer) -> "Receiver | None":
+    def _receiver(self, container: LoggedContainer) -> Receiver | None:
         """None also for options that were taken once and make no sense any more: a container runs on without it."""
         try:
             return drivers.receiver(container.record)
@@ -89,7 +84,7 @@ class Forwarder(Companion[LoggedContainer]):
             return None
 
     async def _work(
-        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: "Receiver"
+        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: Receiver
     ) -> None:
         place = _Position(self._path(container.id).with_name("forwarded"))
         line = _Line(receiver, container.id, self._exists, self._touch)
@@ -110,9 +105,6 @@ class Forwarder(Companion[LoggedContainer]):
     async def _send_all(
         self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], place: "_Position", line: "_Line"
     ) -> None:
-        from husk.engine.logs.messages import Assembler
-        from husk.engine.logs.read import resume_log
-
         assembler = Assembler()
 
         def ended() -> bool:
@@ -136,16 +128,14 @@ class _Gone(Exception):
 class _Line:
     """The connection to a receiver, made anew as often as it breaks."""
 
-    def __init__(self, receiver: "Receiver", container_id: str, exists: Callable[[str], bool], touch: "Touch") -> None:
+    def __init__(self, receiver: Receiver, container_id: str, exists: Callable[[str], bool], touch: Touch) -> None:
         self._receiver = receiver
         self._touch = touch
         self._container_id = container_id
         self._exists = exists
         self._connection: Connection | None = None
 
-    async def send(self, messages: "list[Message]") -> None:
-        from husk.runtime.logs.transport import connect
-
+    async def send(self, messages: list[Message]) -> None:
         pause, told = _FIRST_PAUSE, False
         packets = self._receiver.encode(messages)
         while packets:
@@ -205,9 +195,7 @@ class _Position:
         self._written = self.known
 
 
-def _reason(receiver: "Receiver", error: BaseException) -> str:
-    from husk.engine.logs.receivers import JOURNAL
-
+def _reason(receiver: Receiver, error: BaseException) -> str:
     address = receiver.address
     if address.host == JOURNAL:
         return "journald is not enabled on this host"

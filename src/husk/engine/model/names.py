@@ -1,6 +1,7 @@
 """The name of something that nobody named: a mood and a person of our field."""
 
-from collections.abc import Container
+import os
+from collections.abc import Container, Sequence
 
 _MOODS = """
 able amber brave brisk calm candid clever cosy crisp daring eager early fair fleet fond frank gentle glad golden happy
@@ -18,11 +19,14 @@ sammet shannon stallman tarjan thompson torvalds turing wilkes wilson wirth yao 
 
 def random_name(taken: Container[str]) -> str:
     """A name that is not taken; with a number when luck runs out."""
-    import secrets
 
     moods, people = _MOODS.split(), _PEOPLE.split()
     for attempt in range(100):
-        name = f"{secrets.choice(moods)}_{secrets.choice(people)}" + (str(attempt) if attempt > 4 else "")
+        name = f"{_any_of(moods)}_{_any_of(people)}" + (str(attempt) if attempt > 4 else "")
         if name not in taken:
             return name
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return words[int.from_bytes(os.urandom(8)) % len(words)]

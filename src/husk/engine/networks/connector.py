@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,8 +30,12 @@ from husk.engine.networks.endpoints import (
     wanted_address,
     wanted_address6,
 )
+from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
+from husk.engine.networks.names import NameService
 from husk.engine.networks.publisher import Publisher
+from husk.engine.networks.requests import check_attachable, interface_name, interface_sysctls, link_local, without_ipv6
+from husk.engine.networks.sharing import Sharing, occupant
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
 from husk.network.endpoint import EndpointOptions
@@ -40,11 +43,6 @@ from husk.network.firewall import Firewall
 from husk.network.ports import Ports, PublishedPort
 from husk.network.provision import MOST_PORTS, BridgeFull
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
-
-if TYPE_CHECKING:
-    from husk.engine.networks.links import Link
-    from husk.engine.networks.names import NameService
-    from husk.engine.networks.sharing import Sharing
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ class Connected(Struct, frozen=True):
     # The container whose network it shares.
     shared_with: str = ""
     # The containers that it is linked to on the default bridge.
-    links: "tuple[Link, ...]" = ()
+    links: tuple[Link, ...] = ()
     # Those that are linked to it, and what their files must say.
     linked_by: tuple[tuple[Container, "Connected"], ...] = ()
 
@@ -70,7 +68,7 @@ class Connector:
         roster: Roster,
         firewall: Firewall,
         ports: Ports,
-        names: "Callable[[], NameService]",
+        names: Callable[[], NameService],
         events: Events,
         find_container: Callable[[str], Container],
         netns_dir: Path,
@@ -199,14 +197,6 @@ class Connector:
             self._announce("disconnect", live, draft.record)
 
     async def _connect(self, draft: Draft, endpoint: Endpoint) -> None:
-        from husk.engine.networks.requests import (
-            check_attachable,
-            interface_name,
-            interface_sysctls,
-            link_local,
-            without_ipv6,
-        )
-
         if self._seek is not None and endpoint.network_name not in self._roster.by_name:
             await self._seek(endpoint.network_name)
         live, record = self._live(endpoint), draft.record
@@ -253,7 +243,6 @@ class Connector:
             return await self._lease(record, live, options)
         if self.sharing is None:
             raise Unavailable(f"the addresses of network {live.record.name} are the swarm's, whose store is not known")
-        from husk.engine.networks.sharing import occupant
 
         async with self.sharing.claimed(live.record, options, occupant(record, endpoint)) as claimed:
             return await self._lease(record, live, claimed)
@@ -276,12 +265,11 @@ class Connector:
             if (live := self._roster.by_name.get(name)) is not None and live.bridged
         ) and bool(record.sandbox_path)
 
-    def _links(self, record: Container, starting: bool = True) -> "Iterator[Link]":
+    def _links(self, record: Container, starting: bool = True) -> Iterator[Link]:
         """Yield the container's view of those it is linked to. All must run when it starts; later they may end."""
         bridge = self._roster.bridge
         if record.host_config.network_mode != "bridge" or bridge is None:
             return
-        from husk.engine.networks.links import link
 
         for alias, target in parse_links(record.host_config.links).items():
             try:

@@ -12,6 +12,7 @@ a network is on, and from nobody else (`senders`).
 import asyncio
 import logging
 from collections.abc import Collection, Mapping
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,13 +21,14 @@ from husk.aio.tasks import Tasks
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.errors import HuskError
+from husk.network import host, overlay
+from husk.network.deletions import Deletions
+from husk.network.overlay import WIREGUARD_OVERHEAD, Overlay, OverlaySettings, underlay_mtu
+from husk.network.peers import Peer
+from husk.network.senders import SenderRules, Senders
+from husk.network.settings import TunnelSettings
 
 if TYPE_CHECKING:
-    from husk.network.deletions import Deletions
-    from husk.network.overlay import Overlay, OverlaySettings
-    from husk.network.peers import Peer
-    from husk.network.senders import SenderRules
-    from husk.network.settings import TunnelSettings
     from husk.network.wireguard.parties import Mesh
     from husk.network.wireguard.tunnel import Tunnel
 
@@ -43,7 +45,7 @@ class Way(Struct, frozen=True):
 
     vni: int
     own: str
-    peers: "tuple[Peer, ...]"
+    peers: tuple[Peer, ...]
     own6: str = ""
 
 
@@ -96,7 +98,7 @@ class SendersGuard:
 
 
 class Overlays:
-    def __init__(self, roster: Roster, owner: str, tunnel: "TunnelSettings | None" = None, table: str = "husk") -> None:
+    def __init__(self, roster: Roster, owner: str, tunnel: TunnelSettings | None = None, table: str = "husk") -> None:
         """Without `tunnel` there are no encrypted networks over several hosts. `table` is that of the rules for what
         other hosts send."""
         self._roster = roster
@@ -152,7 +154,6 @@ class Overlays:
     async def apply(self, underlay: Underlay, ways: Mapping[str, Way]) -> None:
         """Make exactly these networks, by id, reach other hosts; those that are not here are left out. What one of them
         fails with is raised when all others are as they should be."""
-        from husk.network.overlay import underlay_mtu
 
         async with self._changing:
             lives = {live.record.id: live for live in self._roster.by_name.values() if live.record.driver == "overlay"}
@@ -195,7 +196,6 @@ class Overlays:
 
     async def _lead(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> None:
         """Let one network reach other hosts."""
-        from husk.network.overlay import Overlay
 
         id = live.record.id
         settings = self._settings(live, underlay, way, underlay_mtu)
@@ -210,11 +210,7 @@ class Overlays:
             await self._open[id].tell(way.peers)
             self._told[id] = way
 
-    def _settings(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> "OverlaySettings":
-        from ipaddress import ip_address
-
-        from husk.network import overlay
-
+    def _settings(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> OverlaySettings:
         network, secret = live.record, encrypted(live.record)
         most = overlay.largest_mtu(underlay_mtu, ip_address(underlay.local).version, secret)
         return overlay.OverlaySettings(
@@ -238,7 +234,6 @@ class Overlays:
             if not self._plain():
                 await self._take_nothing()
             return
-        from husk.network.senders import SenderRules, Senders
 
         hosts = tuple(sorted((way.vni, frozenset(peer.host for peer in way.peers)) for way in ways.values()))
         self._tell_unreached({host for _, some in hosts for host in some if (":" in host) != (":" in underlay.local)})
@@ -256,7 +251,6 @@ class Overlays:
 
     async def _take_nothing(self) -> None:
         """No network leads to other hosts in the open; what a former daemon left of rules goes, too."""
-        from husk.network.senders import SenderRules
 
         await asyncio.to_thread((self.senders or SenderRules(self._table)).remove)
         self.senders = None
@@ -275,6 +269,7 @@ class Overlays:
 
     def _guard(self) -> "Tunnel | None":
         if self._tunnel is None and self._tunnel_settings is not None:
+            # A door: only encrypted networks that hosts share want WireGuard, and its ciphers.
             from husk.network.wireguard.tunnel import Tunnel
 
             self._tunnel = Tunnel(self._tunnel_settings, self._look_soon)
@@ -282,9 +277,6 @@ class Overlays:
 
     async def _tell_tunnel(self, underlay: Underlay, underlay_mtu: int) -> None:
         """Set the tunnel up before there is anything that could send: what encrypted networks send goes through it."""
-        from ipaddress import ip_address
-
-        from husk.network.overlay import WIREGUARD_OVERHEAD
 
         if (tunnel := self._guard()) is not None:
             mtu = underlay_mtu - WIREGUARD_OVERHEAD[ip_address(underlay.local).version]
@@ -312,8 +304,6 @@ class Overlays:
     def _listen(self) -> None:
         """Hear of interfaces that somebody deletes."""
         if self._deletions is None:
-            from husk.network.deletions import Deletions
-
             self._deletions = Deletions(self._noticed)
 
     def _noticed(self, deleted: Collection[str] | None) -> None:
@@ -367,7 +357,6 @@ class Overlays:
         """The network ends here, whether a way was opened by this daemon or by an earlier one."""
         if network.driver != "overlay":
             return
-        from husk.network import host
 
         async with self._changing:
             self._open.pop(network.id, None)

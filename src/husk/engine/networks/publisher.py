@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from husk.engine.model.container import Container, Draft, Endpoint
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.networks import port_requests
 from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import gateway6_endpoint, gateway_endpoint
 from husk.engine.networks.live import LiveNetwork, Roster
@@ -80,7 +82,6 @@ class Publisher:
         reached = self._reached(gateway_endpoint(record)) or self._reached(gateway6_endpoint(record))
         if reached is None:
             return
-        from husk.engine.networks import port_requests
 
         live, leading = reached
         binding = live.record.host_binding

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from husk.config import Config
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
-from husk.engine.networks import default_bridge
+from husk.engine.networks import default_bridge, options
 from husk.engine.networks.endpoints import lease
 from husk.engine.networks.overlays import encrypted, interface_of
 from husk.network import host, sandbox
@@ -45,6 +45,7 @@ def sweep(
     swept = tunnel.interface in host.sweep(base.owner, interfaces)
     path = WIREGUARD_SOCKETS / f"{tunnel.interface}.sock"
     if swept or (not kept and host.has_left(tunnel.interface, tunnel.table, path)):
+        # A door: only what an encrypted network has left wants WireGuard, and its ciphers.
         from husk.network.wireguard.tunnel import remove_left
 
         remove_left(tunnel)
@@ -91,8 +92,6 @@ def _opening(network: Network, running: Iterable[Container], config: Config, bas
         and (given := lease(record.sandbox_path, endpoint)) is not None
     ]
     if not network.builtin:
-        from husk.engine.networks import options
-
         return Opening(options.settings(network, base), None, leases)
     settings = default_bridge.settings(network, config, base)
     return Opening(settings._replace(warm=WARM_SANDBOXES, warm_for=0.0), network.subnet or None, leases)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -20,12 +19,20 @@ from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import BUILTIN, Network, NetworkRequest
-from husk.engine.networks import default_bridge, restore
+from husk.engine.networks import default_bridge, options, restore, templates
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
+from husk.engine.networks.load_balancer import LoadBalancer, load_balancer
+from husk.engine.networks.names import NameService
 from husk.engine.networks.overlays import Overlays, SendersGuard, TunnelRules
+from husk.engine.networks.places import one_more, places
+from husk.engine.networks.presence import Presence, refuse_clash
+from husk.engine.networks.prune import prune
+from husk.engine.networks.service_addresses import ServiceAddresses
+from husk.engine.networks.sharing import Sharing
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
+from husk.network import drop_policies, host, legacy_rules
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
@@ -35,14 +42,6 @@ from husk.network.ports import Ports
 from husk.network.relay import Relay
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import Change, StateStore
-
-if TYPE_CHECKING:
-    from husk.engine.networks.load_balancer import LoadBalancer
-    from husk.engine.networks.names import NameService
-    from husk.engine.networks.presence import Presence
-    from husk.engine.networks.service_addresses import ServiceAddresses
-    from husk.engine.networks.sharing import Sharing
-    from husk.network import drop_policies, legacy_rules
 
 log = logging.getLogger(__name__)
 
@@ -103,28 +102,22 @@ class Networks:
         )
 
     @cached_property
-    def _names(self) -> "NameService":
+    def _names(self) -> NameService:
         """Loaded with the first container on a network that resolves names."""
-        from husk.engine.networks.names import NameService
 
         return NameService(self._roster, self._events)
 
     @cached_property
-    def _drop_policies(self) -> "drop_policies.Remembered":
-        from husk.network import drop_policies
-
+    def _drop_policies(self) -> drop_policies.Remembered:
         return drop_policies.Remembered()
 
     @cached_property
-    def _legacy_rules(self) -> "legacy_rules.Remembered":
-        from husk.network import legacy_rules
-
+    def _legacy_rules(self) -> legacy_rules.Remembered:
         return legacy_rules.Remembered()
 
     @cached_property
-    def presence(self) -> "Presence":
+    def presence(self) -> Presence:
         """Loaded where hosts share networks."""
-        from husk.engine.networks.presence import Presence
 
         return Presence(
             roster=self._roster,
@@ -137,13 +130,12 @@ class Networks:
         )
 
     @cached_property
-    def service_addresses(self) -> "ServiceAddresses":
+    def service_addresses(self) -> ServiceAddresses:
         """Loaded with the first service that is to have one on a network of this host."""
-        from husk.engine.networks.service_addresses import ServiceAddresses
 
         return ServiceAddresses(self._roster, self._state, self._changing)
 
-    def share(self, sharing: "Sharing | None") -> None:
+    def share(self, sharing: Sharing | None) -> None:
         """From now on there are networks that hosts share, and this knows who has which address there; None: none."""
         self._sharing = self._connector.sharing = sharing
 
@@ -170,7 +162,6 @@ class Networks:
 
     async def subnets(self) -> tuple[str, ...]:
         """Return the subnets that this host reaches by other ways than networks of a swarm."""
-        from husk.network import host
 
         lives = self._roster.by_name.values()
         ours = {live.record.bridge_name for live in lives if live.record.scope == "swarm"}
@@ -206,7 +197,7 @@ class Networks:
         live = self._roster.by_name.get(network.name)
         return [draft.record for draft in live.members.values() if draft.record.name] if live else []
 
-    def load_balancer(self, network: Network) -> "LoadBalancer | None":
+    def load_balancer(self, network: Network) -> LoadBalancer | None:
         """As whom this host leads to services on an overlay network; None where nobody needs that here."""
         live = self._roster.by_name.get(network.name)
         if live is None or not live.bridged or network.driver != "overlay":
@@ -214,7 +205,6 @@ class Networks:
         own = self.overlays.own(network)
         if not (own or live.members or network.ingress):
             return None
-        from husk.engine.networks.load_balancer import load_balancer
 
         return load_balancer(network, own)
 
@@ -236,7 +226,6 @@ class Networks:
 
     async def create(self, request: NetworkRequest, pools: tuple[AddressPool, ...] = ()) -> Network:
         """`pools` are where a subnet comes from, if the request names none and it is not the usual ones."""
-        from husk.engine.networks import options, templates
 
         base = self._base._replace(pools=pools or self._base.pools)
         async with self._changing:
@@ -247,8 +236,6 @@ class Networks:
             network = options.record(request, self._new_id(), rfc3339(now_ns()))
             driver = None
             if network.scope == "swarm":
-                from husk.engine.networks.presence import refuse_clash
-
                 # One that is chosen here clashes with nothing.
                 await asyncio.to_thread(refuse_clash, network)
             if not network.config_only:
@@ -267,7 +254,6 @@ class Networks:
 
     async def remove(self, reference: str, needed: Callable[[Network], bool] = lambda _: False) -> None:
         """`needed` may know of others than containers who rely on a network: then it stays."""
-        from husk.engine.networks import templates
 
         async with self._changing:
             live = self._roster.find(reference)
@@ -298,7 +284,6 @@ class Networks:
 
     async def prune(self, filters: Filters, needed: Callable[[Network], bool] = lambda _: False) -> list[str]:
         """Remove the networks that no running container is on and nobody else needs; their names."""
-        from husk.engine.networks.prune import prune
 
         removed = await prune(self._roster.by_name.values(), filters, lambda id: self.remove(id, needed))
         self._events.publish("network", "prune", "", {"reclaimed": "0"})
@@ -310,7 +295,6 @@ class Networks:
         self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None = None
     ) -> dict[str, Endpoint]:
         """A new container's places on its networks; it has no addresses before it runs."""
-        from husk.engine.networks.places import places
 
         return places(self._roster, mode, requests, links or [])
 
@@ -328,7 +312,6 @@ class Networks:
 
     def new_endpoint(self, reference: str, record: Container, request: EndpointRequest) -> Endpoint:
         """A container's place on one more network, if it may have it."""
-        from husk.engine.networks.places import one_more
 
         return one_more(self._roster.find(reference), record, request)
 

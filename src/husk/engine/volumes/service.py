@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,14 +19,14 @@ from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.volume import Usage, Volume
+from husk.engine.volumes.listing import prunable, select
 from husk.engine.volumes.locks import Locks
+from husk.engine.volumes.spec import VolumeSpec, draft
 from husk.errors import Conflict, HuskError, NotFound, SystemFault, Unavailable
 from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.storage.state.store import Change, StateStore
+from husk.storage.volumes import options
 from husk.storage.volumes.store import VolumeStore
-
-if TYPE_CHECKING:
-    from husk.engine.volumes.spec import VolumeSpec
 
 KIND = "volume"
 # Seconds in which what is in a mount of another file system is counted.
@@ -101,8 +100,6 @@ class Volumes:
         return self._store.data(volume.name)
 
     def listing(self, filters: Filters) -> list[Volume]:
-        from husk.engine.volumes.listing import select
-
         return select(self._by_name.values(), self._used(), filters)
 
     async def usage(self) -> list[Usage]:
@@ -131,9 +128,8 @@ class Volumes:
 
     # --- making and removing
 
-    async def create(self, spec: "VolumeSpec") -> Volume:
+    async def create(self, spec: VolumeSpec) -> Volume:
         """Make a volume, or find the one that has the name already."""
-        from husk.engine.volumes.spec import draft
 
         volume = draft(spec)
         async with self._locks.hold(volume.name):
@@ -184,7 +180,6 @@ class Volumes:
                 "doctor --check-store"
             )
         names, reclaimed = [], 0
-        from husk.engine.volumes.listing import prunable
 
         for volume in prunable(list(self._by_name.values()), self._used(), filters, everything):
             size = await threads.trees(self._store.size, volume.name)
@@ -253,9 +248,8 @@ class Volumes:
         if drafts:
             await self._empty_trash()
 
-    async def take(self, spec: "VolumeSpec") -> Volume:
+    async def take(self, spec: VolumeSpec) -> Volume:
         """For `Taking`: the volume, made if there is none, and held."""
-        from husk.engine.volumes.spec import draft
 
         volume = draft(spec)
         async with self._locks.hold(volume.name):
@@ -269,9 +263,8 @@ class Volumes:
         self._held[name] += 1
         return volume
 
-    async def make_draft(self, spec: "VolumeSpec") -> Volume:
+    async def make_draft(self, spec: VolumeSpec) -> Volume:
         """For `Taking`: a volume that does not exist yet, with its directory."""
-        from husk.engine.volumes.spec import draft
 
         volume = draft(spec._replace(name=""))
         await asyncio.to_thread(self._store.create, volume.name)
@@ -284,7 +277,6 @@ class Volumes:
 
     async def fill(self, volume: Volume, source: int) -> None:
         """Give the volume the content of an open directory if it is empty."""
-        from husk.storage.volumes import options
 
         async with self._locks.hold(volume.name):
             call = options.mount_call(volume.options)
@@ -335,8 +327,6 @@ class Volumes:
                     self._publish("unmount", volume, {"container": record.id})
 
     async def _mount(self, volume: Volume) -> None:
-        from husk.storage.volumes import options
-
         call = options.mount_call(volume.options)
         if call is None:
             # Somebody may have taken the directory away; a container needs one.
@@ -362,7 +352,7 @@ class Taking:
         self.drafts: list[Volume] = []
         self.taken: dict[str, Volume] = {}
 
-    async def take(self, spec: "VolumeSpec") -> Volume:
+    async def take(self, spec: VolumeSpec) -> Volume:
         if not spec.name:
             volume = await self._volumes.make_draft(spec)
             self.drafts.append(volume)

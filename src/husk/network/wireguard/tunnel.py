@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_interface
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import process, rtaddresses, rtnetlink, sysctl
@@ -230,12 +232,8 @@ def _index(interface: str) -> int:
 
 
 def _new_key() -> bytes:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
     return X25519PrivateKey.generate().private_bytes_raw()
 
 
 def _public(key: bytes) -> bytes:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
     return X25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from husk.kernel import cgroups
 from husk.kernel.trees import discard_tree
-from husk.runtime.assembly import cgroup, staging
+from husk.runtime.assembly import cgroup, procfs, shm, staging
 from husk.runtime.assembly.foreign_paths import ForeignPaths
 from husk.runtime.assembly.leftovers import PutAside
 from husk.runtime.assembly.mount_points import MountPoints
@@ -53,15 +53,12 @@ class Assembly:
 
     def make_shm(self, container_id: str, size: int) -> Path:
         """Mount a container's /dev/shm for itself and for others, if it is not mounted yet; return its directory."""
-        from husk.runtime.assembly import shm
 
         directory = self.paths.shm(container_id)
         shm.make(directory, size)
         return directory
 
     def release_shm(self, container_id: str) -> None:
-        from husk.runtime.assembly import shm
-
         shm.release(self.paths.shm(container_id))
 
     # --- bundle
@@ -89,8 +86,6 @@ class Assembly:
     # --- process
 
     def secure_procfs(self, pid: int, masked: Collection[str], readonly: Collection[str]) -> None:
-        from husk.runtime.assembly import procfs
-
         procfs.secure(pid, masked, readonly)
 
     def oom_killed(self, path: str) -> bool:

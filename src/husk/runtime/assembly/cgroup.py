@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 
 from husk.errors import SystemFault
-from husk.kernel import cgroups
+from husk.kernel import cgroup_parents, cgroups
 from husk.kernel.cgroups import lift_cpu_quota, lift_pids_limit, oom_killed, oom_kills, processes
 
 __all__ = [
@@ -18,7 +18,6 @@ def make_parents(path: str, *, named: bool, realtime: int | None, period: int | 
         cgroups.inherit_processors(str(PurePosixPath(path).parent))
     if not (named or realtime):
         return
-    from husk.kernel import cgroup_parents
 
     if named:
         cgroup_parents.make(path)
@@ -34,8 +33,6 @@ def clear(path: str, *, named: bool) -> None:
         cgroups.kill_all(path)
         cgroups.remove(path)
     if named:
-        from husk.kernel import cgroup_parents
-
         cgroup_parents.remove(path)
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from husk.kernel.mount import mounts_below, unmount
 from husk.kernel.trees import discard_tree
-from husk.runtime.assembly import cgroup, staging
+from husk.runtime.assembly import cgroup, shm, staging
 from husk.runtime.assembly.paths import Paths
 from husk.text.documents import Malformed, decode
 
@@ -84,8 +84,6 @@ class Leftovers:
         staging.unstage(self._paths.staging(container_id))
 
     def release_shm(self, container_id: str) -> None:
-        from husk.runtime.assembly import shm
-
         shm.release(self._paths.shm(container_id))
 
     def discard(self, container_id: str) -> None:

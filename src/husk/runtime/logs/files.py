@@ -7,11 +7,12 @@ new file it goes on writing to the old one, and nothing is lost.
 """
 
 import contextlib
+import gzip
 import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from husk.kernel.inotify import IN_MODIFY, Watches
 from husk.kernel.inotify import FileWatch as FileWatch
@@ -41,13 +42,12 @@ class OpenFile:
     def plain(self) -> int:
         """A descriptor of the log's text, of which a packed file is unpacked first (that takes time)."""
         if self._packed:
-            import gzip
-            import shutil
+            # A door: tempfile brings all of shutil's archives along, and few look at packed logs.
             import tempfile
 
             with tempfile.TemporaryFile() as text:
                 with os.fdopen(os.dup(self._fd), "rb") as raw, gzip.open(raw) as packed:
-                    shutil.copyfileobj(packed, text, _CHUNK)
+                    _copy(packed, text)
                 text.flush()
                 fresh = os.dup(text.fileno())
             os.close(self._fd)
@@ -164,13 +164,10 @@ class LogFiles:
 
 
 def _pack(path: Path) -> None:
-    import gzip
-    import shutil
-
     fresh = path.with_name(path.name + ".new")
     try:
         with path.open("rb") as text, gzip.open(fresh, "wb", compresslevel=6) as packed:
-            shutil.copyfileobj(text, packed, _CHUNK)
+            _copy(text, packed)
             written = os.fstat(text.fileno())
     except OSError:
         fresh.unlink(missing_ok=True)
@@ -178,6 +175,11 @@ def _pack(path: Path) -> None:
     os.utime(fresh, ns=(written.st_atime_ns, written.st_mtime_ns))
     fresh.rename(path.with_name(path.name + ".gz"))
     path.unlink()
+
+
+def _copy(source: gzip.GzipFile | BinaryIO, target: gzip.GzipFile | BinaryIO) -> None:
+    while piece := source.read(_CHUNK):
+        target.write(piece)
 
 
 class GrowthWatches:

@@ -35,6 +35,7 @@ from husk.kernel.lean_mounts import Bring as Bring
 from husk.kernel.lean_mounts import Copies as Copies
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
+from husk.runtime.complaints import fault
 from husk.runtime.supervise.console import Console, until_accepted
 from husk.text.documents import Malformed, decode
 
@@ -183,7 +184,6 @@ class Monitor:
                 await process.wait_exit(child.pidfd)
                 child.close()
                 text = report.message if report else content(complaints)
-                from husk.runtime.complaints import fault
 
                 # Between two steps of conmon, on a busy host, the runtime handed the terminal over and ended: conmon,
                 # which looks for its end first, takes it for one that had none to give. Newer ones say so.

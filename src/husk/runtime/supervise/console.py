@@ -6,6 +6,8 @@ import select
 import socket
 import time
 
+from husk.kernel import unixdiag
+
 # conmon reads at most 32 KiB of a message and drops the rest.
 _INPUT_CHUNK = 16 * 1024
 # One byte for the stream, up to 8 KiB of output.
@@ -71,7 +73,6 @@ async def until_accepted(connection: socket.socket) -> None:
     A monitor that is stuck takes no more than a moment of our time: the client stays in its queue, as it always did.
     The connection may be closed meanwhile, by a client that leaves.
     """
-    from husk.kernel import unixdiag
 
     started = time.monotonic()
     while connection.fileno() >= 0 and unixdiag.accepted(connection) is False and not _has_news(connection):

@@ -29,8 +29,10 @@ import msgspec
 
 from husk.errors import SystemFault
 from husk.kernel import process
+from husk.kernel.exec_hold import held_until_sized
 from husk.kernel.trees import discard_tree
 from husk.runtime import oci
+from husk.runtime.complaints import fault
 from husk.runtime.supervise.conmon import DIED, Bundle, Monitor, content, read_report, socket_directory, watched
 from husk.runtime.supervise.console import Console
 
@@ -101,8 +103,6 @@ class ExecMonitor(Monitor):
                         if bundle.terminal:
                             await process.until_asleep(child.pid, _LOOP_SECONDS)
                         if "consoleSize" in spec and runtime.sizes_late:
-                            from husk.kernel.exec_hold import held_until_sized
-
                             await until_told.enter_async_context(held_until_sized(child.pid))
                         talk.go()
                     report = await read_report(talk.sync)
@@ -126,7 +126,6 @@ class ExecMonitor(Monitor):
             text = report.message if report else content(complaints)
             if bundle.terminal and not text:
                 text = await asyncio.to_thread(_written, bundle)
-            from husk.runtime.complaints import fault
 
             raise SystemFault(fault(runtime.name, "exec", text, bundle.command))
 

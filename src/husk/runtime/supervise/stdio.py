@@ -17,7 +17,9 @@ import os
 import signal
 import socket
 import struct
+import tempfile
 import termios
+import tty
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -135,8 +137,6 @@ class Terminal:
     """
 
     def __init__(self) -> None:
-        import tempfile
-
         self.stdin = self.stdout = self.stderr = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._directory = tempfile.TemporaryDirectory(prefix="hk-")
         # Short enough for a socket's address wherever the daemon's own directories are.
@@ -166,7 +166,6 @@ class Terminal:
 
     def relay(self) -> None:
         """Call it before the runtime is started with our streams, and without the socket."""
-        import tty
 
         self._close_theirs()
         ours, theirs = os.openpty()

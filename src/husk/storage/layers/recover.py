@@ -10,7 +10,9 @@ from pathlib import Path
 from husk.errors import HuskError
 from husk.kernel.mount import overlaid
 from husk.storage.blobs import BlobStore
+from husk.storage.layers.soundness import tree_fault
 from husk.storage.layers.store import Layer, LayerStore
+from husk.storage.sources import read_pieces
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +27,6 @@ async def recover(layers: LayerStore, blobs: BlobStore, *, power_held: bool = Fa
     doubtful = from_the_base(layers, (layer for layer in layers.all() if not layer.synced))
     if not doubtful:
         return
-    from husk.storage.layers.soundness import tree_fault
 
     mounted = await asyncio.to_thread(_mounted, layers.path(doubtful[0]).parent)
     for layer in doubtful:
@@ -46,7 +47,6 @@ async def recover(layers: LayerStore, blobs: BlobStore, *, power_held: bool = Fa
 
 async def unpack_again(layers: LayerStore, blobs: BlobStore, layer: Layer) -> None:
     """Make a layer's files anew from its blob, whose digest is verified; nobody may have it mounted."""
-    from husk.storage.sources import read_pieces
 
     async with layers.ingest(layer.blob, layer.media_type, limited=False) as ingest:
         async with aclosing(read_pieces(blobs.path(layer.blob))) as pieces:

@@ -26,7 +26,7 @@ import os
 import stat
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -36,12 +36,13 @@ from husk.errors import DiskFault, NotFound, SystemFault
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.directories import LAYER, Directories
+from husk.storage.layers.ingest import Ingest, Unpacked
+from husk.storage.layers.soundness import blob_fault, tree_fault
 from husk.storage.state.store import Change, StateStore
-
-if TYPE_CHECKING:
-    from husk.storage.layers.ingest import Ingest, Unpacked
-    from husk.storage.workers.jobs import UnpackJob
-    from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.answers import Done, Failed
+from husk.storage.workers.handle import Worker
+from husk.storage.workers.jobs import DiffJob, UnpackJob
+from husk.storage.workers.nursery import Nursery
 
 KIND = LAYER
 DIFF_MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
@@ -76,7 +77,7 @@ class LayerStore:
         directories: Directories,
         state: StateStore,
         blobs: BlobStore,
-        nursery: "Nursery",
+        nursery: Nursery,
         max_size: int = 0,
         mounted: Callable[[str], bool] = lambda chain: False,
     ) -> None:
@@ -107,7 +108,7 @@ class LayerStore:
         root: Path,
         state: StateStore,
         blobs: BlobStore,
-        nursery: "Nursery",
+        nursery: Nursery,
         max_size: int = 0,
         mounted: Callable[[str], bool] = lambda chain: False,
     ) -> Self:
@@ -143,8 +144,6 @@ class LayerStore:
         return known or self._mounted(chain)
 
     def _fault(self, layer: Layer) -> str:
-        from husk.storage.layers.soundness import blob_fault, tree_fault
-
         return tree_fault(self.path(layer), layer.size) or blob_fault(
             self._blobs.path(layer.blob), layer.blob, layer.blob_size
         )
@@ -184,13 +183,11 @@ class LayerStore:
         self._nursery.wake()
 
     @contextlib.asynccontextmanager
-    async def ingest(self, digest: str | None, media_type: str, limited: bool = True) -> "AsyncIterator[Ingest]":
+    async def ingest(self, digest: str | None, media_type: str, limited: bool = True) -> AsyncIterator[Ingest]:
         """Take in one layer; if the block is left before `finish` has returned, no trace of it stays.
 
         Unless it is `limited`, it may be larger than layers may be now.
         """
-        from husk.storage.layers.ingest import Ingest
-        from husk.storage.workers.handle import Worker
 
         expected = "" if digest is None else validate_digest(digest)
         staging, blob_file = self._make_staging()
@@ -207,12 +204,8 @@ class LayerStore:
             finally:
                 self._end(ingest)
 
-    async def ingest_diff(self, upper: Path) -> "Unpacked":
+    async def ingest_diff(self, upper: Path) -> Unpacked:
         """Make a layer of what a container changed; its data goes from worker to worker, past the daemon."""
-        from husk.storage.layers.ingest import Ingest
-        from husk.storage.workers.answers import Done, Failed
-        from husk.storage.workers.handle import Worker
-        from husk.storage.workers.jobs import DiffJob
 
         staging, blob_file = self._make_staging()
         try:
@@ -231,11 +224,11 @@ class LayerStore:
             producer.stop()
             self._end(ingest)
 
-    async def commit(self, unpacked: "Unpacked", parent: str) -> Layer:
+    async def commit(self, unpacked: Unpacked, parent: str) -> Layer:
         """Put a layer on top of `parent` (a chain id, or ""); if the same is there already, that one is returned."""
         return await self._whole(self._commit(unpacked, parent))
 
-    async def discard(self, unpacked: "Unpacked") -> None:
+    async def discard(self, unpacked: Unpacked) -> None:
         """Drop a layer that was not committed; nothing happens when it was dropped before."""
         self._drop(unpacked.staging, unpacked.blob_file)
 
@@ -247,7 +240,7 @@ class LayerStore:
         """
         return await self._whole(self._remove(chain, needed))
 
-    async def renew(self, chain: str, unpacked: "Unpacked") -> Layer:
+    async def renew(self, chain: str, unpacked: Unpacked) -> Layer:
         """Give a damaged layer the same content anew, directory and blob; nobody may have it mounted."""
         return await self._whole(self._renew(chain, unpacked))
 
@@ -263,7 +256,7 @@ class LayerStore:
         """Sync the files of a layer whose record does not say that they are, and let it say so."""
         self.directories.sync_later(layer.directory)
 
-    async def _commit(self, unpacked: "Unpacked", parent: str) -> Layer:
+    async def _commit(self, unpacked: Unpacked, parent: str) -> Layer:
         async with self._lock:
             if parent and parent not in self._records:
                 self._drop(unpacked.staging, unpacked.blob_file)
@@ -302,7 +295,7 @@ class LayerStore:
         """Finish `work` though the caller may be cancelled: memory and disk must say the same."""
         return await asyncio.shield(self._tasks.spawn(work, "layers", awaited=True))
 
-    async def _renew(self, chain: str, unpacked: "Unpacked") -> Layer:
+    async def _renew(self, chain: str, unpacked: Unpacked) -> Layer:
         async with self._lock:
             old = self._records.get(chain)
             if old is None or old.diff_id != unpacked.diff_id:
@@ -310,7 +303,7 @@ class LayerStore:
                 raise NotFound(f"there is no layer {chain} with this content")
             return await self._exchange(old, unpacked)
 
-    async def _exchange(self, old: Layer, unpacked: "Unpacked") -> Layer:
+    async def _exchange(self, old: Layer, unpacked: Unpacked) -> Layer:
         """Give a layer that images have already new content: it must be on the disk before the old one goes."""
         layer = await self._take_over(unpacked, old.chain_id, old.parent, settled=True)
         self.directories.release(old.directory)
@@ -318,7 +311,7 @@ class LayerStore:
             await self._blobs.remove(old.blob)
         return layer
 
-    async def _take_over(self, unpacked: "Unpacked", chain: str, parent: str, settled: bool = False) -> Layer:
+    async def _take_over(self, unpacked: Unpacked, chain: str, parent: str, settled: bool = False) -> Layer:
         """Make what was unpacked the content of a layer, old or new; if it is `settled` it is on the disk at once.
 
         Else its blob is when an image has it, its files are later. A layer that no image has yet goes at the next
@@ -384,7 +377,7 @@ class LayerStore:
         if not same:
             del self._of_blob[layer.blob]
 
-    def _give_root(self, layer: Layer, unpacked: "Unpacked") -> None:
+    def _give_root(self, layer: Layer, unpacked: Unpacked) -> None:
         """The union's root directory looks like the topmost layer's."""
         below = self._records.get(layer.parent)
         if below is not None and not unpacked.describes_root:
@@ -392,9 +385,7 @@ class LayerStore:
             os.chown(self.path(layer), status.st_uid, status.st_gid)
             os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
 
-    def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> "UnpackJob":
-        from husk.storage.workers.jobs import UnpackJob
-
+    def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> UnpackJob:
         return UnpackJob(str(self.directories.path / staging), str(blob_file), expected, limit)
 
     def _make_staging(self) -> tuple[str, Path]:
@@ -405,7 +396,7 @@ class LayerStore:
             blob_file.unlink()
             raise
 
-    def _end(self, ingest: "Ingest") -> None:
+    def _end(self, ingest: Ingest) -> None:
         ingest.stop()
         if not ingest.finished:
             self._drop(ingest.staging, ingest.blob_file)

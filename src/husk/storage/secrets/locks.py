@@ -7,6 +7,10 @@ file too, sealed with the wrapped key: whoever has opened the lock may ask for i
 import secrets
 
 import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from husk.errors import SystemFault
 from husk.text.documents import Malformed, decode
@@ -54,23 +58,15 @@ def _read(content: bytes) -> _Lock:
 
 
 def _derived(unlock_key: bytes) -> bytes:
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
     return HKDF(SHA256(), 32, None, _PURPOSE).derive(unlock_key)
 
 
 def _encrypt(key: bytes, value: bytes) -> bytes:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
     nonce = secrets.token_bytes(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, value, _PURPOSE)
 
 
 def _decrypt(key: bytes, sealed: bytes) -> bytes | None:
-    from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
     try:
         return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _PURPOSE)
     except InvalidTag:

@@ -7,21 +7,20 @@ functions take a tenth of a second and 32 MiB.
 import hashlib
 import secrets
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 _SALT_BYTES, _NONCE_BYTES, _KEY_BYTES = 16, 12, 32
 _WORK, _BLOCK, _LANES = 1 << 15, 8, 1
 
 
 def seal(content: bytes, passphrase: bytes, bound: bytes) -> bytes:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
     salt, nonce = secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_NONCE_BYTES)
     return salt + nonce + AESGCM(_stretched(passphrase, salt)).encrypt(nonce, content, bound)
 
 
 def unseal(sealed: bytes, passphrase: bytes, bound: bytes) -> bytes | None:
     """None when it is another passphrase, or something was changed."""
-    from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     salt, nonce, rest = sealed[:_SALT_BYTES], sealed[_SALT_BYTES:][:_NONCE_BYTES], sealed[_SALT_BYTES + _NONCE_BYTES :]
     try:

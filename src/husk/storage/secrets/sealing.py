@@ -10,13 +10,12 @@ first, so that a crash at any point leaves at least one.
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from husk.errors import SystemFault, Unavailable
 from husk.storage.secrets import key_files, locks
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
@@ -38,8 +37,6 @@ class Sealer:
         return nonce + self._cipher().encrypt(nonce, value, context.encode())
 
     def unseal(self, sealed: bytes, context: str) -> bytes:
-        from cryptography.exceptions import InvalidTag
-
         try:
             return self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], context.encode())
         except InvalidTag:
@@ -153,9 +150,8 @@ class Sealer:
                 successor._path.rename(self._path)
             key_files.sync(self._path.parent)
 
-    def _cipher(self) -> "AESGCM":
+    def _cipher(self) -> AESGCM:
         # Importing it costs some 20 ms and 5 MiB, which daemons without secrets need not pay.
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         return AESGCM(self._load())
 

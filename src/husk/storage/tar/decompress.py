@@ -3,8 +3,11 @@
 What a client sends to the daemon itself is decompressed by `inflate`.
 """
 
+import bz2
+import lzma
 from typing import Protocol
 
+import zstandard
 from isal import igzip
 
 from husk.compression import compression_of
@@ -72,18 +75,12 @@ def choose_reader(source: HeadedReader) -> Reader:
     if compression == "gzip":
         return Gunzip(source)
     if compression == "zstd":
-        import zstandard  # few layers need it, and it takes as long to import as all the rest
-
         decompressor = zstandard.ZstdDecompressor()
         frames = _FramesSource(source)
         # It only calls `read`.
         return decompressor.stream_reader(frames, read_size=_READ_SIZE, read_across_frames=True)  # type: ignore[arg-type]
     if compression == "bzip2":
-        import bz2
-
         return bz2.BZ2File(source)  # type: ignore[call-overload,no-any-return]
     if compression == "xz":
-        import lzma
-
         return lzma.LZMAFile(source)  # type: ignore[arg-type]
     return source

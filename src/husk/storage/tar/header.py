@@ -1,6 +1,7 @@
 """One header of an archive, 512 bytes: read into an entry, or written for a file."""
 
 import struct
+import tarfile
 import zlib
 from functools import lru_cache
 
@@ -129,8 +130,6 @@ def any_header(member: Member) -> bytes:
 
 
 def _pax_header(member: Member) -> bytes:
-    import tarfile  # few files need it, and it brings much along
-
     info = tarfile.TarInfo(member.name)
     info.type, info.linkname, info.size = member.kind, member.link, member.size
     info.mode, info.uid, info.gid, info.mtime = member.mode, member.uid, member.gid, member.mtime
@@ -147,7 +146,6 @@ def file_header(name: str, mode: int, uid: int, gid: int, size: int, mtime: int)
 
 def root_file_header(name: str, size: int) -> bytes:
     """A plain file of root's, of any size, and of no time: as archives of images have them."""
-    import tarfile
 
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, 0o644

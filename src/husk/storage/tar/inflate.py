@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Protocol
 
+import zstandard
 from isal import isal_zlib
 
 from husk.compression import LONGEST_MAGIC, compression_of
@@ -78,8 +79,6 @@ class _Gzip:
 
 class _Zstd:
     def __init__(self) -> None:
-        import zstandard  # the daemon starts without it
-
         self._decoder = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
         self._ahead = b""
 

@@ -24,6 +24,7 @@ from husk.errors import SystemFault
 from husk.kernel.disk import sync_directory, sync_file_system
 from husk.kernel.mount import MS_BIND, MS_REC, MS_REMOUNT, mount, mounts_below, unmount
 from husk.kernel.trees import remove_tree, tree_size
+from husk.storage.volumes.copies import copy_tree
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,6 @@ class VolumeStore:
         """
         if not self.is_empty(name):
             return
-        from husk.storage.volumes.copies import copy_tree
 
         if self.mounted(name):
             # Another file system: nothing can be moved into it in one step.

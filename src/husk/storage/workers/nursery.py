@@ -20,15 +20,13 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from husk import errors
 from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel.process import Child, reap_later, send_signal, spawn
-
-if TYPE_CHECKING:
-    from husk.storage.workers.jobs import Job
+from husk.storage.workers.jobs import Job
+from husk.storage.workers.messages import LARGEST_JOB, encode
 
 # What the process is asked for (`forker`, which is not loaded here).
 FORK, LOAD = b"fork", b"load "
@@ -84,13 +82,12 @@ class Nursery:
         self.employed = 0
         self._forker = 0
 
-    async def spawn(self, job: "Job", descriptors: Sequence[int], *, reserve: bool = False) -> Child:
+    async def spawn(self, job: Job, descriptors: Sequence[int], *, reserve: bool = False) -> Child:
         """Let a worker do a job with `descriptors`: standard input, standard output, and a pipe for its answers.
 
         A fourth one is a file with the beginning of the input. `reserve` has another worker wait for the next work
         afterwards. Whoever is cancelled here has no worker: one is forked perhaps, but it has no work.
         """
-        from husk.storage.workers.messages import LARGEST_JOB, encode
 
         work = encode(job)
         if len(work) > LARGEST_JOB:

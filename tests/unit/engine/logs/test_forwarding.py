@@ -54,7 +54,7 @@ class FakeReceiver:
         self.connections = 0
         self.acknowledged: list[bytes] = []
         self.receiver: Receiver | None = Receiver(WHERE, lambda messages: [message.text for message in messages])
-        monkeypatch.setattr("husk.runtime.logs.transport.connect", self.connect)
+        monkeypatch.setattr("husk.engine.logs.forwarding.connect", self.connect)
         monkeypatch.setattr(forwarding, "_FIRST_PAUSE", 0.001)
         monkeypatch.setattr(forwarding, "_LONGEST_PAUSE", 0.004)
         monkeypatch.setattr(drivers, "receiver", lambda record: self.receiver)

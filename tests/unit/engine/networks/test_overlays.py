@@ -11,7 +11,7 @@ from husk.engine.networks import overlays as overlays_module
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, Underlay, Way, encrypted, interface_of
 from husk.errors import SystemFault, Unavailable
-from husk.network import deletions, host, overlay, senders
+from husk.network import host, overlay, senders
 from husk.network.peers import Peer
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard import tunnel
@@ -81,8 +81,8 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str], taken: list[senders.
                 raise OSError("busy")
             found.append(("close", self.settings.interface, remove))
 
-    monkeypatch.setattr(overlay, "Overlay", Double)
-    monkeypatch.setattr(overlay, "underlay_mtu", lambda _: 1500)
+    monkeypatch.setattr(overlays_module, "Overlay", Double)
+    monkeypatch.setattr(overlays_module, "underlay_mtu", lambda _: 1500)
 
     class Guard:
         public = ("key", 51820)
@@ -123,8 +123,8 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str], taken: list[senders.
         def remove(self) -> None:
             taken.append(None)
 
-    monkeypatch.setattr(senders, "SenderRules", Rules)
-    monkeypatch.setattr(deletions, "Deletions", Watch)
+    monkeypatch.setattr(overlays_module, "SenderRules", Rules)
+    monkeypatch.setattr(overlays_module, "Deletions", Watch)
     monkeypatch.setattr(tunnel, "Tunnel", Guard)
     monkeypatch.setattr(host, "remove", lambda interface, owner: found.append(("remove", interface, owner)))
     return found
