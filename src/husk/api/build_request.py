@@ -12,6 +12,7 @@ from husk.engine.images.tag import parse_target
 from husk.errors import InvalidParameter
 from husk.registry.manifest import host_platform, parse_platform
 from husk.text.documents import Malformed, decode
+from husk.text.json_faults import in_go_words
 
 # Those that a Dockerfile knows too; others are networks that somebody has made.
 OWN_NETWORKS = ("", "default", "bridge", "host", "none")
@@ -96,8 +97,6 @@ def _document(call: Call, name: str, type: type[T]) -> T:
     try:
         return decode(text, type)
     except Malformed as error:
-        from husk.text.json_faults import in_go_words
-
         told = in_go_words(text.encode(), str(error)).removeprefix("invalid JSON: ")
         raise InvalidParameter(f"error reading {_NAMES.get(name, name)}: {told}") from error
 

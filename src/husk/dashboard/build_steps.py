@@ -2,16 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from husk.builder.protocol.messages.common import Timestamp
+from husk.builder.protocol.messages.control import BuildHistoryRecord, StatusResponse
 from husk.dashboard.secret_words import Variable, variables
 
-if TYPE_CHECKING:
-    # Loaded with the first page of builds alone.
-    from husk.builder.protocol.messages.common import Timestamp
-    from husk.builder.protocol.messages.control import BuildHistoryRecord, StatusResponse
+# Loaded with the first page of builds alone.
 
 RUNNING, DONE, FAILED, CACHED, WAITING = "running", "done", "failed", "cached", "waiting"
 # What a page shows of one step's output: its end.
@@ -59,7 +57,7 @@ class Step(msgspec.Struct, kw_only=True):
         return "\n".join(line.rpartition("\r")[2] for line in plain.split("\n")).rstrip("\n")
 
 
-def build(record: "BuildHistoryRecord") -> Build:
+def build(record: BuildHistoryRecord) -> Build:
     begun, ended = seconds(record.created_at), seconds(record.completed_at)
     return Build(
         ref=record.ref,
@@ -75,7 +73,7 @@ def build(record: "BuildHistoryRecord") -> Build:
     )
 
 
-def name_of(record: "BuildHistoryRecord") -> str:
+def name_of(record: BuildHistoryRecord) -> str:
     """The names that its image got; else what it was built from."""
     asked = [each.attrs.get("name", "") for each in record.exporters]
     if named := next(filter(None, [*asked, record.exporter_response.get("image.name", "")]), ""):
@@ -85,18 +83,18 @@ def name_of(record: "BuildHistoryRecord") -> str:
     return f"{place.rstrip('/')}/{attrs.get('filename') or 'Dockerfile'}"
 
 
-def said_of(record: "BuildHistoryRecord") -> list[tuple[str, str]]:
+def said_of(record: BuildHistoryRecord) -> list[tuple[str, str]]:
     """(word, value) of what is known of it."""
     return [(word, record.frontend_attrs[key]) for key, word in _SAID.items() if record.frontend_attrs.get(key)]
 
 
-def arguments(record: "BuildHistoryRecord") -> list[Variable]:
+def arguments(record: BuildHistoryRecord) -> list[Variable]:
     """Its build arguments; what looks like a secret is hidden."""
     given = ((key.removeprefix(_ARGUMENT), value) for key, value in record.frontend_attrs.items() if _ARGUMENT in key)
     return variables([f"{name}={value}" for name, value in given])
 
 
-def steps(told: "Iterable[StatusResponse]") -> list[Step]:
+def steps(told: Iterable[StatusResponse]) -> list[Step]:
     """The steps of a build in the order that they were told in, with what each wrote."""
     found: dict[str, Step] = {}
     for response in told:
@@ -123,6 +121,6 @@ def _state(begun: bool, ended: bool, cached: bool, error: str) -> str:
     return RUNNING if begun else WAITING
 
 
-def seconds(moment: "Timestamp | None") -> float:
+def seconds(moment: Timestamp | None) -> float:
     """Since 1970; 0 for none."""
     return moment.seconds + moment.nanos / 1e9 if moment is not None else 0.0

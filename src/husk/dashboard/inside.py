@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
+from husk.api.edge.tls import server_context
 from husk.api.http.channel import Channel
 from husk.client.client import Client, connected
 from husk.client.http import Connection, Content, Response
@@ -55,6 +56,5 @@ def client_of(edge: Callable[[], asyncio.Protocol]) -> AbstractAsyncContextManag
 
 def own_context(tls: TlsConfig) -> ssl.SSLContext:
     """The certificate that the API shows. Browsers are not asked for one: people sign in with a link."""
-    from husk.api.edge.tls import server_context
 
     return server_context(msgspec.structs.replace(tls, verify=False))

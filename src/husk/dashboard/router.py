@@ -6,13 +6,12 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from husk.api.http.response import Answer
-    from husk.dashboard.visit import Visit
+from husk.api.http.response import Answer
+from husk.dashboard.visit import Visit
 
-Handler = Callable[["Visit"], Awaitable["Answer"]]
+Handler = Callable[[Visit], Awaitable[Answer]]
 
 
 class Kind(Enum):

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 from husk.api.edge.listen import listen
+from husk.api.edge.tls import Tunnels
 from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
 from husk.api.http.request import Query, Request, is_text
@@ -219,7 +220,6 @@ async def _opened(server: Server, listener: socket.socket, settings: Settings) -
     loop = asyncio.get_running_loop()
     if settings.tls is None:
         return await loop.create_server(server, sock=listener), None
-    from husk.api.edge.tls import Tunnels
 
     tunnels = Tunnels(settings.tls, server, server.crowd)
     return await loop.create_server(tunnels, sock=listener), tunnels

@@ -2,13 +2,13 @@
 
 import ssl
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.dashboard.assets import Assets
+from husk.dashboard.buildkit import BuildKit
 from husk.dashboard.guard import Guard
 from husk.dashboard.live import Live
 from husk.dashboard.rendering import Renderer
@@ -17,9 +17,6 @@ from husk.dashboard.sampling import Sampler
 from husk.dashboard.sessions import Sessions
 from husk.dashboard.transfers import Transfers
 from husk.version import __version__
-
-if TYPE_CHECKING:
-    from husk.dashboard.buildkit import BuildKit
 
 # No outside address, no script or style inside pages, no frame around them.
 _POLICY = (
@@ -68,9 +65,8 @@ class Site:
         self.sampler = Sampler(engine, self.tasks)
 
     @cached_property
-    def buildkit(self) -> "BuildKit":
-        """The builder, whose protocol takes room: who never looks at builds does without."""
-        from husk.dashboard.buildkit import BuildKit
+    def buildkit(self) -> BuildKit:
+        """The builder, asked by its own protocol."""
 
         return BuildKit(self.engine)
 

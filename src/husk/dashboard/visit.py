@@ -3,20 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from husk.api.http.request import Query, Request
 from husk.api.http.response import Response, StreamedResponse, fields
+from husk.client.client import Client
 from husk.dashboard.navigation import NAVIGATION
 from husk.dashboard.secret_words import masked_values
 from husk.dashboard.sessions import Session
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.dashboard.site import Site
+from husk.dashboard.site import Site
 
 # The browser for which pages ask the engine; empty where nobody does.
 visitor: ContextVar[str] = ContextVar("visitor", default="")
@@ -36,7 +34,7 @@ class Visit:
     """A request as pages get it. `words` are those of its path, `form` what a form says, `query` what is behind `?`."""
 
     def __init__(
-        self, site: "Site", request: Request, session: Session, words: Mapping[str, str], path: str = ""
+        self, site: Site, request: Request, session: Session, words: Mapping[str, str], path: str = ""
     ) -> None:
         """`path` is that of the page, without the place of the session before it."""
         self.site = site
@@ -47,7 +45,7 @@ class Visit:
         self.form = Query("")
 
     @property
-    def engine(self) -> "Client":
+    def engine(self) -> Client:
         return self.site.engine
 
     @property

@@ -12,6 +12,7 @@ from husk.api.http.limits import Limits
 from husk.api.http.request import Query, Request
 from husk.api.http.response import Response, StreamedResponse, fields
 from husk.api.versioning import CURRENT, MINIMUM, Version
+from husk.composition import Engine
 from husk.engine.model.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from husk.api.calls.encoded import Answers
     from husk.builder.protocol.history import History
     from husk.builder.protocol.server import BuildkitServer
-    from husk.composition import Engine
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Common:
 
     __slots__ = ("_answers", "_history", "buildkit", "changes", "engine", "fields", "json_fields", "limits", "minimum")
 
-    def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
+    def __init__(self, engine: Engine, minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self.engine = engine
         self._answers: Answers | None = None
         self.minimum = minimum  # the oldest that this daemon serves
@@ -55,6 +55,7 @@ class Common:
     def answers(self) -> "Answers":
         """Those that are kept; what shows containers and images is loaded with the first of them."""
         if self._answers is None:
+            # A door: documents of containers and images, of which a start needs none.
             from husk.api.calls.encoded import Answers
 
             self._answers = Answers(self.engine)
@@ -64,6 +65,7 @@ class Common:
         """That of builds, one for all connections and both doors; nothing of connections is loaded with it."""
         builder = await self.engine.builder.get()
         if self._history is None:
+            # A door to a wing: only builds have a history.
             await load("husk.builder.protocol.history")
             from husk.builder.protocol.history import History
 

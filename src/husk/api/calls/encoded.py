@@ -17,23 +17,21 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from husk.api.versioning import Version
 from husk.api.views import containers as container_views
 from husk.api.views import images as image_views
+from husk.composition import Engine
+from husk.engine.images.listing import NamePatterns, name_patterns
 from husk.engine.model.container import Container
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
 from husk.engine.model.record import changes
 from husk.errors import HuskError
 from husk.text.gojson import encode
-
-if TYPE_CHECKING:
-    from husk.composition import Engine
-    from husk.engine.images.listing import NamePatterns
 
 T = TypeVar("T")
 
@@ -101,7 +99,7 @@ class _List(msgspec.Struct, frozen=True):
 class Answers:
     """The kept answers of one engine. Bytes are whole documents with the newline that ends them."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._bodies: KeptAnswers[bytes] = KeptAnswers()
         self._listed: KeptAnswers[_Listed] = KeptAnswers()
@@ -179,8 +177,6 @@ class Answers:
         """The list, without what images share and without manifests."""
         images = self._engine.images
         if filters:
-            from husk.engine.images.listing import name_patterns
-
             found = images.listing(all, filters)
             # Such a list shows only those names that match.
             if (patterns := name_patterns(filters)) is not None:
@@ -199,7 +195,7 @@ class Answers:
             self._bodies.put(key, stamp, body, len(body))
         return body
 
-    def _image_summary(self, image: Image, version: Version, patterns: "NamePatterns | None" = None) -> bytes:
+    def _image_summary(self, image: Image, version: Version, patterns: NamePatterns | None = None) -> bytes:
         images = self._engine.images
         tags, digests = images.tags(image, patterns), images.digests(image, patterns)
         document = image_views.summary(image, tags, digests, version, size=images.size(image))
@@ -211,7 +207,7 @@ class Answers:
 class ImageNames:
     """The name to show for a container's image; each name is looked up once per answer."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: Engine) -> None:
         self._images = engine.images
         self._ids: dict[str, set[str]] = {}
 

@@ -7,22 +7,20 @@ longest fixed ending that an operation of that method has wins, else the argumen
 import enum
 import posixpath
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
+from husk.api.calls.call import Call
 from husk.api.calls.errors import PageNotFound
 from husk.api.http.response import Answer
-
-if TYPE_CHECKING:
-    from husk.api.calls.call import Call
 
 # The one path that dockerd knows with a slash at its end too.
 _OTHER_NAMES = {"/networks/": "/networks"}
 
 # One that needs not wait for anything answers at once: that spares the request a task of its own.
 Handled = Answer | Coroutine[Any, Any, Answer]
-Handler = Callable[["Call"], Handled]
+Handler = Callable[[Call], Handled]
 
 
 class Kind(enum.Enum):

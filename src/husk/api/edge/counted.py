@@ -6,16 +6,14 @@ What a request costs here is a look at the clock before and behind it, and a few
 import asyncio
 from collections.abc import Coroutine
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from husk.api.edge.server import Edge
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, StreamedResponse
 from husk.api.versioning import MINIMUM, Version
-
-if TYPE_CHECKING:
-    from husk.composition import Engine
+from husk.composition import Engine
 
 # The client has left before there was an answer: nginx's number for it.
 CLIENT_LEFT = 499
@@ -38,7 +36,7 @@ class CountedEdge(Edge):
 
     def __init__(
         self,
-        engine: "Engine",
+        engine: Engine,
         minimum: Version = MINIMUM,
         limits: Limits | None = None,
         counts: Counts | None = None,

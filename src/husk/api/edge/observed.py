@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 import time
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -18,10 +18,8 @@ from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from husk.api.versioning import MINIMUM, Version
+from husk.composition import Engine
 from husk.text.documents import Malformed, decode
-
-if TYPE_CHECKING:
-    from husk.composition import Engine
 
 
 class Seen:
@@ -77,7 +75,7 @@ class Observer(Protocol):
 class ObservedEdge(CountedEdge):
     def __init__(
         self,
-        engine: "Engine",
+        engine: Engine,
         minimum: Version = MINIMUM,
         limits: Limits | None = None,
         observers: tuple[Observer, ...] = (),

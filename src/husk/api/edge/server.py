@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from husk.aio.listening import KEEP_FILE
@@ -17,6 +17,8 @@ from husk.api.calls.errors import JSON_TYPE, error_body, error_response, failure
 from husk.api.calls.router import Kind, Route, Router, clean_path
 from husk.api.edge import missing
 from husk.api.edge.listen import held_by_systemd, listen
+from husk.api.edge.tls import Tunnels
+from husk.api.http import h2c
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request, is_text
@@ -24,11 +26,8 @@ from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
 from husk.api.routes import Operations
 from husk.api.versioning import MINIMUM, Version, split_version
+from husk.composition import Engine
 from husk.errors import HuskError, full_disk
-
-if TYPE_CHECKING:
-    from husk.api.edge.tls import Tunnels
-    from husk.composition import Engine
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ _LONGEST_PLACE = 256
 class Edge:
     """Takes every request, whatever its path: versions, names with slashes and errors follow dockerd's rules."""
 
-    def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
+    def __init__(self, engine: Engine, minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self._engine = engine
         self._common = Common(engine, minimum, limits)
         self._operations = Operations()
@@ -91,7 +90,8 @@ class Edge:
 
     async def _http2(self, request: Request) -> Answer:
         """HTTP/2 from the first byte is BuildKit's protocol: nothing else of ours is spoken in it."""
-        from husk.api.http import h2c
+        # A door: the first build by this protocol loads it.
+        await load("husk.api.routes.buildkit")
         from husk.api.routes.buildkit import server_of
 
         server = await server_of(self._common)
@@ -233,7 +233,7 @@ async def serve(
 
 
 async def _open(
-    edge: Edge, listener: socket.socket, tls: ssl.SSLContext | None, tunnels: "list[Tunnels]"
+    edge: Edge, listener: socket.socket, tls: ssl.SSLContext | None, tunnels: list[Tunnels]
 ) -> asyncio.Server:
     """Take connections on a socket."""
     loop = asyncio.get_running_loop()
@@ -241,7 +241,6 @@ async def _open(
         return await loop.create_unix_server(edge.server, sock=listener, backlog=BACKLOG, **KEEP_FILE)
     if tls is None:
         return await loop.create_server(edge.server, sock=listener, backlog=BACKLOG)
-    from husk.api.edge.tls import Tunnels
 
     tunnels.append(Tunnels(tls, edge.server, edge.server.crowd))
     return await loop.create_server(tunnels[-1], sock=listener, backlog=BACKLOG)

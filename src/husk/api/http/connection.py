@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from husk.aio.tasks import Tasks
+from husk.api.http import h2c
 from husk.api.http.channel import Channel, Taker
 from husk.api.http.crowd import Crowd
 from husk.api.http.errors import BadRequest, Http2Preface
@@ -225,7 +226,6 @@ class Connection(Channel):
         if self._http2 is None:
             self._refuse(error)
             return
-        from husk.api.http import h2c
 
         self._waiting_since = None
         request = self._request = Request(h2c.preface(), self)
@@ -359,8 +359,6 @@ class Connection(Channel):
         """Say what is wrong, and no more: where the next request begins nobody knows."""
         log.debug("a client was refused: %s", error.reason)
         if isinstance(error, Http2Preface):
-            from husk.api.http import h2c
-
             self._transport.write(h2c.GO_AWAY)
         else:
             fields, body = self._refusal(error)

@@ -1,18 +1,22 @@
 """A WebSocket after its handshake: messages both ways, on a connection that was taken from HTTP.
 
-`websockets` knows the protocol, without I/O; it is loaded when the first client asks for it.
+`websockets` knows the protocol, without I/O; it is loaded with this module, when the first client asks for it.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+
+from websockets.datastructures import Headers
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request as Handshake
+from websockets.http11 import Response as HandshakeResponse
+from websockets.protocol import OPEN
+from websockets.server import ServerProtocol
 
 from husk.api.http.hijack import HijackedStream
 from husk.api.http.request import Request
-
-if TYPE_CHECKING:
-    from websockets.http11 import Response as HandshakeResponse
 
 # Where the protocol tells of each connection; only its complaints are wanted.
 _log = logging.getLogger(f"{__name__}.protocol")
@@ -34,8 +38,6 @@ class WebSocket:
 
     def __init__(self, request: Request) -> None:
         """Answer the handshake, for which it was `asked_for`. ConnectionResetError when the client has gone."""
-        from websockets.protocol import OPEN
-        from websockets.server import ServerProtocol
 
         self._protocol = ServerProtocol(state=OPEN, max_size=_LARGEST_MESSAGE, logger=_log)
         answer = _handshake(request)
@@ -43,8 +45,6 @@ class WebSocket:
         self._stream = HijackedStream(request, answer.serialize())
 
     async def __aiter__(self) -> AsyncIterator[bytes | str]:
-        from websockets.frames import Frame, Opcode
-
         parts: list[bytes] = []
         text = False
         async for data in self._read():
@@ -75,7 +75,6 @@ class WebSocket:
 
     async def send(self, message: bytes | str) -> None:
         """ConnectionResetError when the client has gone, or has said that it leaves."""
-        from websockets.exceptions import InvalidState
 
         try:
             if isinstance(message, str):
@@ -87,8 +86,6 @@ class WebSocket:
         await self._send()
 
     async def close(self) -> None:
-        from websockets.protocol import OPEN
-
         if self._protocol.state is OPEN:
             self._protocol.send_close(1000)
         try:
@@ -106,11 +103,8 @@ class WebSocket:
                 await self._stream.write(data)
 
 
-def _handshake(request: Request) -> "HandshakeResponse":
+def _handshake(request: Request) -> HandshakeResponse:
     """The answer to the handshake."""
-    from websockets.datastructures import Headers
-    from websockets.http11 import Request as Handshake
-    from websockets.server import ServerProtocol
 
     headers = Headers((name.decode(), value.decode("latin-1")) for name, value in request.head.headers.items())
     return ServerProtocol(logger=_log).accept(Handshake(request.raw_path.decode("latin-1"), headers))

@@ -4,32 +4,29 @@
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING
 
 from husk.aio.once import load
+from husk.api.build_request import outputs_of, request_of
 from husk.api.calls.call import Call
 from husk.api.calls.router import Route, change, stream
+from husk.api.classic_record import record_of
 from husk.api.http.response import Answer
 from husk.api.streams.feed import stream_progress
+from husk.builder.classic.build import Report
+from husk.builder.sources.images import credentials_in
 from husk.engine.model.image import Progress
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials, credentials_from
-
-if TYPE_CHECKING:
-    from husk.builder.classic.build import Report
 
 CONFIG_HEADER = "x-registry-config"
 _CHUNK = 1 << 20
 
 
 async def build(call: Call) -> Answer:
-    await load("husk.api.build_request")
-    from husk.api.build_request import outputs_of, request_of
-
     outputs = outputs_of(call)
     match call.text("version"):
         case "2":
-            # Loaded only for those who ask for it: it needs all of BuildKit's protocol.
+            # A door: it needs all of BuildKit's protocol, of which the classic builder needs little.
             await load("husk.api.posted_build")
             from husk.api.posted_build import build_by_buildkit
 
@@ -43,15 +40,9 @@ async def build(call: Call) -> Answer:
     if call.flag("squash") and not call.engine.config.experimental:
         raise InvalidParameter("squash is only supported with experimental mode")
     request = request_of(call)
-    # The history of builds has BuildKit's messages: they are loaded for who builds.
-    await load("husk.builder.sources.images", "husk.api.classic_record")
-    from husk.api.classic_record import record_of
-    from husk.builder.sources.images import credentials_in
-
     credentials = credentials_in(_credentials(call))
 
-    async def work(report: "Report") -> None:
-
+    async def work(report: Report) -> None:
         builder = await call.engine.builder.get()
         remote = call.text("remote")
         history = await call.common.history()

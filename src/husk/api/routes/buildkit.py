@@ -1,16 +1,13 @@
 """BuildKit's protocol: `POST /grpc` for a client's calls, `POST /session` for ours to the client."""
 
-from typing import TYPE_CHECKING
-
-from husk.aio.once import load
 from husk.api.calls.call import Call, Common
 from husk.api.calls.router import Route, stream
 from husk.api.http import h2c
 from husk.api.http.response import Answer, Unanswered
+from husk.builder.protocol.server import BuildkitServer
+from husk.builder.protocol.session.attach import attach
+from husk.builder.protocol.worker import worker_record
 from husk.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from husk.builder.protocol.server import BuildkitServer
 
 
 async def grpc(call: Call) -> Answer:
@@ -27,17 +24,11 @@ async def session(call: Call) -> Answer:
     return Unanswered()
 
 
-async def server_of(common: Common) -> "BuildkitServer":
+async def server_of(common: Common) -> BuildkitServer:
     """One for all connections: it remembers the builds that were."""
     engine = common.engine
     builder = await engine.builder.get()
     history = await common.history()
-    if common.buildkit is None:
-        await load(*(f"husk.builder.protocol.{name}" for name in ("server", "worker", "session.attach")))
-        from husk.builder.protocol.server import BuildkitServer
-        from husk.builder.protocol.session.attach import attach
-        from husk.builder.protocol.worker import worker_record
-
     if common.buildkit is None:
         id, networks = engine.system.info().engine_id, engine.networks
         common.buildkit = BuildkitServer(

@@ -1,7 +1,6 @@
 """A container's output and input: logs, and attaching to its terminal or streams."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
 from husk.api.calls.call import Call
@@ -13,12 +12,10 @@ from husk.api.streams.closing import closing
 from husk.api.streams.detach import DetachMatcher, parse_keys
 from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
 from husk.api.versioning import Version
+from husk.engine.containers.attach import Attachment
 from husk.engine.logs.attributes import details
 from husk.engine.logs.records import LogQuery
 from husk.errors import HuskError, InvalidParameter
-
-if TYPE_CHECKING:
-    from husk.engine.containers.attach import Attachment
 
 WITH_MULTIPLEXED_TYPE = Version(1, 42)
 
@@ -89,7 +86,7 @@ def _refusal(error: HuskError) -> Response:
     return Response(status_of(error), body, fields({"Content-Type": RAW_STREAM}), close=True)
 
 
-async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | None) -> Answer:
+async def talk(call: Call, attachment: Attachment, detach: DetachMatcher | None) -> Answer:
     """Answer, then be the container's line on the client's connection until one of them is done."""
     try:
         connection = hijack(call.request, call.fields(hijacked_type(call, attachment.tty)))
@@ -107,7 +104,7 @@ async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | Non
     return Unanswered()
 
 
-async def converse(connection: HijackedStream, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+async def converse(connection: HijackedStream, attachment: Attachment, detach: DetachMatcher | None) -> None:
     """Carry bytes both ways until the output ends or the user detaches. The end of input ends nothing."""
     tasks = Tasks()
     output = tasks.spawn(_send(connection, attachment), "attach output", awaited=True)
@@ -128,13 +125,13 @@ async def converse(connection: HijackedStream, attachment: "Attachment", detach:
             _ = task.cancelled() or task.exception()
 
 
-async def _send(connection: HijackedStream, attachment: "Attachment") -> None:
+async def _send(connection: HijackedStream, attachment: Attachment) -> None:
     async with closing(attachment.output()) as output:
         async for source, data in output:
             await connection.write(data if attachment.tty else frame(source, data))
 
 
-async def pass_on(data: bytes, attachment: "Attachment", detach: DetachMatcher | None) -> bool:
+async def pass_on(data: bytes, attachment: Attachment, detach: DetachMatcher | None) -> bool:
     """Give the container what the user typed; True when those were the detach keys."""
     detached = False
     if detach is not None:
@@ -146,7 +143,7 @@ async def pass_on(data: bytes, attachment: "Attachment", detach: DetachMatcher |
     return detached
 
 
-async def _receive(connection: HijackedStream, attachment: "Attachment", detach: DetachMatcher | None) -> bool:
+async def _receive(connection: HijackedStream, attachment: Attachment, detach: DetachMatcher | None) -> bool:
     """True when the user typed the detach keys."""
     try:
         while data := await connection.read():

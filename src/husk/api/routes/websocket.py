@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 from husk.aio.tasks import Tasks
 from husk.api.calls.call import Call
 from husk.api.calls.router import stream
-from husk.api.http import websocket
 from husk.api.http.response import Answer, Unanswered
-from husk.api.http.websocket import WebSocket
 from husk.api.routes.console import pass_on
 from husk.api.streams.closing import closing
 from husk.api.streams.detach import DetachMatcher, parse_keys
 from husk.api.versioning import Version
+from husk.engine.containers.attach import Attachment
 from husk.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from husk.engine.containers.attach import Attachment
+    from husk.api.http.websocket import WebSocket
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -32,9 +31,12 @@ WITH_BYTES = Version(1, 28)
 
 
 async def attach(call: Call) -> Answer:
+    # A door: the library of this protocol is not loaded with the other operations of containers.
+    from husk.api.http.websocket import WebSocket, asked_for
+
     keys = parse_keys(call.text("detachKeys"))
     call.engine.containers.find(call.argument)
-    if not websocket.asked_for(call.request):
+    if not asked_for(call.request):
         raise InvalidParameter("websocket: the client is not using the websocket protocol")
     everything = call.version < WITH_CHOICE
     attachment = await call.engine.containers.attach(
@@ -59,7 +61,7 @@ async def attach(call: Call) -> Answer:
     return Unanswered()
 
 
-async def _converse(socket: WebSocket, attachment: "Attachment", send: Send, detach: DetachMatcher | None) -> None:
+async def _converse(socket: "WebSocket", attachment: Attachment, send: Send, detach: DetachMatcher | None) -> None:
     """Carry bytes both ways until the output ends, the client closes, or the user detaches."""
     tasks = Tasks()
     output = tasks.spawn(_send(attachment, send), "websocket output", awaited=True)
@@ -75,17 +77,17 @@ async def _converse(socket: WebSocket, attachment: "Attachment", send: Send, det
         await tasks.cancel_all()
 
 
-async def _send(attachment: "Attachment", send: Send) -> None:
+async def _send(attachment: Attachment, send: Send) -> None:
     async with closing(attachment.output()) as output:
         async for _, data in output:
             await send(data)
 
 
-async def _send_text(socket: WebSocket, data: bytes) -> None:
+async def _send_text(socket: "WebSocket", data: bytes) -> None:
     await socket.send(data.decode(errors="replace"))
 
 
-async def _receive(socket: WebSocket, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+async def _receive(socket: "WebSocket", attachment: Attachment, detach: DetachMatcher | None) -> None:
     async for message in socket:
         data = message.encode() if isinstance(message, str) else message
         if await pass_on(data, attachment, detach):

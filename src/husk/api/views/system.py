@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import UNSET
 
 from husk.api.types.system import (
@@ -199,26 +198,10 @@ def _swarm_info(cluster: "Cluster | None", standing: "Standing | None", trouble:
         )
     if cluster is None or not (cluster.active or cluster.locked):
         return SwarmInfo()
-    # Whoever is in no swarm loads nothing of it.
-    from husk.api.views.services import swarm_document
-    from husk.swarm.model.refusals import LOCKED
+    # A door to a wing: a daemon in no swarm loads nothing of it.
+    from husk.api.views.swarm import swarm_info
 
-    if cluster.locked:
-        return SwarmInfo(node_addr=cluster.advertise_address, local_node_state="locked", error=LOCKED)
-    document: dict[str, object] = msgspec.to_builtins(swarm_document(cluster.record))
-    managers = [(node.id, node.manager) for node in cluster.nodes if node.manager is not None]
-    return SwarmInfo(
-        node_id=cluster.node_id,
-        node_addr=cluster.advertise_address,
-        local_node_state="active",
-        control_available=not cluster.away,
-        error=trouble,
-        remote_managers=[{"NodeID": id, "Addr": manager.addr} for id, manager in managers],
-        nodes=len(cluster.nodes),
-        managers=len(managers),
-        # Who may look at the engine need not know how to join it.
-        cluster={name: value for name, value in document.items() if name != "JoinTokens"},
-    )
+    return swarm_info(cluster, trouble)
 
 
 def event_message(event: Event, version: Version) -> EventMessage:

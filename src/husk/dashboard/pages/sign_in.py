@@ -1,24 +1,20 @@
 """Signing in with a one-time link, and signing out."""
 
-from typing import TYPE_CHECKING
-
 from husk.api.http.response import Answer
 from husk.dashboard.router import Kind, Route
 from husk.dashboard.sessions import Session, TooManyGuesses
+from husk.dashboard.site import Site
 from husk.dashboard.visit import HTML, Visit, peer_of
 
-if TYPE_CHECKING:
-    from husk.dashboard.site import Site
 
-
-def cookie_name(site: "Site") -> str:
+def cookie_name(site: Site) -> str:
     """Browsers do not keep the cookies of two ports apart. `__Secure-` keeps one from being set without TLS; `__Host-`
     would want it sent to every path, and so to every port of this host, where containers are."""
     port = site.guard.port
     return f"__Secure-husk-{port}" if site.secure else f"husk-{port}"
 
 
-def _cookie(site: "Site", session: Session, value: str) -> str:
+def _cookie(site: Site, session: Session, value: str) -> str:
     cookie = f"{cookie_name(site)}={value}; Path={session.root}/; HttpOnly; SameSite=Strict"
     return cookie + ("; Secure" if site.secure else "")
 

@@ -23,7 +23,7 @@ from husk.engine.logs.receivers import JOURNAL, Receiver
 from husk.engine.model.companion import Companion
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.files import LogFiles, OpenFile, note, noted
-from husk.runtime.logs.transport import Connection, Touch
+from husk.runtime.logs.transport import Connection, Touch, connect
 
 log = logging.getLogger(__name__)
 

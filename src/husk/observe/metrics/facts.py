@@ -8,19 +8,16 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from husk.composition import Engine
 from husk.engine.containers.stats import Runner, brief
 from husk.engine.system import STORAGE_DRIVER, DaemonInfo
 from husk.observe.metrics import containers
 from husk.runtime.assembly.usage import BriefUsage
-
-if TYPE_CHECKING:
-    from husk.composition import Engine
 
 # Seconds that the numbers of containers may take: the rest of a scrape's second is for all else.
 PATIENCE = 0.5
@@ -42,7 +39,7 @@ class Gathered(msgspec.Struct, frozen=True):
     runners: Sequence[Runner]
 
 
-def gather(engine: "Engine") -> Gathered:
+def gather(engine: Engine) -> Gathered:
     statistics, images, builder = engine.statistics, engine.images, engine.builder.made
     return Gathered(
         info=engine.system.info(),
@@ -60,7 +57,7 @@ def gather(engine: "Engine") -> Gathered:
 class FactCollector(Collector):
     """Gives what was looked up last as samples."""
 
-    def __init__(self, engine: "Engine", limit: int) -> None:
+    def __init__(self, engine: Engine, limit: int) -> None:
         """Of at most `limit` containers their own numbers are told."""
         self._engine = engine
         self._limit = limit

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
@@ -12,14 +11,11 @@ from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, fields
 from husk.api.http.server import Server
+from husk.composition import Engine
 from husk.observe.metrics.facts import FactCollector, Gathered, gather
 from husk.observe.metrics.families import Families
 from husk.observe.metrics.loop_delay import LoopDelay
 from husk.observe.metrics.observe import EngineMetrics
-
-if TYPE_CHECKING:
-    from husk.composition import Engine
-
 
 _GRACE = 1.0
 # Whoever reaches the port may ask: he costs few descriptors, which the engine needs for its containers.
@@ -40,7 +36,7 @@ _METRICS = fields({"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 class Exporter:
     """Makes the text, for one who asks at a time: the next one gets what is true then."""
 
-    def __init__(self, engine: "Engine", families: Families, limit: int) -> None:
+    def __init__(self, engine: Engine, families: Families, limit: int) -> None:
         self._engine = engine
         self._families = families
         self._facts = FactCollector(engine, limit)
@@ -64,7 +60,7 @@ class Exporter:
 
 
 @contextlib.asynccontextmanager
-async def serve(engine: "Engine", families: Families, address: str, limit: int) -> AsyncIterator[str]:
+async def serve(engine: Engine, families: Families, address: str, limit: int) -> AsyncIterator[str]:
     """Measure, and answer on `address` (`host:port`), until the context ends; gives the address in use. Of at most
     `limit` containers their own numbers are told. SystemFault when nobody can listen there."""
     exporter = Exporter(engine, families, limit)
