@@ -3,34 +3,41 @@ rest is made when a client asks for it.
 """
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
+from husk.builder.attest.sbom import Scanner
 from husk.builder.cache.cache import BuildCache
+from husk.builder.classic.build import ClassicBuilder
+from husk.builder.classic.seen_steps import SeenSteps
+from husk.builder.exporters.archive import ArchiveExport
+from husk.builder.exporters.bundle import Bundler
 from husk.builder.exporters.image import ImageExport
 from husk.builder.exporters.layers import Finisher, ImageExporter
+from husk.builder.exporters.local import LocalExport
+from husk.builder.exporters.stated_files import StatedFiles
+from husk.builder.exporters.tar import TarExport
+from husk.builder.frontend.gateway import Bridge, GatewayFrontend
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
 from husk.builder.lazy_table import LazyTable
+from husk.builder.remote_cache.imports import CacheImporter
+from husk.builder.remote_cache.service import CacheService, LayerLoader
+from husk.builder.remote_cache.targets import Targets
+from husk.builder.remote_cache.write import CacheWriter
 from husk.builder.solve import Exporter
+from husk.builder.solver.asking import Asker
 from husk.builder.solver.execution import Execution
 from husk.builder.solver.sessions import Session
 from husk.builder.solver.solver import Solver
 from husk.builder.source_parts import SourceParts
+from husk.builder.sources.session_judge import SessionJudge
 from husk.builder.steps.run import Steps
 from husk.builder.store.contexts import Contexts
 from husk.builder.store.diffs import DiffStore
+from husk.builder.store.layer_packing import LayerPacker
+from husk.builder.store.stack_archives import StackArchives
+from husk.builder.store.stack_lists import StackLists
+from husk.builder.store.sync.exports import StackSender
 from husk.builder.store.trees import Trees
 from husk.builder.surroundings import Surroundings
-
-if TYPE_CHECKING:
-    from husk.builder.attest.sbom import Scanner
-    from husk.builder.classic.build import ClassicBuilder
-    from husk.builder.exporters.bundle import Bundler
-    from husk.builder.exporters.stated_files import StatedFiles
-    from husk.builder.frontend.gateway import Bridge, GatewayFrontend
-    from husk.builder.remote_cache.service import CacheService
-    from husk.builder.solver.asking import Asker
-    from husk.builder.sources.session_judge import SessionJudge
-    from husk.builder.store.layer_packing import LayerPacker
 
 
 class ResultParts:
@@ -81,80 +88,53 @@ class ResultParts:
     # --- exporters ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def bundler(self) -> "Bundler":
-        from husk.builder.exporters.bundle import Bundler
-        from husk.builder.store.layer_packing import LayerPacker
-
+    def bundler(self) -> Bundler:
         self._packer = LayerPacker(self._around.store.blobs)
         return Bundler(self._around.store, self._finisher, self._packer)
 
     def _archive(self, kind: str) -> Exporter:
-        from husk.builder.exporters.archive import ArchiveExport
-
         return ArchiveExport(self.bundler, self._around.store.blobs, kind)
 
     def _local(self) -> Exporter:
-        from husk.builder.exporters.local import LocalExport
-        from husk.builder.store.sync.exports import StackSender
-
         return LocalExport(StackSender(self._diffs, self._around.nursery), self._stated)
 
     def _tar(self) -> Exporter:
-        from husk.builder.exporters.tar import TarExport
-        from husk.builder.store.stack_archives import StackArchives
-
         return TarExport(StackArchives(self._diffs, self._around.nursery), self._stated)
 
     @cached_property
-    def _stated(self) -> "StatedFiles":
-        from husk.builder.exporters.stated_files import StatedFiles
-        from husk.builder.store.stack_lists import StackLists
-
+    def _stated(self) -> StatedFiles:
         return StatedFiles(StackLists(self._diffs, self._around.nursery), self._trees, self._cache.forget)
 
     # --- other ways to build -----------------------------------------------------------------------------------------
 
     @cached_property
-    def classic(self) -> "ClassicBuilder":
-        from husk.builder.classic.build import ClassicBuilder
-        from husk.builder.classic.seen_steps import SeenSteps
-
+    def classic(self) -> ClassicBuilder:
         parts = (self._contexts, self._sources.images, self._images, self._trees)
         return ClassicBuilder(self._solver, *parts, self._dockerfiles, SeenSteps.open(self._around.state))
 
     @cached_property
-    def gateway(self) -> "GatewayFrontend":
-        from husk.builder.frontend.gateway import GatewayFrontend
-
+    def gateway(self) -> GatewayFrontend:
         frontend = GatewayFrontend(self._sources.images, self._steps)
         frontend.bridge = self._bridge
         return frontend
 
-    def understand(self, bridge: "Bridge") -> None:
+    def understand(self, bridge: Bridge) -> None:
         """This answers frontends that are images. It is known before the first of them is asked for."""
         self._bridge = bridge
 
     # --- what goes with a build --------------------------------------------------------------------------------------
 
-    def judge(self, session: Session, asker: "Asker") -> "SessionJudge":
+    def judge(self, session: Session, asker: Asker) -> SessionJudge:
         """Make the judge that asks a client about the sources of its build."""
-        from husk.builder.sources.session_judge import SessionJudge
 
         return SessionJudge(self._sources, session, asker)
 
     @cached_property
-    def scanner(self) -> "Scanner":
-        from husk.builder.attest.sbom import Scanner
-
+    def scanner(self) -> Scanner:
         return Scanner(self._sources.images, self._contexts)
 
     @cached_property
-    def caches(self) -> "CacheService":
-        from husk.builder.remote_cache.imports import CacheImporter
-        from husk.builder.remote_cache.service import CacheService, LayerLoader
-        from husk.builder.remote_cache.targets import Targets
-        from husk.builder.remote_cache.write import CacheWriter
-
+    def caches(self) -> CacheService:
         store, registry = self._around.store, self._around.registry
         targets = Targets(registry, store.blobs)
         return CacheService(

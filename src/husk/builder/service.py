@@ -5,14 +5,16 @@ import fnmatch
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import structs
 
 from husk.aio.tasks import Tasks
 from husk.builder.cache.cache import BuildCache
 from husk.builder.cache.prune import CachePruner, Item, Pruned
+from husk.builder.classic.build import DOCKERFILE, ClassicRequest, Report
 from husk.builder.frontend import remote_context
+from husk.builder.frontend.gateway import Bridge
 from husk.builder.frontend.reading.definitions import Definitions
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Progress as WatchesBuild
@@ -25,7 +27,7 @@ from husk.builder.solve import BuildRequest, Solves
 from husk.builder.solver.asking import Asker, Shown
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
-from husk.builder.solver.source_policy import DescribedImage
+from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile
 from husk.builder.source_parts import SourceParts
 from husk.builder.sources.images import CredentialsFor
 from husk.builder.sources.request_bodies import RequestBodies
@@ -37,11 +39,6 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
 from husk.storage.workers.answers import Entry as Entry
 from husk.watch import Watch
-
-if TYPE_CHECKING:
-    from husk.builder.classic.build import ClassicRequest, Report
-    from husk.builder.frontend.gateway import Bridge
-    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +84,7 @@ class _Teller:
 
     session = None
 
-    def __init__(self, report: "Report") -> None:
+    def __init__(self, report: Report) -> None:
         self._report = report
 
     def log(self, data: bytes, *, stderr: bool = False) -> None:
@@ -144,7 +141,7 @@ class Builder:
         """The bodies of requests, as a source of builds."""
         return self._sources.bodies
 
-    def understand(self, bridge: "Bridge") -> None:
+    def understand(self, bridge: Bridge) -> None:
         """Let `bridge` answer the calls of frontends that are images."""
         self._late.understand(bridge)
 
@@ -172,10 +169,10 @@ class Builder:
 
     async def build_upload(
         self,
-        request: "ClassicRequest",
+        request: ClassicRequest,
         chunks: AsyncIterator[bytes],
         credentials: CredentialsFor,
-        report: "Report",
+        report: Report,
         watcher: WatchesBuild | None = None,
     ) -> Image:
         """Build from a context that comes as an archive."""
@@ -184,10 +181,10 @@ class Builder:
 
     async def _build(
         self,
-        request: "ClassicRequest",
+        request: ClassicRequest,
         context: str,
         credentials: CredentialsFor,
-        report: "Report",
+        report: Report,
         watcher: WatchesBuild | None,
     ) -> Image:
         with self._watch.action("build"):
@@ -195,10 +192,10 @@ class Builder:
 
     async def build_remote(
         self,
-        request: "ClassicRequest",
+        request: ClassicRequest,
         url: str,
         credentials: CredentialsFor,
-        report: "Report",
+        report: Report,
         watcher: WatchesBuild | None = None,
     ) -> Image:
         """Build from a context that is a repository of git, or on the web: an archive, or a Dockerfile alone."""
@@ -211,14 +208,13 @@ class Builder:
             head = await _head(chunks)
             if remote_context.is_archive(head):
                 return await self.build_upload(request, _chained(head, chunks), credentials, report, watcher)
-            from husk.builder.classic.build import DOCKERFILE
 
             context, _ = await self._contexts.keep_file(DOCKERFILE, _chained(head, chunks), mode=0o600, owner=(0, 0))
             async with self._given(context):
                 request = structs.replace(request, dockerfile=DOCKERFILE)
                 return await self._build(request, context, credentials, report, watcher)
 
-    async def _download(self, url: str, report: "Report") -> AsyncGenerator[bytes, None]:
+    async def _download(self, url: str, report: Report) -> AsyncGenerator[bytes, None]:
         received = 0
         try:
             async with aclosing(self._registry.download(url)) as download:
@@ -230,7 +226,7 @@ class Builder:
             raise error.within(f"error downloading remote context {redacted(url)}") from error.__cause__
 
     @asynccontextmanager
-    async def _repository(self, source: Source, report: "Report") -> AsyncIterator[str]:
+    async def _repository(self, source: Source, report: Report) -> AsyncIterator[str]:
         """The files of a repository, which the cache keeps meanwhile."""
         record = await self._sources.git.have(source, _Teller(report))
         self._cache.hold(record)
@@ -270,11 +266,11 @@ class Builder:
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return await self._sources.layouts.resolve(source, platform, watcher)
 
-    async def resolve_git(self, job: Job, source: Source, shown_as: str) -> "Resolved":
+    async def resolve_git(self, job: Job, source: Source, shown_as: str) -> Resolved:
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return await self._sources.git.resolve(source, watcher)
 
-    async def resolve_file(self, job: Job, source: Source, shown_as: str) -> "ResolvedFile":
+    async def resolve_file(self, job: Job, source: Source, shown_as: str) -> ResolvedFile:
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return (await self._sources.web.have(source, watcher))[0]
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -12,15 +12,13 @@ from husk.builder.attest.wanted import WantedAttestations
 from husk.builder.exporters import options as exporter_options
 from husk.builder.jobs.jobs import Job, Jobs
 from husk.builder.jobs.results import Question, Result
+from husk.builder.remote_cache.service import CacheService
 from husk.builder.solver.asking import Asker
 from husk.builder.solver.interfaces import CacheSource
 from husk.builder.solver.sessions import Session, Sessions
 from husk.builder.solver.source_policy import Judge, SourcePolicy
 from husk.builder.solver.source_rules import Policy
 from husk.errors import HuskError, NotImplementedYet
-
-if TYPE_CHECKING:
-    from husk.builder.remote_cache.service import CacheService
 
 _OF_LAYERS = frozenset({"moby", "image", "oci", "docker"})
 
@@ -61,7 +59,7 @@ class Solves:
         jobs: Jobs,
         sessions: Sessions,
         exporters: Mapping[str, Exporter],
-        caches: "Callable[[], CacheService]",
+        caches: Callable[[], CacheService],
         attester: Attester,
         judge: Callable[[Session, Asker], Judge],
     ) -> None:

@@ -1,25 +1,24 @@
 """All kinds of sources. Those that are neither images nor directories of clients are made when a build has one."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from husk.builder.cache.cache import BuildCache
 from husk.builder.graph import schemes
 from husk.builder.lazy_table import LazyTable
 from husk.builder.solver.execution import SourceKind
 from husk.builder.solver.sessions import Sessions
+from husk.builder.sources.git import GitSource
 from husk.builder.sources.given import GivenStacks
+from husk.builder.sources.http import HttpSource
 from husk.builder.sources.images import ImageSource
+from husk.builder.sources.layouts import LayoutSource
 from husk.builder.sources.local import LocalSource
 from husk.builder.sources.request_bodies import RequestBodies
+from husk.builder.sources.seen_files import SeenFiles
 from husk.builder.store.contexts import Contexts
 from husk.builder.store.diffs import DiffStore
+from husk.builder.store.repositories import Repositories
 from husk.builder.surroundings import Surroundings
-
-if TYPE_CHECKING:
-    from husk.builder.sources.git import GitSource
-    from husk.builder.sources.http import HttpSource
-    from husk.builder.sources.layouts import LayoutSource
 
 
 class SourceParts:
@@ -53,23 +52,15 @@ class SourceParts:
         )
 
     @cached_property
-    def git(self) -> "GitSource":
-        from husk.builder.sources.git import GitSource
-        from husk.builder.store.repositories import Repositories
-
+    def git(self) -> GitSource:
         repositories = Repositories(self._diffs, self._around.nursery, self._around.config.proxies)
         return GitSource(repositories, self._cache)
 
     @cached_property
-    def web(self) -> "HttpSource":
-        from husk.builder.sources.http import HttpSource
-        from husk.builder.sources.seen_files import SeenFiles
-
+    def web(self) -> HttpSource:
         seen = SeenFiles.open(self._around.state)
         return HttpSource(self._around.registry.file, self._contexts, self._cache, self.bodies, seen)
 
     @cached_property
-    def layouts(self) -> "LayoutSource":
-        from husk.builder.sources.layouts import LayoutSource
-
+    def layouts(self) -> LayoutSource:
         return LayoutSource(self._around.images, self._around.store, self._sessions)

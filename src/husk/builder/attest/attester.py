@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from husk.builder.attest import slsa
 from husk.builder.attest.definition import source_of, steps_of
 from husk.builder.attest.materials import Materials
+from husk.builder.attest.sbom import Scanner
 from husk.builder.attest.slsa import Captured, Run
 from husk.builder.attest.wanted import Provenance, WantedAttestations
 from husk.builder.exporters.parts import refs_of
@@ -23,16 +23,13 @@ from husk.builder.solver.solver import Build
 from husk.engine.model.clock import now_ns
 from husk.registry.manifest import Descriptor, host_platform
 
-if TYPE_CHECKING:
-    from husk.builder.attest.sbom import Scanner
-
 PROVENANCE_FILE = "provenance.json"
 # What is stated about larger graphs is written in a thread.
 _AT_ONCE = 200
 
 
 class Attester:
-    def __init__(self, materials: Materials, scanner: "Callable[[], Scanner]") -> None:
+    def __init__(self, materials: Materials, scanner: Callable[[], Scanner]) -> None:
         self._materials = materials
         self._scanner = scanner
 

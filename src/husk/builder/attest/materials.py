@@ -5,7 +5,7 @@ fetched here.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -17,14 +17,11 @@ from husk.builder.graph.progress import Status
 from husk.builder.graph.schemes import redacted
 from husk.builder.solver.interfaces import Record, Watcher
 from husk.builder.solver.sessions import Session
-from husk.builder.solver.source_policy import DescribedImage
+from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile
 from husk.errors import HuskError
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 from husk.registry.reference import Reference
-
-if TYPE_CHECKING:
-    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 _SHA1_LENGTH = 40
 _ID = "sha256:"
@@ -35,11 +32,11 @@ class Images(Protocol):
 
 
 class Repositories(Protocol):
-    async def resolve(self, source: Source, watcher: Watcher, /) -> "Resolved": ...
+    async def resolve(self, source: Source, watcher: Watcher, /) -> Resolved: ...
 
 
 class Web(Protocol):
-    async def have(self, source: Source, watcher: Watcher, /) -> "tuple[ResolvedFile, Record]": ...
+    async def have(self, source: Source, watcher: Watcher, /) -> tuple[ResolvedFile, Record]: ...
 
 
 class Used(Struct):

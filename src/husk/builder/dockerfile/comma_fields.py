@@ -1,5 +1,7 @@
 """Fields between commas, one line of CSV: `type=cache,"target=/a,b"`."""
 
+import csv
+
 
 class BadFields(ValueError):
     """Quotes that do not fit."""
@@ -9,7 +11,6 @@ def comma_fields(text: str) -> list[str]:
     """BadFields for what is no such line."""
     if not any(special in text for special in '"\r\n'):
         return text.split(",") if text else []
-    import csv
 
     try:
         return [field for row in csv.reader([text], strict=True) for field in row]

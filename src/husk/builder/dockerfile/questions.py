@@ -14,6 +14,7 @@ from husk.builder.dockerfile.converted import Converted, UsedArg
 from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.parse import Dockerfile
 from husk.builder.dockerfile.rules import Warning
+from husk.builder.graph import ops
 from husk.builder.graph.graph import SourceFile
 from husk.text.digits import read_number
 
@@ -154,7 +155,6 @@ def _encoded(data: bytes) -> str:
 
 def _definition(data: bytes) -> dict[str, Any]:
     """Operations as Go writes their messages in JSON."""
-    from husk.builder.graph import ops  # only checks tell of them
 
     read = ops.Definition.decode(data)
     metadata = {

@@ -6,34 +6,32 @@ stored as it goes out (`bundle`). Any other is plain.
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
 
 from husk.builder.exporters import options as exporter_options
+from husk.builder.exporters.bundle import Bundle, Bundler, Tell
 from husk.builder.exporters.layers import ImageExporter
 from husk.builder.exporters.options import ExportOptions
 from husk.builder.exporters.parts import is_several, parts_aside
+from husk.builder.exporters.storing import name_stored, store_bundle
 from husk.builder.graph.progress import Status
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Result
 from husk.builder.solver.asking import Asker, Shown
 from husk.builder.sources.registry_login import login_at
+from husk.engine.images.push import Upload
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Progress
 from husk.errors import HuskError, InvalidParameter
 from husk.registry.reference import Reference
 
-if TYPE_CHECKING:
-    from husk.builder.exporters.bundle import Bundle, Bundler, Tell
-    from husk.engine.images.push import Upload
-
 
 class ImageExport:
     def __init__(
-        self, exporter: ImageExporter, bundler: "Callable[[], Bundler]", store: ImageStore, images: Images
+        self, exporter: ImageExporter, bundler: Callable[[], Bundler], store: ImageStore, images: Images
     ) -> None:
         self._exporter = exporter
         self._bundler = bundler
@@ -72,9 +70,7 @@ class ImageExport:
         told = {"containerimage.config.digest": image.id, "containerimage.digest": image.id}
         return told | _name(options.names)
 
-    async def _store_it(self, bundle: "Bundle", options: ExportOptions, shown: Shown) -> None:
-        from husk.builder.exporters.storing import store_bundle
-
+    async def _store_it(self, bundle: Bundle, options: ExportOptions, shown: Shown) -> None:
         names = [] if options.by_digest else list(options.names)
         if options.canonical or options.by_digest:
             names += [name.with_digest(bundle.root.descriptor.digest) for name in options.names]
@@ -82,7 +78,7 @@ class ImageExport:
         for name in names:
             shown.status(Status(id=f"naming to {name}", done=True))
 
-    async def _push(self, bundle: "Bundle", options: ExportOptions, shown: Shown) -> None:
+    async def _push(self, bundle: Bundle, options: ExportOptions, shown: Shown) -> None:
         pushed = _Pushed(shown)
         for name in options.names:
             auth = login_at(name, shown.session)
@@ -95,8 +91,6 @@ class ImageExport:
                 raise
             shown.status(Status(id=f"pushing manifest for {name}@{bundle.root.descriptor.digest}", done=True))
         if options.store:
-            from husk.builder.exporters.storing import name_stored
-
             digest = bundle.root.descriptor.digest
             await name_stored(self._store, bundle, [name.with_digest(digest) for name in options.names])
 
@@ -112,9 +106,8 @@ def without_inline_only(result: Result) -> Result:
     return structs.replace(result, predicates=kept)
 
 
-def upload_of(bundle: "Bundle", name: Reference, by_digest: bool) -> "Upload":
+def upload_of(bundle: Bundle, name: Reference, by_digest: bool) -> Upload:
     """All of a bundle, to be sent under a name."""
-    from husk.engine.images.push import Upload
 
     layers = [pair for image in bundle.images for pair in zip(image.described, image.layers, strict=True)]
     manifests = [(one.descriptor.digest, one) for one in bundle.manifests]
@@ -127,7 +120,7 @@ def upload_of(bundle: "Bundle", name: Reference, by_digest: bool) -> "Upload":
     )
 
 
-def told_of(bundle: "Bundle", names: Sequence[Reference]) -> dict[str, str]:
+def told_of(bundle: Bundle, names: Sequence[Reference]) -> dict[str, str]:
     """Return the facts that clients write into `--iidfile` and `--metadata-file`."""
     told = {
         "containerimage.digest": bundle.root.descriptor.digest,
@@ -142,7 +135,7 @@ def _name(names: Sequence[Reference]) -> dict[str, str]:
     return {"image.name": ",".join(str(name) for name in names)} if names else {}
 
 
-def teller(shown: Shown) -> "Tell":
+def teller(shown: Shown) -> Tell:
     return lambda what: shown.status(Status(id=what, done=True))
 
 

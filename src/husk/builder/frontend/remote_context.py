@@ -22,6 +22,7 @@ from husk.builder.solver.solver import Solver
 from husk.builder.solver.source_policy import FREE, SourcePolicy
 from husk.compression import compression_of
 from husk.errors import InvalidParameter
+from husk.storage.tar.header import is_tar
 
 KEEP_GIT_DIR = "BUILDKIT_CONTEXT_KEEP_GIT_DIR"
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
@@ -94,6 +95,5 @@ def git_context(text: str, *, keep: bool = False, dated: bool = False) -> Source
 
 def is_archive(head: bytes) -> bool:
     """Return True if a file that begins so is an archive, plain or compressed; else it is taken for a Dockerfile."""
-    from husk.storage.tar.header import is_tar
 
     return bool(compression_of(head)) or is_tar(head)

@@ -6,22 +6,19 @@ They are there until they are released, or the build ends: then all that runs in
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph.operations import Exec
 from husk.builder.solver.sessions import Session
+from husk.builder.steps.held import StepContainer
 from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
-
-if TYPE_CHECKING:
-    from husk.builder.steps.held import StepContainer
 
 MOST = 32
 
 Hold = Callable[
     [Exec, Sequence[str], Session | None, Platform | None, Collection[str]],
-    "AbstractAsyncContextManager[StepContainer]",
+    AbstractAsyncContextManager[StepContainer],
 ]
 
 
@@ -53,7 +50,7 @@ class JobContainers:
                 held = await stack.enter_async_context(self._hold(body, inputs, self._session, platform, self._granted))
                 self._held[id] = held, stack.pop_all()
 
-    def get(self, id: str) -> "StepContainer":
+    def get(self, id: str) -> StepContainer:
         if id not in self._held:
             raise NotFound(f'container "{id}" previously released or not created')
         return self._held[id][0]

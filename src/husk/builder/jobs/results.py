@@ -1,11 +1,11 @@
 """The question of a client to a build (`Question`), and its answer (`Result`): refs, and what is known of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
+from husk.builder.dockerfile.questions import Answer
 from husk.builder.dockerfile.rules import Warning
 from husk.builder.dockerfile.syntax import Syntax
 from husk.builder.graph.graph import Definition, SourceFile
@@ -13,9 +13,6 @@ from husk.builder.solver.refs import Ref
 from husk.builder.solver.source_rules import Policy
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Descriptor, Platform
-
-if TYPE_CHECKING:
-    from husk.builder.dockerfile.questions import Answer
 
 DOCKERFILE = "dockerfile.v0"
 GATEWAY = "gateway.v0"
@@ -88,7 +85,7 @@ class FrontendResult(Struct, frozen=True):
     source: SourceFile
     warnings: list[Warning]
     epoch: int | None = None
-    answer: "Answer | None" = None  # to a question about the Dockerfile: then nothing is built
+    answer: Answer | None = None  # to a question about the Dockerfile: then nothing is built
     syntax: Syntax | None = None  # another frontend that is to read the file
     notice: str = ""  # a warning about the file as a whole
 

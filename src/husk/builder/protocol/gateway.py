@@ -14,7 +14,7 @@ from husk.builder.graph.operations import Edge, Source
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Question, Result
 from husk.builder.jobs.status_log import WarningTold
-from husk.builder.protocol import capabilities, policies
+from husk.builder.protocol import capabilities, policies, processes
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.errors import failed_build, from_status
 from husk.builder.protocol.messages import gateway
@@ -160,7 +160,6 @@ class Gateway:
 
     async def _processes(self, stream: ServerStream) -> None:
         """Few builds have them: what knows them is loaded with the first call."""
-        from husk.builder.protocol import processes
 
         await processes.serve(stream, await self._job(stream.metadata))
 

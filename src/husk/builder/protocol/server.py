@@ -10,7 +10,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,9 +17,11 @@ from husk.builder.jobs.jobs import Job
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.gateway import Gateway
 from husk.builder.protocol.history import History
+from husk.builder.protocol.history_content import HistoryContent
 from husk.builder.protocol.messages.common import HealthCheckRequest, HealthCheckResponse
 from husk.builder.protocol.messages.control import WorkerRecord
 from husk.builder.protocol.messages.session import BytesMessage
+from husk.builder.protocol.posted import PostedBuilds
 from husk.builder.protocol.serve import MOST, Metadata, answer, router
 from husk.builder.service import Builder
 from husk.builder.solver.sessions import Sessions
@@ -28,9 +29,6 @@ from husk.rpc.grpc.connection import Bytes, Connection
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2.core import Limits
-
-if TYPE_CHECKING:
-    from husk.builder.protocol.posted import PostedBuilds
 
 Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
 
@@ -66,9 +64,7 @@ class BuildkitServer:
         )
 
     @cached_property
-    def posted(self) -> "PostedBuilds":
-        from husk.builder.protocol.posted import PostedBuilds
-
+    def posted(self) -> PostedBuilds:
         return PostedBuilds(self._builder, self.control)
 
     async def serve(self, below: Bytes) -> None:
@@ -80,8 +76,6 @@ class BuildkitServer:
         await self._attach(below, headers, self._builder.sessions)
 
     async def _content(self, stream: ServerStream) -> None:
-        from husk.builder.protocol.history_content import HistoryContent
-
         await HistoryContent(self.control.history).methods[stream.path](stream)
 
     async def _session_within(self, stream: ServerStream) -> None:

@@ -12,17 +12,15 @@ A client that does not have what it is asked for is NotFound; one that has gone 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
+from husk.builder.solver.source_policy import Decision, Facts, Inquiry
 from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import Conflict, Unavailable
 from husk.registry.auth import Credentials
 from husk.registry.manifest import Platform
-
-if TYPE_CHECKING:
-    from husk.builder.solver.source_policy import Decision, Facts, Inquiry
 
 # What BuildKit takes of a secret.
 LARGEST_SECRET = 500 * 1024
@@ -120,7 +118,7 @@ class Session(Protocol):
         """A store of blobs that the client offers by this name; NotFound if it offers none."""
         ...
 
-    async def check_policy(self, facts: "Facts", platform: Platform | None, /) -> "Decision | Inquiry":
+    async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
         """Ask the client's policy about a source: it decides, or wants to know more."""
         ...
 

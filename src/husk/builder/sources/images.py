@@ -9,17 +9,21 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
 from husk.builder.dockerfile.options import BaseImage
 from husk.builder.graph import schemes, stacks
+from husk.builder.graph.op_digests import source_digest
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Status
 from husk.builder.solver.solver import Watcher
 from husk.builder.solver.source_policy import DescribedImage
 from husk.builder.sources.registry_login import login_at
+from husk.engine.images.fetch import WantedLayer
 from husk.engine.images.make import chain_ids, read_config_aside, require_layers
+from husk.engine.images.pull import resolve
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -29,9 +33,6 @@ from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import ImageManifest, Platform, host_platform
 from husk.registry.reference import Reference
-
-if TYPE_CHECKING:
-    from husk.engine.images.fetch import WantedLayer
 
 # What is known of images in registries, by digests: a build asks several times for each.
 _MOST_KNOWN = 200
@@ -60,9 +61,7 @@ class RemoteImage(Struct, frozen=True):
     diff_ids: Sequence[str]
 
     @property
-    def layers(self) -> "list[WantedLayer]":
-        from husk.engine.images.fetch import WantedLayer
-
+    def layers(self) -> list[WantedLayer]:
         return [WantedLayer(*pair) for pair in zip(self.manifest.layers, self.diff_ids, strict=True)]
 
 
@@ -81,7 +80,6 @@ class ImageSource:
 
     async def portable_keys(self, source: Source, platform: Platform | None, watcher: Watcher) -> list[str]:
         """The digests by which BuildKit knows the file system of an image."""
-        from husk.builder.graph.op_digests import source_digest
 
         found = await self._have(_name_of(source), platform, watcher)
         chain = chain_ids([one.diff_id for one in found.layers]) if isinstance(found, RemoteImage) else found.chain_ids
@@ -159,8 +157,6 @@ class ImageSource:
         pinned = Reference(reference.domain, reference.path, reference.tag, fetched.descriptor.digest)
         key = _key(pinned, platform)
         if key not in self._known:
-            from husk.engine.images.pull import resolve
-
             _, manifest, _ = await resolve(self._registry, reference, fetched, str(platform), auth)
             config = await self._registry.blob_bytes(reference, manifest.config, auth)
             document = await read_config_aside(config)

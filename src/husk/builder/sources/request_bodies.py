@@ -4,12 +4,9 @@ file of the web."""
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from husk.builder.solver.source_policy import ResolvedFile
 from husk.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from husk.builder.solver.source_policy import ResolvedFile
 
 # No host of the world has this name; what follows it cannot be guessed.
 HOST = "build-context.invalid"

@@ -1,17 +1,14 @@
 """A client's session as the judge of its build's sources: it sees each, and may first ask what is behind it."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from husk.builder.graph import schemes
 from husk.builder.graph.operations import Source
 from husk.builder.solver.asking import Asker, Shown
 from husk.builder.solver.interfaces import Record, Watcher
-from husk.builder.solver.source_policy import IMAGE, Decision, DescribedImage, Facts, Inquiry
+from husk.builder.solver.source_policy import IMAGE, Decision, DescribedImage, Facts, Inquiry, Resolved, ResolvedFile
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
-
-if TYPE_CHECKING:
-    from husk.builder.solver.source_policy import Resolved, ResolvedFile
 
 _MOST_QUESTIONS = 10
 
@@ -31,11 +28,11 @@ class Layouts(Protocol):
 
 
 class Repositories(Protocol):
-    async def resolve(self, source: Source, watcher: Watcher, /) -> "Resolved": ...
+    async def resolve(self, source: Source, watcher: Watcher, /) -> Resolved: ...
 
 
 class Web(Protocol):
-    async def have(self, source: Source, watcher: Watcher, /) -> "tuple[ResolvedFile, Record]": ...
+    async def have(self, source: Source, watcher: Watcher, /) -> tuple[ResolvedFile, Record]: ...
 
 
 class Sources(Protocol):

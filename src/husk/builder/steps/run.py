@@ -11,7 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from husk.builder.solver.interfaces import Customer
 from husk.builder.solver.sessions import Session
 from husk.builder.steps import plan, platforms
 from husk.builder.steps.drivers import Asking, Begun, Foreground, Networks, Runtimes, StepRoots
+from husk.builder.steps.held import StepContainer
 from husk.builder.steps.mounts import Mounts, Prepared
 from husk.builder.steps.remains import Remains
 from husk.builder.steps.spares import Spares
@@ -46,9 +47,6 @@ from husk.runtime.spec.devices import block_device_numbers
 from husk.runtime.spec.document import ContainerSpec, Mount, User, oci_spec, resolve_user
 from husk.runtime.supervise.foreground import Ended
 from husk.runtime.supervise.stdio import Streams
-
-if TYPE_CHECKING:
-    from husk.builder.steps.held import StepContainer
 
 log = logging.getLogger(__name__)
 
@@ -172,13 +170,12 @@ class Steps:
         session: Session | None,
         platform: Platform | None = None,
         granted: Collection[str] = (),
-    ) -> AsyncIterator["StepContainer"]:
+    ) -> AsyncIterator[StepContainer]:
         """A file system to run processes in that somebody talks with; `body` says what is mounted, and the network.
         `granted` is what its user allows.
 
         What they write there is thrown away, and those that still run are ended with the block.
         """
-        from husk.builder.steps.held import StepContainer
 
         entitlements.check_granted(body, granted)
         entitlements.check_allowed(body, self._entitlements)

@@ -17,6 +17,7 @@ from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.mount import bind, mount_overlay, mounts_below, unmount
 from husk.kernel.rooted import open_in_root
 from husk.kernel.trees import discard_tree, tree_size
+from husk.storage.volumes.copies import copy_tree
 
 log = logging.getLogger(__name__)
 
@@ -99,8 +100,6 @@ class CacheDirectories:
             unmount(str(whole), detach=True)
 
     def _copy(self, whole: Path, selector: str, content: Path) -> None:
-        from husk.storage.volumes.copies import copy_tree
-
         try:
             source = open_in_root(whole, selector or "/", _DIRECTORY)
         except OSError as error:

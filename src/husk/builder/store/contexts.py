@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from husk.builder.store.diffs import DiffStore
+from husk.builder.store.small_contexts import LARGEST_ARCHIVE, fill_small
 from husk.builder.store.space import room_left
 from husk.builder.store.workers.jobs import ContextJob, LookJob, ReadJob
 from husk.errors import InvalidParameter, NotFound, SystemFault
@@ -111,7 +112,6 @@ class Contexts:
 
 async def _beginning(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
     """The first bytes, and whether they are all: of a small archive they are."""
-    from husk.builder.store.small_contexts import LARGEST_ARCHIVE
 
     begun = b""
     async for chunk in chunks:
@@ -122,8 +122,6 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
 
 
 async def _fill(directory: Path, archive: bytes) -> int | None:
-    from husk.builder.store.small_contexts import fill_small
-
     try:
         return await asyncio.to_thread(fill_small, directory, archive)
     except OSError as error:

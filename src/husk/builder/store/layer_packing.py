@@ -15,6 +15,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
+import zstandard
 
 from husk.aio.tasks import Tasks
 from husk.builder.store.compressions import GZIP, ZSTD, Compression
@@ -107,8 +108,6 @@ def packer_for(wanted: Compression) -> Compressor:
     if wanted.kind == GZIP:
         return gzip_packer(wanted.level)
     if wanted.kind == ZSTD:
-        import zstandard  # few want it, and it takes long to import
-
         return zstandard.ZstdCompressor(level=_ZSTD_LEVEL if wanted.level is None else wanted.level).compressobj()
     return _Plain()
 

@@ -6,6 +6,7 @@ import msgspec
 
 from husk.builder.frontend.reading import graphs
 from husk.builder.frontend.reading.dockerfiles import NO_ANSWER, Parsers
+from husk.builder.frontend.reading.llb_answerer import decode_head
 from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import Edge
 from husk.errors import InvalidParameter, NotImplementedYet, SystemFault
@@ -36,8 +37,6 @@ class Definitions:
         return Definition(graph, edge)
 
     def _begin(self, data: bytes, graph: Graph) -> Edge | None:
-        from husk.builder.frontend.reading.llb_answerer import decode_head
-
         head = decode_head(data)
         if head.wrong:
             raise NotImplementedYet(head.wrong) if head.not_yet else InvalidParameter(head.wrong)

@@ -14,6 +14,7 @@ from husk.builder.dockerfile.options import BaseImage, Found, NamedContext, Opti
 from husk.builder.frontend.reading import graphs, messages
 from husk.builder.frontend.reading.messages import Context
 from husk.builder.graph.graph import Graph, SourceFile
+from husk.builder.graph.llb_write import source_info
 from husk.builder.jobs.failure import UnknownQuestion
 from husk.builder.store.workers.parser import Parser
 from husk.errors import HuskError, InvalidParameter, SystemFault
@@ -101,7 +102,6 @@ class OpenDockerfile:
         self, request: str, options: Options, context: Context, sources: Sources, file: SourceFile
     ) -> dict[str, bytes]:
         """Answer a question of `docker build --call`."""
-        from husk.builder.graph.llb_write import source_info  # plain builds ask nothing
 
         came = source_info(structs.replace(file, content=b"")).definition or b""
         question = messages.Ask(request, _sent(options), context, file.name, came)

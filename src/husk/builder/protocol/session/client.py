@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 from husk.builder.protocol.messages.session import (
     CheckAgentRequest,
@@ -17,8 +16,9 @@ from husk.builder.protocol.messages.session import (
     GetTokenAuthorityRequest,
     GetTokenAuthorityResponse,
 )
-from husk.builder.protocol.session import files
+from husk.builder.protocol.session import agent, files, policy
 from husk.builder.protocol.session.calls import SessionCalls, in_our_words
+from husk.builder.protocol.session.content import ClientContent
 from husk.builder.solver.sessions import LARGEST_SECRET, LocalDirectory, Token, TokenRequest
 from husk.builder.solver.source_policy import Decision, Facts, Inquiry
 from husk.builder.store.sync.exchange import SyncChannel
@@ -27,9 +27,6 @@ from husk.registry.auth import NOBODY, Credentials
 from husk.registry.manifest import Platform
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
-
-if TYPE_CHECKING:
-    from husk.builder.protocol.session.content import ClientContent
 
 _AUTH = "/moby.filesync.v1.Auth"
 _SECRET = "/moby.buildkit.secrets.v1.Secrets/GetSecret"
@@ -76,8 +73,6 @@ class ClientSession:
             await self._calls.ask(_CHECK_AGENT, CheckAgentRequest(id=id or _DEFAULT_AGENT).encode())
 
     async def forward_agent(self, id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, /) -> None:
-        from husk.builder.protocol.session import agent
-
         await agent.forward(self._calls, id or _DEFAULT_AGENT, reader, writer)
 
     # --- registries --------------------------------------------------------------------------------------------------
@@ -141,11 +136,7 @@ class ClientSession:
         return files.upload(self._calls, url)
 
     async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
-        from husk.builder.protocol.session import policy
-
         return await policy.check(self._calls, facts, platform)
 
-    def content(self, store: str, /) -> "ClientContent":
-        from husk.builder.protocol.session.content import ClientContent
-
+    def content(self, store: str, /) -> ClientContent:
         return ClientContent(self._calls, store)

@@ -22,14 +22,6 @@ from husk.storage.workers.unpack import describe, is_fault_of_host
 _BUFFER_SIZE = 1 << 20
 
 
-def import_decompressors() -> None:
-    """Call it before the view closes: nothing can be imported afterwards."""
-    import bz2  # noqa: F401
-    import lzma  # noqa: F401
-
-    import zstandard  # noqa: F401
-
-
 def is_archive(tree: RootedTree, resolved: str) -> bool:
     """Tell if this is a regular file whose first block, decompressed if need be, is the header of a tar."""
     status = tree.status(resolved)

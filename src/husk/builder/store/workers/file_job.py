@@ -44,8 +44,6 @@ def main(job: FilesJob, caller: Caller) -> None:
 
 def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
     try:
-        if any(isinstance(action.action, Copy) and action.action.unpack for action in actions):
-            archive_files.import_decompressors()
         tar = LayerTar(io.FileIO(job.blob, "r+"), job.lead) if job.blob else None
         # Opened while they can still be found.
         told = [open_told(stack.table, job.blobs) for stack in job.stacks]
