@@ -7,7 +7,7 @@
 # make release all files of a release in dist/: wheel, source archive, Debian package, SBOM, SHA256SUMS
 # make simulate  lives of a swarm in simulated time: make simulate SECONDS=3600 SEED=1
 # make docs    the pages of docs/ as a site on http://127.0.0.1:8000; make site builds it into build/site, strictly
-# make check   linters, types, import rules, modules without tests, and docstrings that open with a question, alone
+# make check   linters, types, import rules, modules without tests, docstrings that open with a question, and imports inside functions, alone
 
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -28,7 +28,7 @@ BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: setup setup-test run fuzz bench deb release test simulate check lint types imports mirrors docstrings collect lock clean docs site
+.PHONY: setup setup-test run fuzz bench deb release test simulate check lint types imports mirrors docstrings doors collect lock clean docs site
 
 setup:
 	@scripts/setup
@@ -56,10 +56,10 @@ release: setup
 	@$(BIN)/python scripts/release $(if $(TAG),--tag $(TAG))
 
 check: setup-test
-	@$(BOTH) types imports lint mirrors docstrings
+	@$(BOTH) types imports lint mirrors docstrings doors
 
 test: setup-test
-	@$(BOTH) types collect imports lint mirrors docstrings
+	@$(BOTH) types collect imports lint mirrors docstrings doors
 	$(BIN)/python scripts/run-tests $(TESTS)
 
 lint:
@@ -77,6 +77,9 @@ mirrors:
 
 docstrings:
 	@$(BIN)/python scripts/check-docstrings
+
+doors:
+	@$(BIN)/python scripts/check-imports-in-functions
 
 # Python compiles the tests once here, and not once in every worker; the sources, too, or the watch on a daemon's loop would name them.
 collect:

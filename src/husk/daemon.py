@@ -16,20 +16,23 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
 
-from husk.aio import threads
+from husk.aio import stalls, threads
+from husk.api.edge.tls import server_context
+from husk.api.http.limits import Limits
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
 from husk.composition import Engine
 from husk.config import Config, DashboardConfig
 from husk.config.load import ConfigSource, reloadable
 from husk.errors import Forbidden, HuskError
+from husk.kernel import needs
 from husk.kernel.limits import raise_open_files
 from husk.kernel.memory import keep_little
 from husk.kernel.process import stop_ignoring_signals
@@ -60,8 +63,6 @@ def check(source: ConfigSource) -> None:
 
 def run(source: ConfigSource) -> None:
     """Be the daemon until a signal ends it. HuskError when it cannot start."""
-    from husk.kernel import needs
-
     config = source.load()
     minimum = _minimum_version()
     tls = _tls_context(config)
@@ -87,13 +88,12 @@ def run(source: ConfigSource) -> None:
 def _tls_context(config: Config) -> ssl.SSLContext | None:
     if config.tls is None:
         return None
-    from husk.api.edge.tls import server_context
-
     return server_context(config.tls)
 
 
 def _check_dashboard(config: Config) -> None:
     if config.dashboard is not None:
+        # A door: web pages, which most daemons do not show.
         from husk.dashboard.guard import guarded
 
         guarded(config.dashboard.address, config.tls is not None)
@@ -105,7 +105,24 @@ def _minimum_version() -> Version:
 
 def _load_edge() -> None:
     """Load what serves, which nobody needs before there is an engine."""
-    importlib.import_module("husk.api.edge.server")
+    importlib.import_module("husk.api.edge.observed")
+
+
+def traces(engine: Engine, parts: AsyncExitStack) -> "list[Observer]":
+    """Make the observer that tells of spans, until `parts` end. None, and a warning, where it fails."""
+    try:
+        # A door: OpenTelemetry, which need not be installed.
+        from husk.observe.tracing import export, observe
+    except ImportError:
+        log.warning(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends traces is not installed: "
+            'pip install "husk[otel]" in the environment of the daemon'
+        )
+        return []
+    if (made := export.tracer(parts)) is None:
+        return []
+    engine.watch.watchers += (observe.EngineTraces(made),)
+    return [observe.RequestTraces(made)]
 
 
 class Daemon:
@@ -127,6 +144,8 @@ class Daemon:
         self._ending = asyncio.Event()
         self._signals = 0
         self._dashboard: Dashboard | None = None
+        self._keep_link: Callable[[Path, str], None] = lambda path, link: None
+        self._link_path = config.exec_root
         self._audit: Writer | None = None
 
     async def serve(self) -> None:
@@ -140,24 +159,20 @@ class Daemon:
             engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files(), _load_edge))
             if self._ending.is_set():
                 return
-            from husk.api.edge.server import Edge, serve
-            from husk.api.http.limits import Limits
+            # A door: the edge is loaded while the kernel works for the engine (`_load_edge`).
+            from husk.api.edge import counted, observed, server
 
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             limits = Limits().within(descriptors)
             counts = await self._counts(engine, parts) if self._config.metrics_addr else None
             observers = self._observers(engine, parts)
             if observers:
-                from husk.api.edge.observed import ObservedEdge
-
-                edge: Edge = ObservedEdge(engine, self._minimum, limits, observers, counts)
+                edge: Edge = observed.ObservedEdge(engine, self._minimum, limits, observers, counts)
             elif counts is not None:
-                from husk.api.edge.counted import CountedEdge
-
-                edge = CountedEdge(engine, self._minimum, limits, counts)
+                edge = counted.CountedEdge(engine, self._minimum, limits, counts)
             else:
-                edge = Edge(engine, self._minimum, limits)
-            serving = serve(edge, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
+                edge = server.Edge(engine, self._minimum, limits)
+            serving = server.serve(edge, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
             addresses = await parts.enter_async_context(serving)
             for address in addresses:
                 if address.startswith("tcp://") and not (self._config.tls and self._config.tls.verify):
@@ -169,8 +184,6 @@ class Daemon:
             gc.freeze()
             gc.enable()
             if self._config.debug_stalls:
-                from husk.aio import stalls
-
                 parts.enter_context(stalls.watched(loop))
             self._announce(addresses)
             await self._ending.wait()
@@ -179,13 +192,12 @@ class Daemon:
 
     async def _counts(self, engine: Engine, parts: AsyncExitStack) -> "Counts":
         """Tell metrics; gives what counts requests."""
-        from husk.observe.metrics import server
-        from husk.observe.metrics.families import Families
-        from husk.observe.metrics.requests import RequestCounts
+        # A door: metrics, for daemons that are scraped.
+        from husk.observe.metrics import families, requests, server
 
-        families = Families()
-        counts = RequestCounts(families)
-        serving = server.serve(engine, families, self._config.metrics_addr, self._config.metrics_containers)
+        told = families.Families()
+        counts = requests.RequestCounts(told)
+        serving = server.serve(engine, told, self._config.metrics_addr, self._config.metrics_containers)
         log.info("metrics are told on http://%s/metrics", await parts.enter_async_context(serving))
         return counts
 
@@ -193,20 +205,14 @@ class Daemon:
         """Make the observers of requests: none, and nothing is loaded for them, unless the settings ask for some."""
         found: list[Observer] = []
         if self._config.audit_log is not None:
-            from husk.observe.audit.lines import AuditLog
-            from husk.observe.audit.writer import Writer
+            # A door: the audit log, for daemons that keep one.
+            from husk.observe.audit import lines, writer
 
-            self._audit = Writer(self._config.audit_log)
+            self._audit = writer.Writer(self._config.audit_log)
             parts.push_async_callback(asyncio.to_thread, self._audit.close)
-            found.append(AuditLog(self._audit.write))
+            found.append(lines.AuditLog(self._audit.write))
         if any(os.environ.get(name) for name in _TRACES_TO):
-            from husk.observe.tracing.export import tracer
-
-            if (made := tracer(parts)) is not None:
-                from husk.observe.tracing.observe import EngineTraces, RequestTraces
-
-                engine.watch.watchers += (EngineTraces(made),)
-                found.append(RequestTraces(made))
+            found += traces(engine, parts)
         return tuple(found)
 
     def _announce(self, addresses: Sequence[str]) -> None:
@@ -221,26 +227,23 @@ class Daemon:
 
     async def _show(self, parts: AsyncExitStack, edge: "Edge", wanted: DashboardConfig) -> None:
         """Serve web pages, too. They ask through the edge, as every client does."""
-        from husk.dashboard.inside import client_of, own_context
-        from husk.dashboard.link_files import NAME
-        from husk.dashboard.server import serve
-        from husk.dashboard.site import Settings
+        # A door: web pages, which most daemons do not show.
+        from husk.dashboard import inside, link_files, server, site
 
-        engine = await parts.enter_async_context(client_of(edge.server))
-        tls = own_context(self._config.tls) if self._config.tls is not None else None
-        settings = Settings(address=wanted.address, names=wanted.names, read_only=wanted.read_only, tls=tls)
-        parts.callback((self._config.exec_root / NAME).unlink, missing_ok=True)
-        self._dashboard = await parts.enter_async_context(serve(engine, settings))
+        engine = await parts.enter_async_context(inside.client_of(edge.server))
+        tls = inside.own_context(self._config.tls) if self._config.tls is not None else None
+        settings = site.Settings(address=wanted.address, names=wanted.names, read_only=wanted.read_only, tls=tls)
+        self._keep_link, self._link_path = link_files.keep_link, self._config.exec_root / link_files.NAME
+        parts.callback(self._link_path.unlink, missing_ok=True)
+        self._dashboard = await parts.enter_async_context(server.serve(engine, settings))
 
     def _tell_link(self) -> None:
         """Leave a link of the dashboard where the daemon's user alone reads it; a terminal has a person before it."""
         if self._dashboard is None:
             return
-        from husk.dashboard.link_files import NAME, keep_link
-
-        link, path = self._dashboard.site.link(), self._config.exec_root / NAME
+        link, path = self._dashboard.site.link(), self._link_path
         try:
-            keep_link(path, link)
+            self._keep_link(path, link)
         except OSError as error:
             log.error("the dashboard's link cannot be written to %s: %s", path, error)
             return

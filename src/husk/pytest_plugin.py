@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pytest
 
+import husk
+
 if TYPE_CHECKING:
     from husk.aio.loop_thread import ThreadBound
     from husk.client.client import Client
@@ -56,6 +58,7 @@ class TestEngine:
     def container(
         self, image: str, command: "Command" = None, *, ready: Mapping[str, Any], **spec: Any
     ) -> Iterator["Service"]:
+        # A door: the client, which a run of tests without an engine does without.
         from husk.client.readiness import until_ready
 
         @asynccontextmanager
@@ -161,6 +164,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def husk_engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
     """One engine for all tests of the run."""
+    # A door: the event loop of an engine, which other runs do without.
     from husk.aio.loop_thread import ThreadBound
 
     kept = ThreadBound(_opening(request.config), "husk-pytest")
@@ -173,16 +177,13 @@ def husk_engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
 
 
 def _opening(config: pytest.Config) -> "AbstractAsyncContextManager[Client]":
-    from husk.client.client import connect
-    from husk.library.embedded import Engine
-
     if address := os.environ.get("HUSK_HOST") or os.environ.get("DOCKER_HOST"):
-        return connect(address)
+        return husk.connect(address)
     if os.geteuid() != 0:
         pytest.skip("an engine needs root; a daemon's is used where HUSK_HOST or DOCKER_HOST names it")
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     root = config.getoption("--husk-data-root")
-    return Engine.open(data_root=os.path.abspath(f"{root}-{worker}" if worker else root))
+    return husk.Engine.open(data_root=os.path.abspath(f"{root}-{worker}" if worker else root))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,10 @@ from husk.config import Config, TlsConfig
 from husk.config.load import ConfigSource
 from husk.daemon import Daemon, check
 from husk.errors import Forbidden, HuskError, InvalidParameter
+
+
+class NoEdge:
+    def __init__(self, *_: object) -> None: ...
 
 
 class FakeEngine:
@@ -47,7 +52,7 @@ class Life:
         )
         monkeypatch.setattr("husk.composition.Engine.open", self.open)
         monkeypatch.setattr("husk.api.edge.server.serve", self.serve)
-        monkeypatch.setattr("husk.api.edge.server.Edge", lambda *_: None)
+        monkeypatch.setattr("husk.api.edge.server.Edge", NoEdge)
         monkeypatch.setattr(module, "raise_open_files", lambda: 1024)
         monkeypatch.setattr("gc.freeze", lambda: None)
 
@@ -160,3 +165,16 @@ def test_without_root_nothing_is_touched(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.raises(Forbidden, match="the daemon needs root"):
         module.run(cast(ConfigSource, SimpleNamespace(load=lambda: config)))
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_missing_packages_of_traces_are_told_once_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delitem(sys.modules, "husk.observe.tracing.export", raising=False)
+    monkeypatch.delattr("husk.observe.tracing.export", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    async with contextlib.AsyncExitStack() as parts:
+        assert module.traces(cast(Any, FakeEngine()), parts) == []
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert 'pip install "husk[otel]"' in record.getMessage()

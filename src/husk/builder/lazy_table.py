@@ -1,7 +1,7 @@
-"""Parts that most builds do not need are loaded and made when they are first asked for.
+"""Parts that most builds do not need, made when they are first asked for.
 
-    late = SourceParts(...)          # costs nothing
-    await late.git.resolve(...)      # loads what knows git
+    parts = SourceParts(...)         # makes no source
+    await parts.git.resolve(...)     # makes that of git
 
 Whoever may need such a part is given a function that returns it, or a table of them by name (`LazyTable`).
 """

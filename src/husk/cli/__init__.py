@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 
+from husk.cli.kit.words import visible
 from husk.errors import HuskError
 
 
@@ -22,8 +23,6 @@ def main() -> None:
         else:
             _ask_click()
     except HuskError as error:
-        from husk.cli.kit.words import visible
-
         print(f"{name if name == 'dockerd' else 'husk'}: {visible(error.message)}", file=sys.stderr)
         sys.exit(1)
 
@@ -32,12 +31,15 @@ def _serve(arguments: list[str], as_dockerd: bool) -> None:
     # What is made until the daemon serves is there to stay: looking for garbage in it meanwhile, again and again while
     # modules are loaded, is a fifth of the start. `Daemon.serve` lets the collector begin.
     gc.disable()
+    # A door: the settings of the daemon. The client does without.
     from husk.cli.flags import plain
-    from husk.cli.start import start
 
     if (given := plain(arguments)) is None:
         _ask_click()
     else:
+        # A door: the daemon. The client, and the help of both, do without.
+        from husk.cli.start import start
+
         start(as_dockerd, given)
         sys.exit(0)
 
@@ -50,14 +52,15 @@ def _ask_click() -> None:
     """
     gc.disable()
     if os.path.basename(sys.argv[0]) == "dockerd":
+        # A door: click, which a daemon with plain flags does without.
         from husk.cli.serve import dockerd
 
         dockerd(prog_name="dockerd")
     else:
-        from husk.cli.commands import husk
-        from husk.cli.kit.entry import enter
+        # A door: click, and the client.
+        from husk.cli.commands import enter_husk
 
         try:
-            sys.exit(enter(husk, "husk"))
+            sys.exit(enter_husk())
         finally:
             gc.freeze()

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from husk.cli import packages
+from husk.engine.checkup import unreadable_records
 from husk.errors import HuskError
 from husk.kernel import cgroups, namespaces, needs, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
@@ -23,6 +24,7 @@ from husk.network.firewall_owners import cure_of
 from husk.network.legacy_rules import LegacyRules
 from husk.storage.lost import DIRECTORY as LOST
 from husk.storage.lost import lost
+from husk.swarm.state.kinds import TYPES
 
 Verdict = Literal["ok", "poor", "bad"]
 
@@ -80,8 +82,6 @@ def _records(data_root: Path) -> Iterator[Finding]:
     """Check that all records of the store can be read, if there is a store."""
     if not (data_root / "state.db").exists():
         return
-    from husk.engine.checkup import unreadable_records
-    from husk.swarm.state.kinds import TYPES
 
     cure = f"husk doctor --check-store --data-root {data_root} tells what to do"
     try:

@@ -2,6 +2,7 @@
 
 import click
 
+from husk.cli.kit.entry import enter
 from husk.cli.kit.group import LazyGroup
 from husk.cli.kit.place import HostChoice
 from husk.version import __version__
@@ -92,6 +93,11 @@ _OWN = {
 def husk(context: click.Context, host: str, context_name: str) -> None:
     """Husk, a container engine that speaks the Docker Engine API, and a client for it."""
     context.obj = HostChoice(host, context_name)
+
+
+def enter_husk() -> int:
+    """Run the line that was typed; the exit code."""
+    return enter(husk, "husk")
 
 
 # docker's longer names for the same.

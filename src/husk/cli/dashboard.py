@@ -1,18 +1,26 @@
 """`husk dashboard`: web pages for a daemon that runs, served by a process of their own until ctrl-C."""
 
+import asyncio
+import os
+import signal
+import ssl
+import subprocess
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from husk.api.edge.tls import server_context
 from husk.cli.kit.command import Command, flag, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
-
-if TYPE_CHECKING:
-    import ssl
-
-    from husk.client.client import Client
+from husk.cli.kit.writing import say
+from husk.client.client import Client
+from husk.config import TlsConfig
+from husk.dashboard.guard import guarded
+from husk.dashboard.link_files import opening_page
+from husk.dashboard.server import serve
+from husk.dashboard.site import Settings
 
 
 @click.command(cls=Command)
@@ -39,39 +47,26 @@ def dashboard(
 
     A link is printed that signs in once. SIGUSR1 prints another one.
     """
-    from husk.dashboard.guard import guarded
-    from husk.dashboard.site import Settings
 
     context = _context(tlscert, tlskey)
     guarded(address, context is not None)
     settings = Settings(address=address, names=names, read_only=read_only, tls=context, flag="--listen")
 
-    async def shown(engine: "Client") -> None:
+    async def shown(engine: Client) -> None:
         await _serve(engine, settings, no_open)
 
     ask(HostChoice(host, "") if host else place, shown)
 
 
-def _context(certificate: str, key: str) -> "ssl.SSLContext | None":
+def _context(certificate: str, key: str) -> ssl.SSLContext | None:
     if not certificate and not key:
         return None
-    from husk.api.edge.tls import server_context
-    from husk.config import TlsConfig
 
     files = [Path(name).absolute() if name else None for name in (certificate, key)]
     return server_context(TlsConfig(verify=False, ca=Path("/"), cert=files[0], key=files[1]))
 
 
-async def _serve(engine: "Client", settings: object, no_open: bool) -> None:
-    import asyncio
-    import signal
-    from contextlib import AsyncExitStack
-
-    from husk.cli.kit.writing import say
-    from husk.dashboard.link_files import opening_page
-    from husk.dashboard.server import serve
-    from husk.dashboard.site import Settings
-
+async def _serve(engine: Client, settings: object, no_open: bool) -> None:
     assert isinstance(settings, Settings)
     ended = asyncio.Event()
     async with AsyncExitStack() as open_ones:
@@ -90,14 +85,12 @@ async def _serve(engine: "Client", settings: object, no_open: bool) -> None:
 
 def _has_desktop() -> bool:
     """A browser inside the terminal would be in the way."""
-    import os
 
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _open(page: Path) -> None:
     """In the browser. It is given a file, for everybody on the host reads the arguments of a command."""
-    import subprocess
 
     try:
         subprocess.Popen(

@@ -3,16 +3,19 @@ the store; on the reasons for which a container does not run."""
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 import click
 
+from husk.cli import checks, cures
 from husk.cli.kit.complete import containers
+from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.words import in_line
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.cli.store import check
+from husk.cli.system.why import why
+from husk.client.client import Client
 
 _MARKS = {"ok": ("ok", "green"), "poor": ("warn", "yellow"), "bad": ("FAIL", "red")}
 
@@ -48,7 +51,6 @@ def doctor(
     The exit status is 0 when containers can run (or that CONTAINER runs well), 1 when they cannot; with --check-store 0
     when the store is sound. --fix then mends what can be mended, and needs the daemon stopped.
     """
-    from pathlib import Path
 
     if container is not None:
         if fix or check_store or deep:
@@ -56,13 +58,9 @@ def doctor(
         _explain(place, container, quiet)
         return
     if check_store:
-        from husk.cli.store import check
-
         sys.exit(0 if check(Path(data_root), deep=deep, fix=fix, quiet=quiet) else 1)
     if deep:
         raise click.UsageError("--deep belongs to --check-store")
-
-    from husk.cli import checks, cures
 
     root = Path(data_root)
     findings = checks.examine(root)
@@ -91,10 +89,7 @@ def _show(lines: Sequence[Line], quiet: bool) -> None:
 
 
 def _explain(place: HostChoice, container: str, quiet: bool) -> None:
-    from husk.cli.kit.engine import ask
-    from husk.cli.system.why import why
-
-    async def work(engine: "Client") -> int:
+    async def work(engine: Client) -> int:
         reasons, lines = await why(engine, container, place)
         _show(reasons, quiet)
         runs = all(each.verdict != "bad" for each in reasons)

@@ -10,6 +10,7 @@ import click
 from husk.cli.flags import expanded
 from husk.cli.start import start
 from husk.config.keys import BY_FLAG, OPTIONS, KeyKind, Option
+from husk.config.settings import truth
 from husk.version import __version__
 
 
@@ -55,8 +56,6 @@ def _tell(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
 def _start(as_dockerd: bool, flags: dict[str, Any]) -> None:
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     if (restart := given.pop("restart")) is not None:
-        from husk.config.settings import truth
-
         if not truth(BY_FLAG["restart"], restart):
             raise click.UsageError(f"--restart=false is not supported: {BY_FLAG['restart'].means}")
         click.echo(f"--restart is deprecated: {BY_FLAG['restart'].means}", err=True)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from husk.config.keys import BY_FLAG
+from husk.config.load import DOCKERD, ConfigSource
+from husk.config.settings import from_flags, truth
+from husk.daemon import check, run
+
 
 def start(as_dockerd: bool, flags: Mapping[str, Any]) -> None:
     """Be the daemon, or with --validate look at its settings alone."""
-    from husk.config.keys import BY_FLAG
-    from husk.config.load import DOCKERD, ConfigSource
-    from husk.config.settings import from_flags, truth
-    from husk.daemon import check, run
-
     given = dict(flags)
     file, validate = given.pop("config-file"), given.pop("validate")
     source = ConfigSource(from_flags(given), Path(file) if file else None, DOCKERD if as_dockerd else None)

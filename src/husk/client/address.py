@@ -89,6 +89,7 @@ def _current(directory: Path) -> str:
 
 
 def _by_context(name: str, directory: Path) -> Address:
+    # A door: OpenSSL, which only contexts need.
     import hashlib
 
     key = hashlib.sha256(name.encode()).hexdigest()

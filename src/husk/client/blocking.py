@@ -13,8 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from husk.client.address import Address
-from husk.client.dial import Dial, unreached
-from husk.client.http import Connection
+from husk.client.http import Connection, Dial, unreached
 
 T = TypeVar("T")
 

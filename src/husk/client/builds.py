@@ -58,31 +58,36 @@ class _Images(Protocol):
     async def get(self, name: str) -> Image: ...
 
 
-async def building(calls: Calls, options: BuildOptions, headers: Mapping[str, str]) -> AsyncIterator[BuildProgress]:
-    """Build, and tell how it goes."""
-    if unknown := set(options) - BuildOptions.__annotations__.keys():
-        known = ", ".join(BuildOptions.__annotations__)
-        raise InvalidParameter(f"a build knows no {', '.join(sorted(unknown))}. It knows {known}")
-    content, place = source(options)
-    async for line in calls.lines("POST", "/build", {**query(options), **place}, content, {**_TAR, **headers}):
-        yield build_progress(line)
+class Builds:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
+    async def building(self, options: BuildOptions, headers: Mapping[str, str]) -> AsyncIterator[BuildProgress]:
+        """Build, and tell how it goes."""
+        if unknown := set(options) - BuildOptions.__annotations__.keys():
+            known = ", ".join(BuildOptions.__annotations__)
+            raise InvalidParameter(f"a build knows no {', '.join(sorted(unknown))}. It knows {known}")
+        content, place = source(options)
+        async for line in self._calls.lines(
+            "POST", "/build", {**query(options), **place}, content, {**_TAR, **headers}
+        ):
+            yield build_progress(line)
 
-async def built(images: _Images, lines: AsyncIterator[BuildProgress]) -> Image:
-    """The image that a build makes; BuildError with what was told before it failed."""
-    told: list[str] = []
-    image = ""
-    try:
-        async for line in lines:
-            told.append(line.text)
-            image = line.image or image
-    except CommandFailed as error:
-        raise BuildError(error.message, error.code, "".join(told)) from error
-    except HuskError as error:
-        if not told:
-            raise
-        raise BuildError(error.message, 1, "".join(told)) from error
-    return await images.get(image)
+    async def built(self, images: _Images, lines: AsyncIterator[BuildProgress]) -> Image:
+        """The image that a build makes; BuildError with what was told before it failed."""
+        told: list[str] = []
+        image = ""
+        try:
+            async for line in lines:
+                told.append(line.text)
+                image = line.image or image
+        except CommandFailed as error:
+            raise BuildError(error.message, error.code, "".join(told)) from error
+        except HuskError as error:
+            if not told:
+                raise
+            raise BuildError(error.message, 1, "".join(told)) from error
+        return await images.get(image)
 
 
 def source(options: BuildOptions) -> tuple[Content, dict[str, str]]:

@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from husk.client.dial import Dial
-from husk.client.http import Connection, Content, Reader, Response, Writer
+from husk.client.http import Connection, Content, Dial, Reader, Response, Writer
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -33,7 +32,7 @@ from husk.text.digits import read_number
 if TYPE_CHECKING:
     import asyncio
 
-    from husk.aio.tasks import Tasks
+    from husk.client.background import Background
 
 T = TypeVar("T")
 
@@ -67,11 +66,12 @@ class Calls:
         self._closed = False
 
     @cached_property
-    def tasks(self) -> "Tasks":
+    def tasks(self) -> "Background":
         """The tasks that must not be cut off: they are waited for before the engine is left."""
-        from husk.aio.tasks import Tasks
+        # A door: asyncio, which short commands do without.
+        from husk.client.background import Background
 
-        return Tasks()
+        return Background()
 
     async def ping(self) -> None:
         """Check that the engine answers. The first answer also says which version of the API is spoken."""
@@ -180,14 +180,7 @@ class Calls:
 
     async def made(self, making: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]]) -> T:
         """Return the result of `making`. If cancelled meanwhile, first undo that result, or see that there is none."""
-        import asyncio
-
-        task = self.tasks.spawn(making, "make something", awaited=True)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await self.tasks.to_its_end(_undone(task, undo), "undo something")
-            raise
+        return await self.tasks.made(making, undo)
 
     async def close(self) -> None:
         if "tasks" in vars(self):
@@ -211,9 +204,12 @@ class Calls:
         """Ask on a connection that is free, or on a new one."""
         connection = self._free() or await self.dial()
         try:
-            return connection, await connection.request(method, target, headers, content)
+            return connection, await connection.request(method, target, headers, content, self._send)
         except ConnectionError as error:
             raise Unavailable(f"the engine broke the connection off: {error}") from error
+
+    def _send(self, body: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        return self.tasks.send(body)
 
     def keep(self, connection: Connection, response: Response) -> None:
         """Keep a connection for the next call, if there may be one on it."""
@@ -247,14 +243,6 @@ class Calls:
         return self._version
 
 
-async def _undone(making: "asyncio.Task[T]", undo: Callable[[T], Coroutine[Any, Any, object]]) -> None:
-    import asyncio
-
-    await asyncio.wait([making])
-    if not making.cancelled() and making.exception() is None:
-        await undo(making.result())
-
-
 def target_of(path: str, query: Query = _NOTHING) -> str:
     """A path with its query: truths as 0 and 1, lists as repeated words, mappings as JSON; None is left out."""
     pairs: list[tuple[str, str]] = []
@@ -275,6 +263,7 @@ def target_of(path: str, query: Query = _NOTHING) -> str:
 
 
 def _encoded(document: object) -> bytes:
+    # A door: msgspec takes longer to load than a short command that sends no document takes.
     import msgspec
 
     return msgspec.json.encode(document)

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from husk.client.address import resolve
 from husk.client.calls import Calls
-from husk.client.containers import MISSING, Containers
-from husk.client.dial import Dial, dialer_to
+from husk.client.container import Container
+from husk.client.containers import Containers
+from husk.client.http import Dial, Reader, Writer
 from husk.client.images import Images
-from husk.client.names import host_of
+from husk.client.moments import Moment
+from husk.client.names import MISSING, host_of
+from husk.client.networks import Networks
+from husk.client.plugins import Plugins
+from husk.client.volumes import Volumes
 
 if TYPE_CHECKING:
-    from husk.client.container import Container
     from husk.client.credentials import Keychain
     from husk.client.events import Event
     from husk.client.execs import Result
-    from husk.client.http import Reader, Writer
-    from husk.client.moments import Moment
-    from husk.client.networks import Networks
-    from husk.client.plugins import Plugins
+    from husk.client.parts import Parts
     from husk.client.prune import Pruned
     from husk.client.service_files import Configs, Secrets
     from husk.client.services import Services, ServiceTasks
     from husk.client.spec import Command, ContainerSpec
     from husk.client.swarm import Nodes, Swarm
-    from husk.client.volumes import Volumes
 
 
 class Client:
@@ -40,78 +40,65 @@ class Client:
 
     def __init__(self, dial: Dial) -> None:
         self._calls = calls = Calls(dial)
-        self.images = Images(calls, lambda: self._keychain)  #: The images of the engine
-        self.containers = Containers(calls, self.images)  #: The containers of the engine
+        self.images = Images(calls, lambda: self._keychain)
+        self.containers = Containers(calls, self.images)
 
     # Parts that most programs never ask for are loaded by those that do.
 
     @cached_property
-    def _keychain(self) -> Keychain:
-        from husk.client.credentials import Keychain
+    def _parts(self) -> Parts:
+        # A door: msgspec, which a short command would wait longer for than for its answer.
+        from husk.client.parts import Parts
 
-        return Keychain()
+        return Parts(self._calls)
+
+    @property
+    def _keychain(self) -> Keychain:
+        return self._parts.keychain
 
     @cached_property
     def networks(self) -> Networks:
         """The networks of the engine."""
-        from husk.client.networks import Networks
-
         return Networks(self._calls)
 
     @cached_property
     def volumes(self) -> Volumes:
         """The volumes of the engine."""
-        from husk.client.volumes import Volumes
-
         return Volumes(self._calls)
 
-    @cached_property
+    @property
     def swarm(self) -> Swarm:
         """The swarm that the engine is part of."""
-        from husk.client.swarm import Swarm
+        return self._parts.swarm
 
-        return Swarm(self._calls)
-
-    @cached_property
+    @property
     def nodes(self) -> Nodes:
         """The nodes of the swarm."""
-        from husk.client.swarm import Nodes
+        return self._parts.nodes
 
-        return Nodes(self._calls)
-
-    @cached_property
+    @property
     def services(self) -> Services:
         """The services of the swarm."""
-        from husk.client.services import Services
+        return self._parts.services
 
-        return Services(self._calls, self._keychain)
-
-    @cached_property
+    @property
     def tasks(self) -> ServiceTasks:
         """The tasks of all services."""
-        from husk.client.services import ServiceTasks
+        return self._parts.tasks
 
-        return ServiceTasks(self._calls)
-
-    @cached_property
+    @property
     def secrets(self) -> Secrets:
         """The secrets of the swarm."""
-        from husk.client.service_files import Secrets
+        return self._parts.secrets
 
-        return Secrets(self._calls)
-
-    @cached_property
+    @property
     def configs(self) -> Configs:
         """The configs of the swarm."""
-        from husk.client.service_files import Configs
-
-        return Configs(self._calls)
+        return self._parts.configs
 
     @cached_property
     def plugins(self) -> Plugins:
         """The plugins of the engine."""
-        from husk.client.plugins import Plugins
-
         return Plugins(self._calls)
 
     async def run(self, image: str | ContainerSpec, command: Command = None, **spec: Any) -> Result:
@@ -192,9 +179,7 @@ class Client:
         :param filters: conditions by name: `{"type": "container", "event": ["die"]}`.
         :returns: the events, one by one.
         """
-        from husk.client.events import events
-
-        return events(self._calls, since, until, filters)
+        return self._parts.events(since, until, filters)
 
     async def login(
         self, username: str = "", password: str = "", *, registry: str = "", identity_token: str = ""
@@ -225,9 +210,7 @@ class Client:
         :param filters: conditions by name: `{"until": "24h", "label": "team=red"}`.
         :returns: the things that were removed, and the room that this makes.
         """
-        from husk.client.prune import pruned
-
-        return await pruned(self, all, volumes, filters or {})
+        return await self._parts.pruned(self, all, volumes, filters or {})
 
     def connect(self) -> AbstractAsyncContextManager[Client]:
         """Open the same engine for another event loop: that of another thread, or of a test.
@@ -266,4 +249,7 @@ def connect(address: str = "", *, context: str = "") -> AbstractAsyncContextMana
     :raises InvalidParameter: the address has no known form, or there is no such context.
     :raises Unavailable: nobody answers there.
     """
+    # A door: asyncio, which short commands do without.
+    from husk.client.dial import dialer_to
+
     return connected(Client(dialer_to(resolve(address, context))))

@@ -1,26 +1,27 @@
 """A container, and all that can be done to it.
 
-What its calls give and take is loaded with the first call that needs it: a list of containers is there at once.
+What needs msgspec or tarfile is loaded with the first call that needs it: a list of containers is there at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from husk.client.console import Console
+from husk.client.ending import ending, read
 from husk.client.image import Image
+from husk.client.logs import Output, logs
+from husk.client.moments import Moment
 from husk.client.names import split_tag
 from husk.client.thing import Thing
 from husk.errors import NotFound, NotModified
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from husk.client.console import Console
+    from husk.client.container_parts import ContainerParts
     from husk.client.execs import Exec
-    from husk.client.logs import Output
-    from husk.client.moments import Moment
     from husk.client.path_stat import PathStat
     from husk.client.spec import Command
     from husk.client.stats import Stats
@@ -130,7 +131,6 @@ class Container(Thing):
         :param condition: `not-running`, `next-exit`, or `removed`.
         :returns: the exit code.
         """
-        from husk.client.ending import read
 
         return read(await self._calls.post(f"{self._path}/wait", None, {"condition": condition})).code
 
@@ -145,7 +145,6 @@ class Container(Thing):
         :param condition: `not-running`, `next-exit`, or `removed`.
         :returns: a call that waits for the exit code.
         """
-        from husk.client.ending import ending
 
         async with ending(self._calls, self._path, condition) as ended:
 
@@ -206,7 +205,6 @@ class Container(Thing):
         :param timestamps: begin each line with its time.
         :returns: the output: await all of it, or iterate over it.
         """
-        from husk.client.logs import logs
 
         return logs(
             self._calls,
@@ -239,7 +237,6 @@ class Container(Thing):
         :param detach_keys: the keys that end the connection, as `ctrl-p,ctrl-q`.
         :returns: both directions.
         """
-        from husk.client.console import Console
 
         query = {"stream": True, "stdin": stdin, "stdout": stdout, "stderr": stderr, "logs": logs}
         taken = await self._calls.upgrade(f"{self._path}/attach", None, {**query, "detachKeys": detach_keys})
@@ -282,19 +279,17 @@ class Container(Thing):
         :param detach_keys: the keys that end the connection, as `ctrl-p,ctrl-q`.
         :returns: the process.
         """
-        from husk.client import execs
-
-        document = execs.document(
+        return self._parts.exec(
+            input,
+            stdin,
             command,
             environment_of=environment,
             user=user,
             working_dir=working_dir,
             tty=tty,
             privileged=privileged,
-            stdin=stdin or input is not None,
             detach_keys=detach_keys,
         )
-        return execs.Exec(self._calls, self.id, document, input)
 
     # its files
 
@@ -305,12 +300,7 @@ class Container(Thing):
         :param data: the content, or the `Path` of a file or directory of the host.
         :param mode: the permissions of a file that is given by its content.
         """
-        from husk.client import tars
-
-        if isinstance(data, bytes | str):
-            await self.put_archive("/", tars.one_file(path, data, mode=mode))
-        else:
-            await self.put_archive("/", tars.tree(data, path.strip("/")))
+        await self._parts.put(path, data, mode)
 
     async def get(self, path: str) -> bytes:
         """Read a file.
@@ -319,9 +309,7 @@ class Container(Thing):
         :returns: the content.
         :raises NotFound: there is nothing at that path.
         """
-        from husk.client import tars
-
-        return tars.only_file(b"".join([piece async for piece in self.get_archive(path)]), path)
+        return await self._parts.get(path)
 
     async def stat(self, path: str) -> PathStat:
         """Describe the file, directory or link at a path.
@@ -330,15 +318,14 @@ class Container(Thing):
         :returns: the description.
         :raises NotFound: there is nothing at that path.
         """
-        from husk.client.path_stat import HEADER, path_stat
+        return await self._parts.stat(path)
 
-        try:
-            headers = await self._calls.head(f"{self._path}/archive", {"path": path})
-        except NotFound as error:
-            # An answer to HEAD has no body, and so no words.
-            error.args = (f"Could not find the file {path} in container {self.name or self.id}",)
-            raise
-        return path_stat(headers.get(HEADER, ""))
+    @property
+    def _parts(self) -> ContainerParts:
+        # A door: tarfile and msgspec, which a short command would wait longer for than for its answer.
+        from husk.client.container_parts import ContainerParts
+
+        return ContainerParts(self, self._calls)
 
     async def put_archive(
         self,
@@ -447,10 +434,8 @@ class Container(Thing):
 
         :returns: the samples, one by one.
         """
-        from husk.client.stats import stats
-
         async for sample in self._calls.lines("GET", f"{self._path}/stats", {"stream": True}):
-            yield stats(sample)
+            yield self._parts.stats(sample)
 
     async def stats_now(self, one_shot: bool = False) -> Stats:
         """Measure the use of resources once.
@@ -458,10 +443,8 @@ class Container(Thing):
         :param one_shot: do not wait for a second sample to compare with; `cpu_percent` is 0 then.
         :returns: the sample.
         """
-        from husk.client.stats import stats
-
         query = {"stream": False, "one-shot": one_shot}
-        return stats(await self._calls.get(f"{self._path}/stats", query))
+        return self._parts.stats(await self._calls.get(f"{self._path}/stats", query))
 
     async def _unless_done(self, call: Awaitable[Any]) -> None:
         """Await a call that asks for a state; NotModified, for a container already in that state, is no failure."""
@@ -473,3 +456,11 @@ class Container(Thing):
     @property
     def _path(self) -> str:
         return f"/containers/{self.id}"
+
+
+async def removed(container: Container) -> None:
+    """Remove a container whatever it does, with its volumes, if it is still there."""
+    try:
+        await container.remove(force=True, volumes=True)
+    except NotFound:
+        return

@@ -5,6 +5,7 @@ keep them instead (`credHelpers` for one host, `credsStore` for all). Such a pro
 told a host, and answers with a name and a password.
 """
 
+import asyncio
 import base64
 import os
 from collections.abc import Mapping
@@ -114,8 +115,6 @@ async def asked(helper: str, host: str) -> Auth | None:
 
 
 async def _told(helper: str, verb: str, given: str, kind: type[Any]) -> Any:
-    import asyncio
-
     program = f"docker-credential-{helper}"
     pipe = asyncio.subprocess.PIPE
     try:

@@ -1,31 +1,26 @@
 """Connections to a daemon: by a Unix socket, by TCP with or without TLS, or through ssh."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from husk.client import ssh
 from husk.client.address import Address
-from husk.client.http import Connection
-from husk.errors import InvalidParameter, Unavailable
+from husk.client.http import Connection, Dial, unreached
+from husk.client.tls import Stream
+from husk.errors import InvalidParameter
 from husk.text.digits import read_number
-
-if TYPE_CHECKING:
-    import ssl
-
-# Makes a new connection; Unavailable says why it cannot.
-Dial = Callable[[], Awaitable[Connection]]
+from husk.trust import trusting
 
 _PIECE = 1 << 18
 _HANDSHAKE = 60.0
 
 
-def dialer(address: str, tls: "ssl.SSLContext | None" = None) -> Dial:
+def dialer(address: str, tls: ssl.SSLContext | None = None) -> Dial:
     """Return a function that connects to `unix:///path`, to `tcp://host:port`, with TLS if there is a context for it,
     or to `ssh://user@host`; InvalidParameter for any other address."""
     scheme, _, rest = address.partition("://")
     if scheme == "ssh":
-        from husk.client import ssh
-
         ssh.arguments(address)
         return lambda: ssh.dial(address)
     if scheme == "unix" and rest:
@@ -47,11 +42,8 @@ def dialer_to(place: Address) -> Dial:
         raise InvalidParameter(f"TLS cannot be spoken with the files in {place.certificates}: {error}") from error
 
 
-def client_context(directory: Path, verify: bool) -> "ssl.SSLContext":
+def client_context(directory: Path, verify: bool) -> ssl.SSLContext:
     """TLS with the files that the docker client keeps in such a directory: ca.pem, cert.pem, key.pem."""
-    import ssl
-
-    from husk.trust import trusting
 
     context = trusting(str(directory / "ca.pem") if verify else None)
     if not verify:
@@ -63,22 +55,17 @@ def client_context(directory: Path, verify: bool) -> "ssl.SSLContext":
 
 
 async def _unix(path: str) -> Connection:
-    import asyncio
-
     try:
         return Connection(*await asyncio.open_unix_connection(path, limit=_PIECE))
     except OSError as error:
         raise unreached(f"unix://{path}", error) from error
 
 
-async def _tcp(address: str, host: str, port: int, tls: "ssl.SSLContext | None") -> Connection:
-    import asyncio
-
+async def _tcp(address: str, host: str, port: int, tls: ssl.SSLContext | None) -> Connection:
     try:
         reader, writer = await asyncio.open_connection(host, port, limit=_PIECE)
         if tls is None:
             return Connection(reader, writer)
-        from husk.client.tls import Stream
 
         stream = Stream(reader, writer, tls, host)
         try:
@@ -90,9 +77,3 @@ async def _tcp(address: str, host: str, port: int, tls: "ssl.SSLContext | None")
         return Connection(stream, stream)
     except OSError as error:
         raise unreached(address, error) from error
-
-
-def unreached(address: str, error: OSError) -> Unavailable:
-    return Unavailable(
-        f"cannot reach an engine at {address}: {error.strerror or error}. Is it running, and may you use it?"
-    )

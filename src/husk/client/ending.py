@@ -1,6 +1,5 @@
 """The end of a container: the engine waits for it from the moment it is asked, and then tells how it was."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -24,15 +23,11 @@ async def ending(calls: Calls, path: str, condition: str = "removed") -> AsyncIt
 
     Who is cancelled in the call may call again.
     """
-    async with calls.answer("POST", f"{path}/wait", {"condition": condition}) as response:
-        waiting = calls.tasks.spawn(_ended(response), "wait for an end", awaited=True)
-        try:
-            yield lambda: asyncio.shield(waiting)
-        finally:
-            waiting.cancel()
-            await asyncio.wait([waiting])
-            if not waiting.cancelled():
-                waiting.exception()  # who has not asked need not hear of it
+    async with (
+        calls.answer("POST", f"{path}/wait", {"condition": condition}) as response,
+        calls.tasks.awaited(_ended(response), "wait for an end") as ended,
+    ):
+        yield ended
 
 
 def read(answer: Mapping[str, Any]) -> Ending:

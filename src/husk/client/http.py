@@ -3,8 +3,8 @@
 Knows how requests are written and answers are read; what they mean is said in `calls`.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httptools
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _PIECE = 1 << 16
 # A body: all of it, or its pieces as they come.
 Content = bytes | AsyncIterable[bytes]
+# Starts a task that sends a body while its answer is read.
+Aside = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class Reader(Protocol):
@@ -53,8 +55,15 @@ class Connection:
     def alive(self) -> bool:
         return not (self.writer.is_closing() or self.reader.at_eof())
 
-    async def request(self, method: str, target: str, headers: Mapping[str, str], content: Content) -> "Response":
-        """Send a request; the answer as soon as its head is there.
+    async def request(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        content: Content,
+        aside: Aside | None = None,
+    ) -> "Response":
+        """Send a request; the answer as soon as its head is there. `aside` sends a body of several pieces meanwhile.
 
         ConnectionError where the other side closes the connection before it.
         """
@@ -65,9 +74,9 @@ class Connection:
                 self.writer.write(content)
                 await self.writer.drain()
             else:
-                from husk.aio.tasks import Tasks
-
-                response.body_sent = Tasks().spawn(self._send_pieces(content), "body of a request", awaited=True)
+                if aside is None:
+                    raise RuntimeError("a body of several pieces needs an event loop")
+                response.body_sent = aside(self._send_pieces(content))
                 # An answer that came before the body had failed is all that its caller looks at.
                 response.body_sent.add_done_callback(lambda sent: sent.cancelled() or sent.exception())
             await response.read_head()
@@ -92,6 +101,16 @@ class Connection:
 
     def close(self) -> None:
         self.writer.close()
+
+
+# Makes a new connection; Unavailable says why it cannot.
+Dial = Callable[[], Awaitable[Connection]]
+
+
+def unreached(address: str, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"cannot reach an engine at {address}: {error.strerror or error}. Is it running, and may you use it?"
+    )
 
 
 def _head(method: str, target: str, headers: Mapping[str, str], content: Content) -> bytes:

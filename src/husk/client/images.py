@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from husk.client.calls import Calls
 from husk.client.filters import filters_of
 from husk.client.image import Image, give_name
 from husk.client.names import platform_document, split_tag, with_tag
+from husk.client.registry_data import RegistryData
 from husk.client.thing import id_of
 
 if TYPE_CHECKING:
-    from husk.client.builds import BuildOptions
-    from husk.client.calls import Calls
+    from husk.client.builds import BuildOptions, Builds
     from husk.client.credentials import Auth, Keychain
     from husk.client.progress import BuildProgress, PullProgress
-    from husk.client.registry_data import RegistryData
 
 _TAR = {"Content-Type": "application/x-tar"}
 
@@ -63,12 +63,10 @@ class Images:
         :raises NotFound: the registry has no such image.
         :raises Unauthorized: the registry does not believe the password.
         """
-        from husk.client.progress import progress
-
         headers = await self._keychain().headers_for(name, auth)
         query = {"fromImage": with_tag(name), "platform": platform}
         async for line in self._calls.lines("POST", "/images/create", query, b"", headers):
-            yield progress(line)
+            yield _progress(line)
 
     async def push(self, name: str, *, platform: str = "", auth: Auth | None = None) -> str:
         """Send an image to the registry that it is named after.
@@ -95,14 +93,12 @@ class Images:
         :raises NotFound: there is no such image here.
         :raises Unauthorized: the registry does not believe the password.
         """
-        from husk.client.progress import progress
-
         # An engine may want the header also of who is nobody.
         headers = await self._keychain().headers_for(name, auth) or await self._keychain().headers_for(name, {})
         repository, tag = split_tag(name)
         query = {"tag": tag or "latest", "platform": platform_document(platform)}
         async for line in self._calls.lines("POST", f"/images/{repository}/push", query, b"", headers):
-            yield progress(line)
+            yield _progress(line)
 
     async def get_registry_data(self, name: str, *, auth: Auth | None = None) -> RegistryData:
         """Ask the registry for the digest and the platforms of an image, without getting the image.
@@ -112,7 +108,6 @@ class Images:
         :returns: the data.
         :raises NotFound: the registry has no such image.
         """
-        from husk.client.registry_data import RegistryData
 
         headers = await self._keychain().headers_for(name, auth)
         return RegistryData(name, await self._calls.get(f"/distribution/{name}/json", {}, headers))
@@ -220,11 +215,9 @@ class Images:
         :returns: the progress, line by line; `image` is the name or id of each image that is here.
         :raises InvalidParameter: the archive cannot be read.
         """
-        from husk.client.progress import progress
-
         query = {"quiet": False, "platform": [platform_document(each) for each in platforms]}
         async for line in self._calls.lines("POST", "/images/load", query, archive, _TAR):
-            yield progress(line)
+            yield _progress(line)
 
     async def import_image(
         self,
@@ -245,8 +238,6 @@ class Images:
         :returns: the image.
         :raises InvalidParameter: the archive cannot be read.
         """
-        from husk.client.progress import progress
-
         repository, tag = split_tag(name)
         is_address = isinstance(source, str)
         query = {
@@ -260,7 +251,7 @@ class Images:
         content = b"" if isinstance(source, str) else source
         made = ""
         async for line in self._calls.lines("POST", "/images/create", query, content, {} if is_address else _TAR):
-            made = progress(line).image or made
+            made = _progress(line).image or made
         return await self.get(made)
 
     async def build(self, **options: Unpack[BuildOptions]) -> Image:
@@ -273,9 +264,7 @@ class Images:
         :raises BuildError: the build failed; `log` has what it told until then.
         :raises InvalidParameter: an option is unknown or makes no sense.
         """
-        from husk.client import builds
-
-        return await builds.built(self, self.building(**options))
+        return await self._builds.built(self, self.building(**options))
 
     async def building(self, **options: Unpack[BuildOptions]) -> AsyncIterator[BuildProgress]:
         """Build an image, and tell how it goes on. Whoever leaves the loop ends the build.
@@ -285,11 +274,16 @@ class Images:
         :raises CommandFailed: a step failed.
         :raises InvalidParameter: an option is unknown or makes no sense.
         """
-        from husk.client import builds
-
         headers = await self._keychain().headers_for_build(options.get("auths"))
-        async for line in builds.building(self._calls, options, headers):
+        async for line in self._builds.building(options, headers):
             yield line
+
+    @property
+    def _builds(self) -> Builds:
+        # A door: contexts are made with tarfile and asyncio.
+        from husk.client.builds import Builds
+
+        return Builds(self._calls)
 
     async def list(self, name: str = "", *, all: bool = False, filters: Mapping[str, Any] | None = None) -> list[Image]:
         """List the images.
@@ -308,3 +302,10 @@ class Images:
 
 def _name(image: str | Image) -> str:
     return image if isinstance(image, str) else (image.tags or [image.id])[0]
+
+
+def _progress(line: Mapping[str, Any]) -> PullProgress:
+    # A door: msgspec, which a short command would wait longer for than for its answer.
+    from husk.client.progress import progress
+
+    return progress(line)

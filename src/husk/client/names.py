@@ -6,6 +6,8 @@ from husk.errors import InvalidParameter
 
 # Where the files of docker's credentials have those of its own registry.
 DOCKER_HUB = "https://index.docker.io/v1/"
+# When an image is pulled before a container is made of it.
+MISSING, ALWAYS, NEVER = "missing", "always", "never"
 
 
 def split_tag(name: str) -> tuple[str, str]:

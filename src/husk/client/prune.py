@@ -26,7 +26,9 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     space_reclaimed: int  #: Bytes that are free now
 
 
-class _Engine(Protocol):
+class Engine(Protocol):
+    """The collections that are pruned."""
+
     containers: Containers
     images: Images
 
@@ -37,7 +39,7 @@ class _Engine(Protocol):
     def volumes(self) -> Volumes: ...
 
 
-async def pruned(engine: _Engine, all: bool, volumes: bool, filters: Mapping[str, Any]) -> Pruned:
+async def pruned(engine: Engine, all: bool, volumes: bool, filters: Mapping[str, Any]) -> Pruned:
     """Containers go first: what they had is not used any more then."""
     wanted = filters_of(filters)
     # The age of volumes cannot be asked for.

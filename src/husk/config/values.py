@@ -143,10 +143,10 @@ def size(key: str, text: str | int) -> int:
 def program(key: str, path: str) -> str:
     """A program of the host by its path, or by its name in PATH; empty for none."""
     if path:
-        # A door: shutil brings all kinds of archives along, and few settings name a program.
-        import shutil
-
-        if shutil.which(path) is None:
+        places = [""] if "/" in path else os.get_exec_path()
+        if not any(
+            os.access(found, os.X_OK) and os.path.isfile(found) for found in (os.path.join(p, path) for p in places)
+        ):
             raise InvalidParameter(f"invalid {key} {path!r}: there is no such program")
     return path
 

@@ -11,7 +11,7 @@ import msgspec
 from husk.api.edge.tls import server_context
 from husk.api.http.channel import Channel
 from husk.client.client import Client, connected
-from husk.client.http import Connection, Content, Response
+from husk.client.http import Aside, Connection, Content, Response
 from husk.config import TlsConfig
 from husk.dashboard.visit import visitor
 from husk.watch import request_id
@@ -22,10 +22,12 @@ _PIECE = 1 << 18
 class _Told(Connection):
     """Tells the edge for whom it asks: the audit log and the log then name the browser, and the request it made."""
 
-    async def request(self, method: str, target: str, headers: Mapping[str, str], content: Content) -> Response:
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], content: Content, aside: Aside | None = None
+    ) -> Response:
         told = {"X-Husk-Visitor": visitor.get(), "X-Request-Id": request_id()}
         more = {name: value for name, value in told.items() if value}
-        return await super().request(method, target, {**headers, **more}, content)
+        return await super().request(method, target, {**headers, **more}, content, aside)
 
 
 def client_of(edge: Callable[[], asyncio.Protocol]) -> AbstractAsyncContextManager[Client]:

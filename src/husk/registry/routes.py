@@ -17,6 +17,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from types import ModuleType
 
 from msgspec import Struct
 
@@ -140,13 +141,12 @@ def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
 
     (aiohttp's own way would also read ~/.netrc.)
     """
-    import urllib.request
 
     parts = split_url(url)
     name = parts.hostname or ""
     literal = _literal(name)
     local = is_localhost(name) if literal is None else literal.is_loopback
-    around = urllib.request.getproxies()
+    around = _urllib().getproxies()
     proxy = (settings.https_proxy if parts.scheme == "https" else settings.http_proxy) or around.get(parts.scheme)
     without = settings.no_proxy or around.get("no", "")
     if local or not proxy or _bypassed(parts.netloc, name, without):
@@ -154,11 +154,17 @@ def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _bypassed(netloc: str, name: str, without: str) -> bool:
-    """Tell if `no-proxy` names the host: itself, a domain above it, or a network that its address is in."""
+def _urllib() -> ModuleType:
+    # A door: it brings email and more along, and credentials are read without it.
     import urllib.request
 
-    if urllib.request.proxy_bypass_environment(netloc, {"no": without}):  # type: ignore[attr-defined]
+    return urllib.request
+
+
+def _bypassed(netloc: str, name: str, without: str) -> bool:
+    """Tell if `no-proxy` names the host: itself, a domain above it, or a network that its address is in."""
+
+    if _urllib().proxy_bypass_environment(netloc, {"no": without}):
         return True
     address = _literal(name)
     if address is None:

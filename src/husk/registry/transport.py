@@ -16,6 +16,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Seq
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from husk.aio.once import load
@@ -39,6 +40,8 @@ from husk.text.urls import split_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+
+    # A door: aiohttp, which takes as long to load as a daemon takes to start.
     from yarl import URL
 
 _CONNECT_SECONDS = 15
@@ -266,9 +269,8 @@ class Transport:
             yield session
 
     def _new_session(self, **connecting: Any) -> "ClientSession":
-        import aiohttp
-
-        return aiohttp.ClientSession(
+        aiohttp = library()
+        session: ClientSession = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, **connecting),
             # Blobs are hashed as they are stored in the registry: nothing may decompress them on the way.
             headers={"User-Agent": self._user_agent, "Accept-Encoding": "identity"},
@@ -277,6 +279,7 @@ class Transport:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_STALLED_SECONDS),
             read_bufsize=_BUFFER,
         )
+        return session
 
     async def _tls(self, url: str, way: Way) -> ssl.SSLContext | bool:
         """The settings of the administrator's `certs.d` if there are any for this host, else the usual ones."""
@@ -324,6 +327,7 @@ def _exact(url: str) -> "URL":
 
     The way was found for the host that urllib reads in it; the connection goes to the one that yarl reads.
     """
+    # A door: aiohttp, which takes as long to load as a daemon takes to start.
     from yarl import URL
 
     exact = URL(url, encoded=True)
@@ -374,24 +378,29 @@ async def read_limited(response: "ClientResponse", limit: int, cut: bool = False
     return b"".join(parts)[:limit]
 
 
-def broken_connection(*more: type[Exception]) -> tuple[type[Exception], ...]:
-    """Return the exceptions that a broken connection raises, and `more`."""
+def library() -> ModuleType:
+    """Return aiohttp, which `load` has loaded in a thread where there is an exchange."""
+    # A door: aiohttp, which takes as long to load as a daemon takes to start.
     import aiohttp
 
+    return aiohttp
+
+
+def broken_connection(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """Return the exceptions that a broken connection raises, and `more`."""
+    aiohttp = library()
     return aiohttp.ClientError, OSError, *more
 
 
 def is_unknown_name(error: BaseException | None) -> bool:
     """Tell if an exchange failed because nobody knows the host's name."""
-    import aiohttp
-
+    aiohttp = library()
     return isinstance(error, aiohttp.ClientConnectorDNSError)
 
 
 def describe(error: BaseException, url: str) -> str:
     """Tell why a request failed, in the words of Go's network library, which docker users and their scripts know."""
-    import aiohttp
-
+    aiohttp = library()
     parts = split_url(url)
     address = parts.netloc
     if not re.search(r":\d+$", address):

@@ -7,6 +7,8 @@ async with open_file(transport, url, {"If-None-Match": etag}) as file:
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from email.message import Message
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
@@ -64,7 +66,6 @@ class WebFile:
     @property
     def name(self) -> str:
         """The name that the server gives the file; empty if it gives none."""
-        from email.message import Message  # the daemon starts without it
 
         header = Message()
         header["Content-Disposition"] = self._said("Content-Disposition")
@@ -101,7 +102,6 @@ async def open_file(transport: Transport, url: str, headers: Mapping[str, str] |
 
 def seconds_of(modified: str) -> int:
     """A time as servers write it, in seconds since 1970; 0 if there is none or it makes no sense."""
-    from email.utils import parsedate_to_datetime
 
     try:
         return max(0, int(parsedate_to_datetime(modified).timestamp())) if modified else 0

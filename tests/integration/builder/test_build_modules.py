@@ -1,4 +1,4 @@
-"""Modules that a plain build does not need are not loaded: code is nearly all that a build leaves in the daemon's
+"""Packages that a plain build does not need are not loaded: code is nearly all that a build leaves in the daemon's
 memory."""
 
 from collections.abc import Iterator
@@ -24,46 +24,15 @@ atexit.register(write)
 """
 SOURCES = Path(__file__).parents[3] / "src"
 DOCKERFILE = "FROM busybox\nRUN echo hi > /hi\nCOPY . /all/\n"
-BUILDER = "husk.builder"
 UNWANTED = {
-    "sources from elsewhere": (
-        *(f"{BUILDER}.sources.{name}" for name in ("git", "http", "layouts", "seen_files")),
-        "husk.builder.store.repositories",
-    ),
-    "caches that are elsewhere": (f"{BUILDER}.remote_cache.", "husk.builder.store.portable_digest"),
-    "exports that are no images here": (
-        *(f"{BUILDER}.exporters.{name}" for name in ("archive", "bundle", "local", "tar", "storing", "stated_files")),
-        *("husk.builder.store.layer_packing", "husk.builder.store.sync.exports", "husk.builder.store.stack_archives"),
-    ),
-    "scanners": (f"{BUILDER}.attest.sbom",),
-    "frontends that are images, and processes of clients": (
-        *(f"{BUILDER}.frontend.gateway", f"{BUILDER}.steps.held", "husk.builder.protocol.processes"),
-        "husk.builder.protocol.messages.containers",
-    ),
-    "questions about a Dockerfile": (f"{BUILDER}.frontend.reading.answers", f"{BUILDER}.dockerfile.questions"),
-    "builds that come with POST /build and are BuildKit's": ("husk.builder.protocol.posted",),
-    "what a client's session serves and nobody asks for": (
-        *("husk.builder.protocol.session.agent", "husk.builder.protocol.session.content"),
-        "husk.builder.protocol.history_content",
-    ),
-    "registries": ("aiohttp", "yarl", "husk.engine.images.pull", "husk.engine.images.push", "husk.engine.images.fetch"),
+    "registries": ("aiohttp", "yarl"),
     "a swarm": ("husk.swarm", "husk.api.types.services"),
-    "compression": ("isal", "zstandard", "gzip"),
-    "what the standard library has for this, and is large": ("csv", "dataclasses", "tempfile", "argparse"),
+    "web pages": ("husk.dashboard", "husk.client"),
 }
 # The classic door writes to the history of builds, and has no connection of BuildKit's protocol.
-NOT_CLASSIC = (
-    *("hpack", "husk.rpc.grpc.connection", "husk.rpc.grpc.framing", "husk.rpc.grpc.status", "husk.rpc.grpc.stream"),
-    *("husk.rpc.http2", "husk.api.http.h2c", "husk.api.routes.buildkit", "husk.builder.protocol.session"),
-    *(f"husk.builder.protocol.{name}" for name in ("control", "gateway", "serve", "server", "worker")),
-)
-# The classic door has its own code, and contexts that come as archives.
-ONLY_CLASSIC = (
-    f"{BUILDER}.classic.build",
-    f"{BUILDER}.classic.history_cache",
-    "husk.builder.store.small_contexts",
-    "tarfile",
-)
+NOT_CLASSIC = ("husk.api.routes.buildkit", "husk.builder.protocol.server", "husk.builder.protocol.worker")
+# The classic door of the API; its builder comes with the others.
+ONLY_CLASSIC = ("husk.api.routes.build", "husk.api.classic_record")
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ import pytest
 
 from husk.cli.commands import husk
 from husk.cli.kit.entry import enter
-from husk.client import blocking, client
-from husk.client.client import Client, connected
+from husk.client import blocking
 from tests.support.fake_engine import FakeEngine
 
 
@@ -23,7 +22,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path) -> FakeEngine:
     fake = FakeEngine()
     # The engine lives in the command's event loop.
     monkeypatch.setattr(blocking, "dialer", lambda address, timeout=None: None)
-    monkeypatch.setattr(client, "connect", lambda address="", *, context="": connected(Client(fake.dial)))
+    monkeypatch.setattr("husk.client.dial.dialer_to", lambda address: fake.dial)
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     return fake
 

@@ -52,7 +52,7 @@ def test_asking_for_one_loads_few(tmp_path):
     import subprocess
 
     code = "import sys, husk.cli.containers.ps; print(*(m for m in sys.modules if m in %r))"
-    heavy = ("rich", "asyncio", "ssl", "aiohttp", "husk.engine", "husk.client.client", "husk.cli.containers.run")
+    heavy = ("rich", "asyncio", "ssl", "aiohttp", "husk.engine", "husk.cli.containers.run")
     done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

@@ -21,7 +21,7 @@ from husk.version import __version__
 def started(monkeypatch):
     """Instead of starting a daemon, remember what it would have been started with."""
     calls: list[ConfigSource] = []
-    monkeypatch.setattr("husk.daemon.run", calls.append)
+    monkeypatch.setattr("husk.cli.start.run", calls.append)
     return calls
 
 

@@ -1,10 +1,11 @@
 import io
 import tarfile
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
-from husk.client.builds import BuildOptions, building, built, query, source
+from husk.client.builds import BuildOptions, Builds, query, source
 from husk.client.progress import BuildProgress
 from husk.errors import BuildError, CommandFailed, InvalidParameter, NotFound
 
@@ -61,7 +62,7 @@ def test_limits_that_are_not_known():
 async def test_words_that_are_not_known(calls):
     options = cast(BuildOptions, {"squash": True})
     with pytest.raises(InvalidParameter, match="a build knows no squash"):
-        _ = [line async for line in building(calls, options, {})]
+        _ = [line async for line in Builds(calls).building(options, {})]
 
 
 def test_where_from(tmp_path):
@@ -109,14 +110,14 @@ class Store:
 
 
 async def test_the_image():
-    assert await built(Store(), lines(BuildProgress(text="x"), BuildProgress(image="i1"))) == "i1"
+    assert await Builds(Mock()).built(Store(), lines(BuildProgress(text="x"), BuildProgress(image="i1"))) == "i1"
 
 
 async def test_failures():
     with pytest.raises(BuildError) as failed:
-        await built(Store(), lines(BuildProgress(text="x"), failure=CommandFailed("no", 3)))
+        await Builds(Mock()).built(Store(), lines(BuildProgress(text="x"), failure=CommandFailed("no", 3)))
     assert (failed.value.code, failed.value.log) == (3, "x")
     with pytest.raises(BuildError, match="gone"):
-        await built(Store(), lines(BuildProgress(text="x"), failure=NotFound("gone")))
+        await Builds(Mock()).built(Store(), lines(BuildProgress(text="x"), failure=NotFound("gone")))
     with pytest.raises(NotFound):
-        await built(Store(), lines(failure=NotFound("gone")))
+        await Builds(Mock()).built(Store(), lines(failure=NotFound("gone")))

@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from husk.client.background import Background
 from husk.client.http import Connection
 from husk.errors import Unavailable
 
@@ -94,7 +95,7 @@ async def test_a_body_in_pieces():
         return sent
 
     answering = asyncio.get_running_loop().create_task(answer())
-    response = await connection.request("PUT", "/x", {"A": "b"}, body())
+    response = await connection.request("PUT", "/x", {"A": "b"}, body(), Background().send)
     head, _, sent = (await answering).partition(b"\r\n\r\n")
     assert head.splitlines() == [b"PUT /x HTTP/1.1", b"Host: husk", b"A: b", b"Transfer-Encoding: chunked"]
     assert sent == b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
@@ -114,7 +115,7 @@ async def test_a_body_that_fails_after_the_answer_is_nobodys_fault(caplog):
         await answered.wait()
         raise ValueError("whoever sent it has gone")
 
-    response = await connection.request("PUT", "/x", {}, body())
+    response = await connection.request("PUT", "/x", {}, body(), Background().send)
     assert await response.read() == b"abcde"
     answered.set()
     await asyncio.wait([response.body_sent])

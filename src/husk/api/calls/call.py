@@ -65,8 +65,8 @@ class Common:
         """That of builds, one for all connections and both doors; nothing of connections is loaded with it."""
         builder = await self.engine.builder.get()
         if self._history is None:
-            # A door to a wing: only builds have a history.
             await load("husk.builder.protocol.history")
+            # A door to a wing: only builds have a history.
             from husk.builder.protocol.history import History
 
             self._history = self._history or History(builder.kept)

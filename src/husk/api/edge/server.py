@@ -90,8 +90,8 @@ class Edge:
 
     async def _http2(self, request: Request) -> Answer:
         """HTTP/2 from the first byte is BuildKit's protocol: nothing else of ours is spoken in it."""
-        # A door: the first build by this protocol loads it.
         await load("husk.api.routes.buildkit")
+        # A door: the first build by this protocol loads it.
         from husk.api.routes.buildkit import server_of
 
         server = await server_of(self._common)

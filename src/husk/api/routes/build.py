@@ -26,8 +26,8 @@ async def build(call: Call) -> Answer:
     outputs = outputs_of(call)
     match call.text("version"):
         case "2":
-            # A door: it needs all of BuildKit's protocol, of which the classic builder needs little.
             await load("husk.api.posted_build")
+            # A door: it needs all of BuildKit's protocol, of which the classic builder needs little.
             from husk.api.posted_build import build_by_buildkit
 
             return await build_by_buildkit(call, outputs)

@@ -1,19 +1,20 @@
 """`husk attach` and `husk start`: containers that are there already."""
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from husk.cli.containers.keys import sequence
+from husk.cli.containers.settings import detach_keys_or
+from husk.cli.containers.terminal import Talk, check_terminal, forwarded
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import containers, running
 from husk.cli.kit.engine import ask, each
 from husk.cli.kit.place import HostChoice
+from husk.client.client import Client
+from husk.client.container import Container
 from husk.errors import Conflict
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.container import Container
 
 _KEYS = click.option("--detach-keys", default="", metavar="STRING", help="Override the key sequence for detaching.")
 _PROXY = flag("--sig-proxy", default=True, help="Proxy received signals to the process (default true).")
@@ -28,7 +29,7 @@ _PROXY = flag("--sig-proxy", default=True, help="Proxy received signals to the p
 def attach(place: HostChoice, /, container: str, no_stdin: bool, **options: Any) -> None:
     """Attach local standard input, output, and error streams to a running container."""
 
-    async def attached(engine: "Client") -> int:
+    async def attached(engine: Client) -> int:
         found = await engine.containers.get(container)
         if found.status == "paused":
             raise Conflict("cannot attach to a paused container, unpause it first")
@@ -54,7 +55,7 @@ def start(
     if (attach or stdin) and len(names) > 1:
         raise click.UsageError("you cannot start and attach multiple containers at once")
 
-    async def started(engine: "Client") -> int:
+    async def started(engine: Client) -> int:
         if attach or stdin:
             return await _hold(await engine.containers.get(names[0]), stdin=stdin, start=True, **options)
 
@@ -66,11 +67,8 @@ def start(
     ask(place, started)
 
 
-async def _hold(container: "Container", *, stdin: bool, start: bool, detach_keys: str, sig_proxy: bool) -> int:
+async def _hold(container: Container, *, stdin: bool, start: bool, detach_keys: str, sig_proxy: bool) -> int:
     """Speak with it until it ends or is left; its exit code."""
-    from husk.cli.containers.keys import sequence
-    from husk.cli.containers.settings import detach_keys_or
-    from husk.cli.containers.terminal import Talk, check_terminal, forwarded
 
     config = container.attrs["Config"]
     tty, stdin = bool(config["Tty"]), stdin and bool(config["OpenStdin"])

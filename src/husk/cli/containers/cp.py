@@ -1,7 +1,9 @@
 """`husk cp`: files between a container and here."""
 
+import asyncio
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import click
 
@@ -12,13 +14,9 @@ from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.words import size
 from husk.cli.kit.writing import at_terminal, complain, document, write
+from husk.client.client import Client
+from husk.client.container import Container
 from husk.errors import InvalidParameter, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from husk.client.client import Client
-    from husk.client.container import Container
 
 _PIECE = 1 << 18
 
@@ -47,7 +45,7 @@ def cp(place: HostChoice, /, source: str, target: str, archive: bool, follow: bo
     if bool(there.container) == bool(here.container):
         raise click.UsageError("one of both sides has to be CONTAINER:PATH, and the other a path here")
 
-    async def copied(engine: "Client") -> None:
+    async def copied(engine: Client) -> None:
         if there.container:
             box = await engine.containers.get(there.container)
             count = await _from(box, there.path, here.path, archive, follow)
@@ -70,7 +68,7 @@ def where(text: str) -> Where:
     return Where(name, path)
 
 
-async def _from(box: "Container", path: str, target: str, owners: bool, follow: bool) -> int:
+async def _from(box: Container, path: str, target: str, owners: bool, follow: bool) -> int:
     if target == "-":
         count = 0
         async for piece in box.get_archive(path):
@@ -108,7 +106,7 @@ def landing(target: str, directory: bool, name: str, inside: bool) -> str:
     return target
 
 
-async def _to(box: "Container", source: str, path: str, owners: bool, follow: bool) -> int:
+async def _to(box: Container, source: str, path: str, owners: bool, follow: bool) -> int:
     if source == "-":
         await box.put_archive(path, _stdin(), copy_uid_gid=owners, no_overwrite_dir_non_dir=True)
         return 0
@@ -129,7 +127,7 @@ def departure(source: str, follow: bool) -> tuple[bool, bool, str]:
     return directory, inside, os.path.basename(os.path.abspath(source))
 
 
-async def _arrival(box: "Container", path: str, directory: bool, name: str, inside: bool) -> tuple[str, str]:
+async def _arrival(box: Container, path: str, directory: bool, name: str, inside: bool) -> tuple[str, str]:
     """The directory in the container that is unpacked into, and the name there."""
     try:
         found = await box.stat(path)
@@ -147,8 +145,6 @@ async def _arrival(box: "Container", path: str, directory: bool, name: str, insi
     return os.path.dirname(path) or "/", os.path.basename(path)
 
 
-async def _stdin() -> "AsyncIterator[bytes]":
-    import asyncio
-
+async def _stdin() -> AsyncIterator[bytes]:
     while data := await asyncio.to_thread(os.read, 0, _PIECE):
         yield data

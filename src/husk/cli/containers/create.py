@@ -2,22 +2,24 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from husk.cli.containers.flags import container_flags
+from husk.cli.containers.spec import spec_of
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import image_then_files
 from husk.cli.kit.engine import NOT_RUN, ask
 from husk.cli.kit.place import HostChoice
+from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import complain, document, say
+from husk.client.client import Client
+from husk.client.container import Container
+from husk.client.names import ALWAYS, MISSING, NEVER, with_tag
+from husk.client.spec import ContainerSpec
+from husk.client.spec import document as document_of
 from husk.errors import InvalidParameter, NotFound
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.container import Container
-    from husk.client.spec import ContainerSpec
 
 
 def image_and_command(function: Any) -> Any:
@@ -35,7 +37,7 @@ def create(place: HostChoice, /, image: str, command: Sequence[str], as_json: bo
     """Create a new container."""
     spec = read(image, command, flags, detached=False)
 
-    async def created(engine: "Client") -> None:
+    async def created(engine: Client) -> None:
         container = await made(engine, spec, flags)
         if as_json:
             document({"Id": container.id, "Warnings": container.attrs.get("Warnings") or []})
@@ -45,14 +47,12 @@ def create(place: HostChoice, /, image: str, command: Sequence[str], as_json: bo
     ask(place, created)
 
 
-def read(image: str, command: Sequence[str], flags: Mapping[str, Any], detached: bool) -> "ContainerSpec":
+def read(image: str, command: Sequence[str], flags: Mapping[str, Any], detached: bool) -> ContainerSpec:
     """The flags' meaning; those that have none end the command."""
-    from husk.cli.containers.spec import spec_of
-    from husk.client.spec import document
 
     try:
         spec = spec_of(image, command, flags, detached)
-        document(spec)
+        document_of(spec)
         if flags["cidfile"] and os.path.exists(flags["cidfile"]):
             file = flags["cidfile"]
             raise InvalidParameter(
@@ -64,9 +64,8 @@ def read(image: str, command: Sequence[str], flags: Mapping[str, Any], detached:
     return spec
 
 
-async def made(engine: "Client", spec: "ContainerSpec", flags: Mapping[str, Any]) -> "Container":
+async def made(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any]) -> Container:
     """The container. An image that is not here is pulled first, which is told on stderr."""
-    from husk.client.containers import ALWAYS, MISSING, NEVER
 
     if flags["pull"] == ALWAYS:
         await _pull(engine, spec, flags["quiet"])
@@ -75,7 +74,6 @@ async def made(engine: "Client", spec: "ContainerSpec", flags: Mapping[str, Any]
     except NotFound as error:
         if flags["pull"] != MISSING or "No such image" not in error.message:
             raise
-        from husk.client.names import with_tag
 
         if not flags["quiet"]:
             complain(f"Unable to find image '{with_tag(spec.image)}' locally")
@@ -93,9 +91,7 @@ def _note(file: str, identity: str) -> None:
         written.write(identity)
 
 
-async def _pull(engine: "Client", spec: "ContainerSpec", quiet: bool) -> None:
-    from husk.cli.kit.progress import Silence, teller
-
+async def _pull(engine: Client, spec: ContainerSpec, quiet: bool) -> None:
     told = Silence() if quiet else teller(2)
     with told:
         async for step in engine.images.pulling(spec.image, platform=spec.platform):

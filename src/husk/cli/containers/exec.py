@@ -1,18 +1,19 @@
 """`husk exec`: another process in a running container."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from husk.cli.containers.environment import environment
+from husk.cli.containers.keys import DEFAULT, sequence
+from husk.cli.containers.terminal import Talk, check_terminal, passed_on, unless_left
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.complete import running
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.streams import StreamLines
 from husk.cli.kit.writing import line
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
 
 
 @click.command("exec", cls=Command, own_words=True)
@@ -31,14 +32,13 @@ if TYPE_CHECKING:
 @click.pass_obj
 def exec_(place: HostChoice, /, env: tuple[str, ...], env_file: tuple[str, ...], **options: Any) -> None:
     """Execute a command in a running container."""
-    from husk.cli.containers.environment import environment
 
     options["environment"] = environment(env_file, env)
     ask(place, lambda engine: _exec(engine, **options))
 
 
 async def _exec(
-    engine: "Client",
+    engine: Client,
     *,
     container: str,
     command: tuple[str, ...],
@@ -50,9 +50,6 @@ async def _exec(
     as_json: bool,
     **options: Any,
 ) -> int:
-    from husk.cli.containers.keys import DEFAULT, sequence
-    from husk.cli.containers.terminal import Talk, check_terminal, passed_on, unless_left
-
     check_terminal(stdin and not detach, tty)
     keys = sequence(detach_keys or DEFAULT)
     box = await engine.containers.get(container)

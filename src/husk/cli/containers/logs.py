@@ -1,6 +1,6 @@
 """`husk logs`: what a container has written, and will write."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,8 @@ from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.streams import StreamLines, descriptor
 from husk.cli.kit.writing import write
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
+from husk.client.moments import moment
 
 
 @click.command(cls=Command)
@@ -26,13 +25,12 @@ if TYPE_CHECKING:
 @click.pass_obj
 def logs(place: HostChoice, /, container: str, as_json: bool, since: str, until: str, **options: Any) -> None:
     """Fetch the logs of a container."""
-    from husk.client.moments import moment
 
     options |= {"since": moment(since), "until": moment(until)}
     ask_plainly(place, lambda engine: _logs(engine, container, as_json, **options))
 
 
-async def _logs(engine: "Client", name: str, as_json: bool, **options: Any) -> None:
+async def _logs(engine: Client, name: str, as_json: bool, **options: Any) -> None:
     container = await engine.containers.get(name)
     if not as_json:
         async for stream, data in container.logs(**options):

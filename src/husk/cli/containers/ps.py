@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,7 @@ from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.tables import show
 from husk.cli.kit.writing import document, say
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
 
 HEADINGS = {
     "ID": "CONTAINER ID",
@@ -53,7 +51,7 @@ def ps(place: HostChoice, /, last: int, latest: bool, **options: Any) -> None:
 
 
 async def _ps(
-    engine: "Client",
+    engine: Client,
     *,
     limit: int,
     everything: bool,

@@ -2,21 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from husk.cli.containers.create import image_and_command, made, read
 from husk.cli.containers.flags import container_flags
+from husk.cli.containers.keys import sequence
+from husk.cli.containers.settings import detach_keys_or
+from husk.cli.containers.spec import attached
+from husk.cli.containers.terminal import Talk, check_terminal, forwarded, passed_on
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.engine import NO_SUCH_COMMAND, NOT_EXECUTABLE, NOT_RUN, ask, told
 from husk.cli.kit.place import HostChoice
+from husk.cli.kit.streams import StreamLines
 from husk.cli.kit.writing import complain, document, line, say
+from husk.client.client import Client
+from husk.client.spec import ContainerSpec
 from husk.errors import HuskError
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.spec import ContainerSpec
 
 
 @click.command(cls=Command, own_words=True, context_settings={"help_option_names": ["--help"]})
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 @click.pass_obj
 def run(place: HostChoice, /, image: str, command: Sequence[str], detach: bool, detach_keys: str, **flags: Any) -> None:
     """Create and run a new container from an image."""
-    from husk.cli.containers.terminal import check_terminal
 
     spec = read(image, command, flags, detached=detach)
     if detach and flags["attach"]:
@@ -37,7 +39,7 @@ def run(place: HostChoice, /, image: str, command: Sequence[str], detach: bool, 
         raise SystemExit(NOT_RUN)
     check_terminal(flags["interactive"] and not detach, flags["tty"])
 
-    async def ran(engine: "Client") -> int:
+    async def ran(engine: Client) -> int:
         try:
             if detach:
                 return await _detached(engine, spec, flags)
@@ -59,7 +61,7 @@ def code_of(message: str) -> int:
     return NOT_RUN
 
 
-async def _detached(engine: "Client", spec: "ContainerSpec", flags: Mapping[str, Any]) -> int:
+async def _detached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any]) -> int:
     container = await made(engine, spec, flags)
     await container.start()
     if flags["as_json"]:
@@ -69,13 +71,7 @@ async def _detached(engine: "Client", spec: "ContainerSpec", flags: Mapping[str,
     return 0
 
 
-async def _attached(engine: "Client", spec: "ContainerSpec", flags: Mapping[str, Any], detach_keys: str) -> int:
-    from husk.cli.containers.keys import sequence
-    from husk.cli.containers.settings import detach_keys_or
-    from husk.cli.containers.spec import attached
-    from husk.cli.containers.terminal import Talk, forwarded, passed_on
-    from husk.cli.kit.streams import StreamLines
-
+async def _attached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any], detach_keys: str) -> int:
     keys = sequence(detach_keys_or(detach_keys))
     container = await made(engine, spec, flags)
     streams, lines = attached(flags, False), StreamLines()

@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+import termios
+import tty
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.live import Live
@@ -15,9 +16,7 @@ from rich.text import Text
 from husk.aio.tasks import Tasks
 from husk.cli.containers.stats import Sample, rounds, row
 from husk.cli.kit.words import binary_size, in_line
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
 
 _STEPS = " ▁▂▃▄▅▆▇█"
 # Charts take the room that is left beside the other columns; where there is little, files are not told of.
@@ -90,7 +89,7 @@ def screen(samples: Sequence[Sample], history: History, width: int) -> Table:
     return found
 
 
-async def watch(engine: "Client") -> None:
+async def watch(engine: Client) -> None:
     """Show it until the person has seen enough."""
     tasks, enough = Tasks(), asyncio.Event()
     with Live(screen=True, auto_refresh=False) as live, _keys(enough):
@@ -104,7 +103,7 @@ async def watch(engine: "Client") -> None:
             await tasks.cancel_all()
 
 
-async def _show(engine: "Client", live: Live) -> None:
+async def _show(engine: Client, live: Live) -> None:
     history = History()
     async for samples in rounds(engine, ()):
         history.add(samples)
@@ -117,8 +116,6 @@ def _keys(enough: asyncio.Event) -> Iterator[None]:
     if not os.isatty(0):
         yield
         return
-    import termios
-    import tty
 
     before = termios.tcgetattr(0)
     loop = asyncio.get_running_loop()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -13,12 +13,10 @@ from husk.cli.kit.place import HostChoice
 from husk.cli.kit.tables import show
 from husk.cli.kit.words import binary_size, size
 from husk.cli.kit.writing import at_terminal, line
+from husk.client.client import Client
+from husk.client.container import Container
+from husk.client.stats import Stats
 from husk.errors import HuskError
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.container import Container
-    from husk.client.stats import Stats
 
 HEADINGS = {
     "ID": "CONTAINER ID",
@@ -37,8 +35,8 @@ FIELDS = ("ID", "Name", "CPUPerc", "MemUsage", "MemPerc", "NetIO", "BlockIO", "P
 class Sample(NamedTuple):
     """A container with its use of resources, which is None if it does not run."""
 
-    container: "Container"
-    stats: "Stats | None"
+    container: Container
+    stats: Stats | None
 
 
 @click.command(cls=Command)
@@ -61,7 +59,7 @@ def stats(
 ) -> None:
     """Display a live stream of container(s) resource usage statistics."""
 
-    async def told(engine: "Client") -> None:
+    async def told(engine: Client) -> None:
         if not (no_stream or as_json or template) and at_terminal():
             await _live(engine, names, everything, no_trunc)
             return
@@ -77,7 +75,7 @@ def stats(
     ask(place, told)
 
 
-async def rounds(engine: "Client", names: Sequence[str], everything: bool = False) -> AsyncIterator[list[Sample]]:
+async def rounds(engine: Client, names: Sequence[str], everything: bool = False) -> AsyncIterator[list[Sample]]:
     """Yield a sample of each container, about once a second: those that are named, or all there are at the moment."""
     while True:
         found = await _found(engine, names, everything)
@@ -87,13 +85,13 @@ async def rounds(engine: "Client", names: Sequence[str], everything: bool = Fals
         await asyncio.sleep(max(0.0, 1.0 - spent))
 
 
-async def _found(engine: "Client", names: Sequence[str], everything: bool) -> "list[Container]":
+async def _found(engine: Client, names: Sequence[str], everything: bool) -> list[Container]:
     if not names:
         return await engine.containers.list(all=everything)
     return [await engine.containers.get(name) for name in names]
 
 
-async def _sampled(container: "Container") -> Sample:
+async def _sampled(container: Container) -> Sample:
     """One that ends meanwhile uses nothing any more."""
     if container.status not in ("running", "paused"):
         return Sample(container, None)
@@ -140,12 +138,11 @@ def fields(sample: Sample) -> dict[str, Any]:
     }
 
 
-async def _live(engine: "Client", names: Sequence[str], everything: bool, whole: bool) -> None:
-    from rich.live import Live
+async def _live(engine: Client, names: Sequence[str], everything: bool, whole: bool) -> None:
+    # A door: rich, which only a terminal wants.
+    from husk.cli.kit.rich_tables import live_table, table
 
-    from husk.cli.kit.rich_tables import table
-
-    with Live(auto_refresh=False) as live:
+    with live_table() as live:
         async for samples in rounds(engine, names, everything):
             rows = [row(sample, whole) for sample in samples]
             titles = [HEADINGS[field] for field in FIELDS]

@@ -5,18 +5,18 @@ import asyncio
 import os
 import signal
 import sys
+import termios
 import threading
+import tty
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from husk.aio.tasks import Tasks
 from husk.cli.containers.keys import Watch
 from husk.cli.kit.writing import complain, write
+from husk.client.console import Console
 from husk.errors import HuskError
-
-if TYPE_CHECKING:
-    from husk.client.console import Console
 
 _PIECE = 1 << 15
 _FORWARDED = ("HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM", "CONT", "TSTP")
@@ -34,8 +34,6 @@ def passed_on(stream: str, data: bytes) -> None:
 @contextmanager
 def raw_terminal(descriptor: int = 0) -> Iterator[None]:
     """Every key goes to the container, and none is shown by the terminal itself; afterwards all is as before."""
-    import termios
-    import tty
 
     before = termios.tcgetattr(descriptor)
     try:
@@ -57,7 +55,7 @@ def window(descriptor: int = 1) -> tuple[int, int] | None:
 class Talk:
     """A conversation with a process. `tty` says that it has a terminal, so that ours is made raw."""
 
-    def __init__(self, console: "Console", *, stdin: bool, tty: bool, keys: bytes, take: Taker = passed_on) -> None:
+    def __init__(self, console: Console, *, stdin: bool, tty: bool, keys: bytes, take: Taker = passed_on) -> None:
         self._console = console
         self._stdin = stdin
         self._tty = tty

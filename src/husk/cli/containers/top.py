@@ -1,7 +1,5 @@
 """`husk top`: a live screen of all containers with their charts; with a container, its processes."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from husk.cli.containers.stats import FIELDS, HEADINGS, fields, rounds, row
@@ -11,9 +9,7 @@ from husk.cli.kit.engine import ask, ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.tables import print_plain, show
 from husk.cli.kit.writing import at_terminal, document
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
 
 
 @click.command(cls=Command, own_words=True)
@@ -33,6 +29,7 @@ def top(place: HostChoice, /, container: str | None, ps_options: tuple[str, ...]
         ps_options = tuple(option for option in ps_options if option != "--json")
         ask_plainly(place, lambda engine: _processes(engine, name, ps_options, as_json))
     elif at_terminal() and not as_json:
+        # A door: rich, which only a terminal wants.
         from husk.cli.containers.screen import watch
 
         ask(place, watch)
@@ -40,7 +37,7 @@ def top(place: HostChoice, /, container: str | None, ps_options: tuple[str, ...]
         ask(place, lambda engine: _once(engine, as_json))
 
 
-async def _processes(engine: "Client", name: str, ps_options: tuple[str, ...], as_json: bool) -> None:
+async def _processes(engine: Client, name: str, ps_options: tuple[str, ...], as_json: bool) -> None:
     found = await (await engine.containers.get(name)).top(" ".join(ps_options) or None)
     if as_json:
         document(found)
@@ -48,7 +45,7 @@ async def _processes(engine: "Client", name: str, ps_options: tuple[str, ...], a
         print_plain([found["Titles"], *found["Processes"]], narrowest=20)  # docker's columns are wider here
 
 
-async def _once(engine: "Client", as_json: bool) -> None:
+async def _once(engine: Client, as_json: bool) -> None:
     async for samples in rounds(engine, ()):
         if as_json:
             document([fields(sample) for sample in samples])

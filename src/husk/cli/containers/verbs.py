@@ -1,7 +1,7 @@
 """Commands that do one thing to each of some containers: stop, restart, kill, pause, unpause, wait, rm, rename."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,10 +10,8 @@ from husk.cli.kit.complete import containers, running
 from husk.cli.kit.engine import ask_plainly, each
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import document
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.container import Container
+from husk.client.client import Client
+from husk.client.container import Container
 
 
 def names(complete: Callable[..., Any]) -> Callable[[AnyFunction], AnyFunction]:
@@ -25,10 +23,10 @@ def _to_each(
     /,
     wanted: tuple[str, ...],
     as_json: bool,
-    act: "Callable[[Container], Awaitable[Any]]",
+    act: Callable[[Container], Awaitable[Any]],
     missing_is_well: bool = False,
 ) -> None:
-    async def all_of_them(engine: "Client") -> int:
+    async def all_of_them(engine: Client) -> int:
         async def one(name: str) -> None:
             await act(await engine.containers.get(name))
 
@@ -96,7 +94,7 @@ def unpause(place: HostChoice, /, names: tuple[str, ...], as_json: bool) -> None
 def rm(place: HostChoice, /, names: tuple[str, ...], force: bool, link: bool, volumes: bool, as_json: bool) -> None:
     """Remove one or more containers."""
 
-    def remove(container: "Container") -> Awaitable[None]:
+    def remove(container: Container) -> Awaitable[None]:
         return container.remove(force=force, volumes=volumes, link=link)
 
     _to_each(place, names, as_json, remove, missing_is_well=force)
@@ -110,7 +108,7 @@ def rm(place: HostChoice, /, names: tuple[str, ...], force: bool, link: bool, vo
 def rename(place: HostChoice, /, container: str, new_name: str, as_json: bool) -> None:
     """Rename a container."""
 
-    async def renamed(engine: "Client") -> None:
+    async def renamed(engine: Client) -> None:
         found = await engine.containers.get(container)
         await found.rename(new_name)
         if as_json:
@@ -127,7 +125,7 @@ def wait(place: HostChoice, /, names: tuple[str, ...], as_json: bool) -> None:
     """Block until one or more containers stop, then print their exit codes."""
     codes: dict[str, int] = {}
 
-    async def waited(engine: "Client") -> int:
+    async def waited(engine: Client) -> int:
         async def one(name: str) -> None:
             codes[name] = await (await engine.containers.get(name)).wait()
 

@@ -1,10 +1,12 @@
 """`husk build`: an image from a Dockerfile."""
 
+import io
 import os
 import sys
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import click
 
@@ -13,13 +15,12 @@ from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import build_teller
 from husk.cli.kit.writing import complain, line, say
+from husk.client.address import resolve
+from husk.client.builds import BuildOptions
+from husk.client.client import Client
+from husk.client.context import Context
 from husk.compression import compression_of
 from husk.errors import CommandFailed, HuskError, InvalidParameter
-
-if TYPE_CHECKING:
-    from husk.client.builds import BuildOptions
-    from husk.client.client import Client
-    from husk.client.context import Context
 
 _TEXT: dict[str, Any] = {"metavar": "STRING", "default": ""}
 
@@ -46,7 +47,7 @@ def build(place: HostChoice, /, quiet: bool, iidfile: str, as_json: bool, **flag
     """Build an image from a Dockerfile."""
     options = options_of(flags)
 
-    async def built(engine: "Client") -> int:
+    async def built(engine: Client) -> int:
         await _check_place(engine, place, options)
         try:
             image = await _built(engine, options, quiet, as_json)
@@ -64,9 +65,8 @@ def build(place: HostChoice, /, quiet: bool, iidfile: str, as_json: bool, **flag
     ask(place, built)
 
 
-async def _check_place(engine: "Client", place: HostChoice, options: "BuildOptions") -> None:
+async def _check_place(engine: Client, place: HostChoice, options: BuildOptions) -> None:
     """An engine on this machine writes what it is sent into its data root: that must not be a part of it."""
-    from husk.client.address import resolve
 
     context = _context(options)
     if context is None or not resolve(place.host, place.context).url.startswith("unix://"):
@@ -82,14 +82,12 @@ async def _check_place(engine: "Client", place: HostChoice, options: "BuildOptio
         )
 
 
-def _context(options: "BuildOptions") -> "Context | None":
-    from husk.client.context import Context
-
+def _context(options: BuildOptions) -> Context | None:
     path = options.get("path")
     return Context(Path(path)) if path is not None and os.path.isdir(path) else None
 
 
-async def _built(engine: "Client", options: "BuildOptions", quiet: bool, as_json: bool) -> str:
+async def _built(engine: Client, options: BuildOptions, quiet: bool, as_json: bool) -> str:
     image = ""
     with build_teller(1, as_json, quiet) as telling:
         async for step in engine.images.building(**options):
@@ -98,7 +96,7 @@ async def _built(engine: "Client", options: "BuildOptions", quiet: bool, as_json
     return image
 
 
-def options_of(flags: Mapping[str, Any]) -> "BuildOptions":
+def options_of(flags: Mapping[str, Any]) -> BuildOptions:
     """Return the library's options for these flags. The path `-` is a context or a Dockerfile on stdin."""
     options: dict[str, Any] = {
         "buildargs": {name: value if equals else None for name, equals, value in _parted(flags["build_arg"])},
@@ -122,7 +120,7 @@ def options_of(flags: Mapping[str, Any]) -> "BuildOptions":
         found |= {"fileobj": given, "custom_context": _is_archive(given)}
     else:
         found["path"] = flags["path"]
-    return cast("BuildOptions", found)
+    return cast(BuildOptions, found)
 
 
 def _parted(given: tuple[str, ...]) -> list[tuple[str, str, str]]:
@@ -131,8 +129,6 @@ def _parted(given: tuple[str, ...]) -> list[tuple[str, str, str]]:
 
 def _is_archive(data: bytes) -> bool:
     """A tar archive, as it is or compressed by gzip, bzip2, xz or zstandard."""
-    import io
-    import tarfile
 
     if compression_of(data):
         return True

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +14,7 @@ from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.tables import show
 from husk.cli.kit.writing import document, say
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
 
 HEADINGS = {
     "Repository": "REPOSITORY",
@@ -49,7 +47,7 @@ def images(place: HostChoice, /, **options: Any) -> None:
 
 
 async def _images(
-    engine: "Client",
+    engine: Client,
     *,
     everything: bool,
     digests: bool,

@@ -1,7 +1,5 @@
 """`husk pull`: an image from its registry."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from husk.cli.images.names import whole
@@ -11,9 +9,8 @@ from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import line, say
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
+from husk.client.names import with_tag
 
 
 @click.command(cls=Command)
@@ -25,9 +22,7 @@ if TYPE_CHECKING:
 def pull(place: HostChoice, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
     """Download an image from a registry."""
 
-    async def pulled(engine: "Client") -> None:
-        from husk.client.names import with_tag
-
+    async def pulled(engine: Client) -> None:
         tagged = with_tag(name)
         if tagged != name and not quiet and not as_json:
             say("Using default tag: latest")

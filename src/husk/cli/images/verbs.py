@@ -1,6 +1,6 @@
 """Commands that do one thing to images: rmi, tag, push."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,10 +11,9 @@ from husk.cli.kit.engine import ask, ask_plainly, told
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import complain, document, line, say
+from husk.client.client import Client
+from husk.client.names import with_tag
 from husk.errors import HuskError, NotFound
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 
 @click.command(cls=Command)
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def rmi(place: HostChoice, /, names: tuple[str, ...], force: bool, no_prune: bool, as_json: bool) -> None:
     """Remove one or more images."""
 
-    async def removed(engine: "Client") -> int:
+    async def removed(engine: Client) -> int:
         results: list[dict[str, Any]] = []
         failed = False
         for name in names:
@@ -56,7 +55,7 @@ def rmi(place: HostChoice, /, names: tuple[str, ...], force: bool, no_prune: boo
 def tag(place: HostChoice, /, source: str, target: str, as_json: bool) -> None:
     """Create a tag TARGET_IMAGE that refers to SOURCE_IMAGE."""
 
-    async def tagged(engine: "Client") -> None:
+    async def tagged(engine: Client) -> None:
         await engine.images.tag(source, target)
         if as_json:
             document({"Name": target, "Id": (await engine.images.get(target)).id})
@@ -73,9 +72,7 @@ def tag(place: HostChoice, /, source: str, target: str, as_json: bool) -> None:
 def push(place: HostChoice, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
     """Upload an image to a registry."""
 
-    async def pushed(engine: "Client") -> None:
-        from husk.client.names import with_tag
-
+    async def pushed(engine: Client) -> None:
         tagged = with_tag(name)
         if tagged != name and not quiet and not as_json:
             say("Using default tag: latest")

@@ -3,16 +3,17 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from husk.cli.install import files, openrc, put, record, systemd, take
+from husk.cli.install.record import inside
 from husk.cli.kit.command import Command, flag
 from husk.cli.kit.writing import complain, say
+from husk.config import Config
+from husk.config.load import ConfigSource
+from husk.config.settings import from_flags
 from husk.errors import Forbidden, HuskError, InvalidParameter
-
-if TYPE_CHECKING:
-    from husk.config import Config
 
 _ROOT = click.option("--root", metavar="DIR", default="/", help="Put everything below this directory, for images.")
 _GROUP = "docker"
@@ -35,7 +36,6 @@ def install(context: click.Context, root: str, prefix: str, group: str, program:
 
     Doing it again changes nothing. `husk uninstall` takes back what it did.
     """
-    from husk.cli.install import files, openrc, put, systemd
 
     place = _root(root)
     if not prefix.startswith("/"):
@@ -75,7 +75,6 @@ def install(context: click.Context, root: str, prefix: str, group: str, program:
 @flag("--force", help="Remove also files that were changed.")
 def uninstall(root: str, force: bool) -> None:
     """Take back what `husk install` did, and say what is left: data, containers, settings."""
-    from husk.cli.install import record, take
 
     place = _root(root)
     found = record.load(place)
@@ -87,12 +86,8 @@ def uninstall(root: str, force: bool) -> None:
         say(f"left {line}")
 
 
-def _config(root: Path) -> "Config":
+def _config(root: Path) -> Config:
     """The settings of the daemon there; the usual ones where they cannot be read."""
-    from husk.cli.install.record import inside
-    from husk.config import Config
-    from husk.config.load import ConfigSource
-    from husk.config.settings import from_flags
 
     file = inside(root, "/etc/husk/daemon.json")
     try:

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import click
 
+from husk.cli.kit import shells
+from husk.cli.system.man import page
+
 UNITS = ("husk.socket", "husk.service")
 UNIT_DIRECTORY = "/etc/systemd/system"
 SOCKET = "/run/husk.sock"
@@ -135,8 +138,6 @@ def script(program: Sequence[str], group: str) -> File:
 
 def reading(root: click.Context, prefix: str) -> Iterator[File]:
     """Yield the files for shells and `man`, made from the commands themselves; `root` is click's context of `husk`."""
-    from husk.cli.kit import shells
-    from husk.cli.system.man import page
 
     for shell, place in _COMPLETIONS.items():
         yield File(f"{prefix}/{place}", shells.script(root.command, shell))

@@ -1,6 +1,7 @@
 """The group that may use the socket: is it there, who is in it, make it, remove it."""
 
 import asyncio
+import grp
 import shutil
 from pathlib import Path
 
@@ -15,8 +16,6 @@ _FILES = ("group", "gshadow", "passwd", "login.defs", ".pwd.lock", "default", "s
 def members(root: Path, group: str) -> list[str] | None:
     """List the members of a group by /etc/group; None if there is no such group."""
     if root == Path("/"):
-        import grp
-
         try:
             return list(grp.getgrnam(group).gr_mem)
         except KeyError:

@@ -1,16 +1,14 @@
 """Bars of layers at a terminal, by rich, which is loaded for nobody else."""
 
 import sys
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, Task, TaskID, TextColumn
 from rich.text import Text
 
 from husk.cli.kit.words import coloured, in_line
-
-if TYPE_CHECKING:
-    from husk.client.progress import BuildProgress, PullProgress
+from husk.client.progress import BuildProgress, PullProgress
 
 # A line that is longer is cut in pieces.
 _LONGEST_LINE = 1 << 16
@@ -49,7 +47,7 @@ class Bars:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def tell(self, step: "PullProgress") -> None:
+    def tell(self, step: PullProgress) -> None:
         if not step.id or step.status.startswith("Pulling from"):
             told = f"{step.id}: {step.status}" if step.id else step.status
             self._progress.console.print(in_line(told), markup=False)
@@ -80,7 +78,7 @@ class BuildBars(Bars):
             self._print(self._begun)
         super().__exit__()
 
-    def step(self, told: "BuildProgress") -> None:
+    def step(self, told: BuildProgress) -> None:
         if told.pull is not None:
             self.tell(told.pull)
             return

@@ -2,16 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from husk.cli.kit.place import HostChoice
+from husk.client import blocking
+from husk.client.address import resolve
+from husk.client.client import Client, connect, connected
 from husk.errors import HuskError
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 _PATIENCE = 2.0
 
@@ -38,21 +37,21 @@ def image_then_files(context: click.Context, parameter: click.Parameter, begun: 
     return [] if context.params.get(parameter.name or "") else images(context, parameter, begun)
 
 
-async def _containers(engine: "Client") -> list[str]:
+async def _containers(engine: Client) -> list[str]:
     return [container.name for container in await engine.containers.list(all=True)]
 
 
-async def _running(engine: "Client") -> list[str]:
+async def _running(engine: Client) -> list[str]:
     return [container.name for container in await engine.containers.list()]
 
 
-async def _images(engine: "Client") -> list[str]:
+async def _images(engine: Client) -> list[str]:
     found = [tag for image in await engine.images.list() for tag in image.tags]
     return [*found, *(tag.removesuffix(":latest") for tag in found if tag.endswith(":latest"))]
 
 
 def _completed(
-    context: click.Context, begun: str, names: Callable[["Client"], Awaitable[list[str]]]
+    context: click.Context, begun: str, names: Callable[[Client], Awaitable[list[str]]]
 ) -> list[CompletionItem]:
     try:
         found = _asked(_place(context), names)
@@ -67,18 +66,15 @@ def _place(context: click.Context) -> HostChoice:
     return HostChoice(root.get("host") or "", root.get("context_name") or "")
 
 
-def _asked(place: HostChoice, names: Callable[["Client"], Awaitable[list[str]]]) -> list[str]:
-    from husk.client import blocking
-    from husk.client.address import resolve
-    from husk.client.client import Client, connect, connected
-
-    async def told(connection: "AbstractAsyncContextManager[Client]") -> list[str]:
+def _asked(place: HostChoice, names: Callable[[Client], Awaitable[list[str]]]) -> list[str]:
+    async def told(connection: AbstractAsyncContextManager[Client]) -> list[str]:
         async with connection as engine:
             return await names(engine)
 
     if dial := blocking.dialer(resolve(place.host, place.context), _PATIENCE):
         return blocking.run(told(connected(Client(dial))))
 
+    # A door: to load asyncio takes longer than all else that a completion does.
     import asyncio
 
     return asyncio.run(asyncio.wait_for(told(connect(place.host, context=place.context)), _PATIENCE))

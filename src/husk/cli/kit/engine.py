@@ -3,35 +3,29 @@
 import gc
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
+from husk.client import blocking
+from husk.client.address import resolve
+from husk.client.client import Client, connect, connected
 from husk.errors import CommandFailed, HuskError, NotFound, SystemFault
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 # Exit codes of `run` and `create` when it is not the container that fails.
 NOT_RUN, NOT_EXECUTABLE, NO_SUCH_COMMAND = 125, 126, 127
 ENDED_BY_USER = 130
-Work = Callable[["Client"], Awaitable[int | None]]
+Work = Callable[[Client], Awaitable[int | None]]
 
 
 def ask(place: HostChoice, work: Work, failed: int = 1) -> None:
     """Work with the engine, and leave with the exit code; with `failed` where the engine cannot be reached."""
-    from husk.client.client import connect
-
     _leave(run(_asked(lambda: connect(place.host, context=place.context), work, failed)))
 
 
 def ask_plainly(place: HostChoice, work: Work, failed: int = 1) -> None:
     """The same for work that asks and is answered, one after the other: without an event loop, where the engine is
     on this machine. That halves the time of a command."""
-    from husk.client import blocking
-    from husk.client.address import resolve
-    from husk.client.client import Client, connected
-
     try:
         dial = blocking.dialer(resolve(place.host, place.context))
     except HuskError as error:
@@ -55,6 +49,7 @@ def _leave(code: int | None) -> None:
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
     """Its exit code; that of ctrl-C, which needs no words."""
+    # A door: to load asyncio takes longer than all else that a short command does.
     import asyncio
 
     gc.enable()
@@ -64,7 +59,7 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
         return ENDED_BY_USER
 
 
-async def _asked(connect: "Callable[[], AbstractAsyncContextManager[Client]]", work: Work, failed: int) -> int | None:
+async def _asked(connect: Callable[[], AbstractAsyncContextManager[Client]], work: Work, failed: int) -> int | None:
     try:
         engine = await connect().__aenter__()
     except HuskError as error:

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
@@ -39,9 +37,7 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(self._shown()))
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        from click.shell_completion import CompletionItem
-
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [CompletionItem(name, help=said) for name, said in self._shown() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 

@@ -1,12 +1,10 @@
 """Reports of pulls, pushes and builds as they go on: bars at a terminal, lines in a pipe, documents with --json."""
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from husk.cli.kit.words import visible
 from husk.cli.kit.writing import at_terminal, line, write
-
-if TYPE_CHECKING:
-    from husk.client.progress import BuildProgress, PullProgress
+from husk.client.progress import BuildProgress, PullProgress
 
 
 class Teller(Protocol):
@@ -16,7 +14,7 @@ class Teller(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def tell(self, step: "PullProgress") -> None: ...
+    def tell(self, step: PullProgress) -> None: ...
 
 
 class Silence:
@@ -28,14 +26,14 @@ class Silence:
     def __exit__(self, *_: object) -> None:
         return
 
-    def tell(self, step: "PullProgress") -> None:
+    def tell(self, step: PullProgress) -> None:
         return
 
 
 class Documents(Silence):
     """One line of JSON for each step."""
 
-    def tell(self, step: "PullProgress") -> None:
+    def tell(self, step: PullProgress) -> None:
         known = {"Id": step.id, "Status": step.status, "Current": step.current, "Total": step.total}
         line({name: value for name, value in known.items() if value})
 
@@ -47,20 +45,20 @@ class BuildTeller(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def step(self, told: "BuildProgress") -> None: ...
+    def step(self, told: BuildProgress) -> None: ...
 
 
 class BuildSilence(Silence):
     """Nothing is told of a build."""
 
-    def step(self, told: "BuildProgress") -> None:
+    def step(self, told: BuildProgress) -> None:
         return
 
 
 class BuildDocuments(Documents):
     """One line of JSON for each line that a build tells."""
 
-    def step(self, told: "BuildProgress") -> None:
+    def step(self, told: BuildProgress) -> None:
         if told.text:
             known = {"Text": told.text, "Step": told.step, "Steps": told.steps}
             line({name: value for name, value in known.items() if value})
@@ -74,7 +72,7 @@ class PlainLines(Silence):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def tell(self, step: "PullProgress") -> None:
+    def tell(self, step: PullProgress) -> None:
         if not step.current and not step.total:
             told = f"{step.id}: {step.status}" if step.id else step.status
             write(self._descriptor, f"{visible(told)}\n".encode())
@@ -83,7 +81,7 @@ class PlainLines(Silence):
 class BuildLines(PlainLines):
     """The output of a build, as it is, and lines about its base images."""
 
-    def step(self, told: "BuildProgress") -> None:
+    def step(self, told: BuildProgress) -> None:
         if told.text:
             write(self._descriptor, told.text.encode(errors="surrogateescape"))
         if told.pull is not None:
@@ -98,6 +96,7 @@ def build_teller(descriptor: int, as_json: bool = False, quiet: bool = False) ->
         return BuildSilence()
     if not at_terminal(descriptor):
         return BuildLines(descriptor)
+    # A door: rich, which only a terminal wants.
     from husk.cli.kit.bars import BuildBars
 
     return BuildBars(descriptor)
@@ -109,6 +108,7 @@ def teller(descriptor: int, as_json: bool = False) -> Teller:
         return Documents()
     if not at_terminal(descriptor):
         return PlainLines(descriptor)
+    # A door: rich, which only a terminal wants.
     from husk.cli.kit.bars import Bars
 
     return Bars(descriptor)

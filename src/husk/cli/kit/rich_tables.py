@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -34,6 +35,11 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     for row in rows:
         found.add_row(*(coloured(cell) for cell in row))
     return found
+
+
+def live_table() -> Live:
+    """A place for tables, each in that of the one before."""
+    return Live(auto_refresh=False)
 
 
 def coloured(cell: str) -> Text:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from husk.cli.kit.templates import Template
 from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import at_terminal, say
 
@@ -14,13 +15,13 @@ def show(headings: Mapping[str, str], fields: Sequence[str], rows: Sequence[Row]
     """Print rows: `headings` has the title of every field that there is, `fields` are those of the plain table."""
     if template in (None, "", "table"):
         if at_terminal():
+            # A door: rich, which only a terminal wants.
             from husk.cli.kit.rich_tables import show_rich
 
             show_rich([headings[field] for field in fields], [[row[field] for field in fields] for row in rows])
         else:
             print_plain([[headings[field] for field in fields], *([row[field] for field in fields] for row in rows)])
         return
-    from husk.cli.kit.templates import Template
 
     assert template is not None
     if template.startswith("table "):

@@ -58,6 +58,7 @@ def encoded(value: Any, indent: int | None = None) -> str:
 
 def _builtin(value: Any) -> Any:
     """A moment, or a record, as JSON has it."""
+    # A door: msgspec, which a short command would wait longer for than for its answer.
     import msgspec
 
     return msgspec.to_builtins(value)

@@ -10,18 +10,20 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from husk.cli.kit.command import Command, as_json, many
+from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
+from husk.cli.lab import used
+from husk.cli.lab.holder import ended, is_daemon_of
 from husk.cli.lab.layout import MOST, USUAL_NAME, USUAL_SUBNET, Host, Lab, free, planned, read, written
+from husk.cli.lab.take_back import is_up, take_back
+from husk.client.client import Client, connect
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.kernel.process import arguments_of, given
 
 # How long daemons may take to start or end, in seconds, and how often is looked.
 PATIENCE, LOOK = 60.0, 0.1
@@ -107,7 +109,6 @@ def stop(host: str, name: str) -> None:
 @click.argument("host")
 def start(host: str, name: str) -> None:
     """Start the daemon of a host again: that of the husk that is installed now."""
-    from husk.kernel.process import given
 
     with _complaints():
         _check_root()
@@ -143,8 +144,6 @@ class _complaints:
 
 def make(lab: Lab, choose: bool = False) -> Lab:
     """Start it; nothing is there before, but what a former one left. With `choose`, at addresses that nobody uses."""
-    from husk.cli.lab import used
-    from husk.cli.lab.take_back import is_up, take_back
 
     _check_root()
     if is_up(lab):
@@ -184,16 +183,12 @@ def _new(directory: Path, mode: int) -> None:
 
 def daemons_of(host: Host) -> set[int]:
     """The processes that are its daemon: none, or one."""
-    from husk.cli.lab.holder import is_daemon_of
-    from husk.kernel.process import arguments_of, given
 
     return {pid for pid in given([str(host.data_root)]) if is_daemon_of(host, arguments_of(pid))}
 
 
 def await_daemon(lab: Lab, host: Host, said: int = 0) -> None:
     """`said`: how much of the log is older."""
-    from husk.cli.lab.holder import ended
-    from husk.cli.lab.take_back import is_up
 
     deadline = time.monotonic() + PATIENCE
     while not answers(host):
@@ -227,10 +222,7 @@ def _last_words(lab: Lab, host: Host) -> str:
 
 
 def _bring(place: HostChoice, lab: Lab, images: Sequence[str]) -> None:
-    from husk.cli.kit.engine import ask
-    from husk.client.client import connect
-
-    async def bring(engine: "Client") -> None:
+    async def bring(engine: Client) -> None:
         for image in images:
             try:
                 await engine.images.get(image)
@@ -265,8 +257,6 @@ def _tell(lab: Lab, as_json: bool) -> None:
 
 
 def _end(lab: Lab) -> None:
-    from husk.cli.lab.take_back import take_back
-
     take_back(lab)
 
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +11,13 @@ from husk.cli.kit.command import Command, flag
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import say
+from husk.cli.migrate.compose import compose, written
+from husk.cli.migrate.images import bring_images
+from husk.cli.migrate.networks import bring_networks
+from husk.cli.migrate.report import MigrationReport
+from husk.cli.migrate.volumes import bring_volumes
+from husk.client.client import Client, connect
 from husk.errors import CommandFailed, HuskError, NotFound, SystemFault
-
-if TYPE_CHECKING:
-    from husk.cli.migrate.report import MigrationReport
-    from husk.client.client import Client
 
 _SOCKETS = {"docker": "unix:///var/run/docker.sock", "podman": "unix:///run/podman/podman.sock"}
 
@@ -47,12 +48,7 @@ def migrate(
     Nothing is taken away there. Run again, it goes on where it was, and fetches nothing twice. Volumes need root.
     """
 
-    async def work(target: "Client") -> int:
-        from husk.cli.migrate.images import bring_images
-        from husk.cli.migrate.networks import bring_networks
-        from husk.cli.migrate.report import MigrationReport
-        from husk.cli.migrate.volumes import bring_volumes
-
+    async def work(target: Client) -> int:
         async with _reached(origin, from_host) as source:
             if (await source.info()).get("ID") == (await target.info()).get("ID"):
                 raise CommandFailed("husk: both are the same engine: -H or HUSK_HOST names the other", 1)
@@ -80,9 +76,7 @@ def migrate(
 
 
 @asynccontextmanager
-async def _reached(origin: str, address: str) -> "AsyncIterator[Client]":
-    from husk.client.client import connect
-
+async def _reached(origin: str, address: str) -> AsyncIterator[Client]:
     try:
         source = await connect(address or _SOCKETS[origin]).__aenter__()
     except HuskError as error:
@@ -95,10 +89,8 @@ async def _reached(origin: str, address: str) -> "AsyncIterator[Client]":
 
 
 async def _write(
-    source: "Client", target: "Client", boxes: list[dict[str, object]], file: Path, report: "MigrationReport"
+    source: Client, target: Client, boxes: list[dict[str, object]], file: Path, report: MigrationReport
 ) -> None:
-    from husk.cli.migrate.compose import compose, written
-
     known = {}
     for identity in {str(each.get("Image")) for each in boxes}:
         try:
@@ -109,7 +101,7 @@ async def _write(
     _save(written(compose(boxes, known, names)), file, len(boxes), report)
 
 
-def _save(text: str, file: Path, count: int, report: "MigrationReport") -> None:
+def _save(text: str, file: Path, count: int, report: MigrationReport) -> None:
     if file.exists() and file.read_text(errors="replace") != text:
         report.failed(f"containers in {file}", "the file is there with something else in it: --compose names another")
         return

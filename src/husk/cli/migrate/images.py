@@ -1,18 +1,16 @@
 """Images: out of the one engine as an archive, into the other as it comes. What is there is not fetched again."""
 
 from collections.abc import AsyncIterator, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from husk.cli.migrate.report import MigrationReport
+from husk.client.client import Client
 from husk.errors import HuskError, NotFound
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 _NONE = "<none>"
 
 
-async def bring_images(source: "Client", target: "Client", used: Collection[str], report: MigrationReport) -> None:
+async def bring_images(source: Client, target: Client, used: Collection[str], report: MigrationReport) -> None:
     """All that have a name, and those without that a container in `used` is of."""
     for image in sorted(await source.images.list(), key=lambda each: each.attrs.get("Size") or 0):
         tags = [tag for tag in image.attrs.get("RepoTags") or () if _NONE not in tag]
@@ -31,13 +29,13 @@ async def bring_images(source: "Client", target: "Client", used: Collection[str]
             report.failed(what, error.message)
 
 
-async def _counted(source: "Client", names: list[str], report: MigrationReport) -> AsyncIterator[bytes]:
+async def _counted(source: Client, names: list[str], report: MigrationReport) -> AsyncIterator[bytes]:
     async for piece in source.images.save(*names):
         report.advance(len(piece))
         yield piece
 
 
-async def _is_there(source: "Client", target: "Client", identity: str, tags: list[str]) -> bool:
+async def _is_there(source: Client, target: Client, identity: str, tags: list[str]) -> bool:
     """By its id, or under its name with the same layers: ids are those of manifests where containerd keeps images.
 
     Names that it lacks are given to one that is there.
@@ -54,7 +52,7 @@ async def _is_there(source: "Client", target: "Client", identity: str, tags: lis
     return True
 
 
-async def _inspected(engine: "Client", name: str) -> dict[str, Any] | None:
+async def _inspected(engine: Client, name: str) -> dict[str, Any] | None:
     try:
         return (await engine.images.get(name)).attrs
     except NotFound:

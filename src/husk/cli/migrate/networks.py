@@ -1,12 +1,10 @@
 """Networks: made anew with the same settings, and with other addresses where theirs are taken."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from husk.cli.migrate.report import MigrationReport
+from husk.client.client import Client
 from husk.errors import HuskError
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 # Every engine has these.
 OWN = ("bridge", "host", "none", "podman", "ingress", "docker_gwbridge")
@@ -14,7 +12,7 @@ OWN = ("bridge", "host", "none", "podman", "ingress", "docker_gwbridge")
 _INTERFACES = ("com.docker.network.bridge.name", "com.docker.network.container_iface_prefix")
 
 
-async def bring_networks(source: "Client", target: "Client", report: MigrationReport) -> None:
+async def bring_networks(source: Client, target: Client, report: MigrationReport) -> None:
     here = {network.name for network in await target.networks.list()}
     for network in await source.networks.list():
         what = f"network {network.name}"
@@ -32,7 +30,7 @@ async def bring_networks(source: "Client", target: "Client", report: MigrationRe
             report.failed(what, error.message)
 
 
-async def _make(target: "Client", attrs: dict[str, Any], report: MigrationReport, what: str) -> None:
+async def _make(target: Client, attrs: dict[str, Any], report: MigrationReport, what: str) -> None:
     pools = [
         {name: value for name, value in pool.items() if value} for pool in (attrs.get("IPAM") or {}).get("Config") or ()
     ]

@@ -1,19 +1,16 @@
 """Reports of a migration's progress: a bar at a terminal, by rich; in a pipe a line for each thing that is done."""
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
 from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import at_terminal, say
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
 
-
-def _bar() -> "Progress":
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
+def _bar() -> Progress:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     return Progress(*columns, console=Console(highlight=False))
 

@@ -8,14 +8,11 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from husk.cli.migrate.report import MigrationReport
+from husk.client.client import Client
+from husk.client.volumes import Volume
 from husk.errors import HuskError, NotFound, SystemFault
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.volumes import Volume
 
 LABEL = "husk.migrated-from"
 _MARK = "trusted.husk-migrated"
@@ -25,7 +22,7 @@ _COPY = "husk.builder.store.workers.bring_tree"
 
 
 async def bring_volumes(
-    source: "Client", target: "Client", origin: str, running: Mapping[str, str], report: MigrationReport
+    source: Client, target: Client, origin: str, running: Mapping[str, str], report: MigrationReport
 ) -> None:
     """`running` names for a volume the container that may write into it meanwhile."""
     for volume in await source.volumes.list():
@@ -48,7 +45,7 @@ async def bring_volumes(
         report.done(f"{what}, while {writer} was running: stop it for a copy of one moment" if writer else what)
 
 
-async def _begun(target: "Client", volume: "Volume", origin: str) -> "Volume | None":
+async def _begun(target: Client, volume: Volume, origin: str) -> Volume | None:
     """The volume to copy into; None where nothing is to be done."""
     try:
         there = await target.volumes.get(volume.name)

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +11,8 @@ from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
+from husk.client.client import Client
 from husk.errors import SystemFault
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 _passphrase_file = click.option(
     "--passphrase-file",
@@ -36,7 +33,7 @@ def backup(place: HostChoice, /, file: Path, passphrase_file: str, as_json: bool
     Ask any manager. The file holds services, secrets, configs, networks, nodes, tokens and keys of the swarm, sealed
     with a passphrase that you choose. A swarm with autolock has no passphrase: its unlock key opens the file."""
 
-    async def made(engine: "Client") -> None:
+    async def made(engine: Client) -> None:
         found = await engine.swarm.inspect()
         locks = bool(((found.get("Spec") or {}).get("EncryptionConfig") or {}).get("AutoLockManagers"))
         secret = "" if locks else _secret(passphrase_file, "Passphrase of the backup", confirm=True)
@@ -82,7 +79,7 @@ def restore(
         raise SystemExit(1) from None
     asked_for = "Unlock key of the swarm" if opened_by(data) == "unlock key" else "Passphrase of the backup"
 
-    async def done(engine: "Client") -> None:
+    async def done(engine: Client) -> None:
         secret = _secret(passphrase_file, asked_for, confirm=False)
         node = await engine.swarm.restore(
             data,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +14,7 @@ from husk.cli.kit.place import HostChoice
 from husk.cli.kit.tables import show
 from husk.cli.kit.words import short_id, size
 from husk.cli.kit.writing import document, say
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
 
 _HEADINGS = {"Type": "TYPE", "TotalCount": "TOTAL", "Active": "ACTIVE", "Size": "SIZE", "Reclaimable": "RECLAIMABLE"}
 _ALIVE = ("running", "paused", "restarting")
@@ -32,7 +30,7 @@ _CACHE = {"ID": "CACHE ID", "CacheType": "CACHE TYPE", "Size": "SIZE", "UsageCou
 def df(place: HostChoice, /, template: str | None, verbose: bool, as_json: bool) -> None:
     """Show disk usage."""
 
-    async def shown(engine: "Client") -> None:
+    async def shown(engine: Client) -> None:
         found = await engine.df()
         if as_json:
             document(found)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 
 import click
 
@@ -24,8 +25,6 @@ def dial_stdio(place: HostChoice) -> None:
 
 
 async def _dialled(place: HostChoice) -> None:
-    import threading
-
     connection = await dialer_to(resolve(*place))()
     loop = asyncio.get_running_loop()
     threading.Thread(target=_pass_on, args=(loop, connection), daemon=True).start()

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,12 +9,11 @@ from husk.cli.kit.command import Command, as_json, many
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
+from husk.cli.kit.templates import Template
 from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import line, say
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.events import Event
+from husk.client.client import Client
+from husk.client.events import Event
 
 
 @click.command(cls=Command)
@@ -27,12 +25,11 @@ if TYPE_CHECKING:
 @click.pass_obj
 def events(place: HostChoice, /, filters: Sequence[str], template: str, since: str, until: str, as_json: bool) -> None:
     """Get real time events from the server."""
-    from husk.cli.kit.templates import Template
 
     wanted = filters_of(filters)
     shape = Template(template) if template and template != "json" else None
 
-    async def told(engine: "Client") -> None:
+    async def told(engine: Client) -> None:
         async for event in engine.events(since=since or None, until=until or None, filters=wanted):
             if as_json or template == "json":
                 line(fields(event))
@@ -44,7 +41,7 @@ def events(place: HostChoice, /, filters: Sequence[str], template: str, since: s
     ask_plainly(place, told)
 
 
-def fields(event: "Event") -> dict[str, object]:
+def fields(event: Event) -> dict[str, object]:
     """An event as `--json` and templates have it."""
     return {
         "Type": event.type,
@@ -58,7 +55,7 @@ def fields(event: "Event") -> dict[str, object]:
     }
 
 
-def sentence(event: "Event") -> str:
+def sentence(event: Event) -> str:
     """An event as docker's client tells it."""
     at = datetime.fromtimestamp(event.time_nano // 10**9).astimezone()
     zone = at.strftime("%z")

@@ -1,18 +1,17 @@
 """`husk info`: which engine this is, and what it has."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
+from husk.cli.kit.templates import Template
 from husk.cli.kit.words import binary_size
 from husk.cli.kit.writing import complain, document, say
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
+from husk.client.client import Client
 
 
 @click.command(cls=Command)
@@ -21,11 +20,10 @@ if TYPE_CHECKING:
 @click.pass_obj
 def info(place: HostChoice, /, template: str, as_json: bool) -> None:
     """Display system-wide information."""
-    from husk.cli.kit.templates import Template
 
     shape = Template(template) if template and template != "json" else None
 
-    async def told(engine: "Client") -> None:
+    async def told(engine: Client) -> None:
         found = await engine.info()
         if as_json or template == "json":
             document(found)

@@ -1,6 +1,6 @@
 """`husk inspect`: all that the engine knows of things, of whatever kind."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -8,11 +8,10 @@ from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import either
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
+from husk.cli.kit.templates import Template
 from husk.cli.kit.writing import complain, document, encoded, say
+from husk.client.client import Client
 from husk.errors import HuskError, InvalidParameter, NotFound
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 _KINDS = ("container", "image", "network", "volume", "service", "task", "node", "secret", "config")
 
@@ -25,13 +24,12 @@ _KINDS = ("container", "image", "network", "volume", "service", "task", "node", 
 @click.pass_obj
 def inspect(place: HostChoice, /, names: tuple[str, ...], template: str, kind: str | None, as_json: bool) -> None:
     """Return low-level information on containers, images, networks, volumes and services."""
-    from husk.cli.kit.templates import Template
 
     if kind is not None and kind not in _KINDS:
         raise InvalidParameter(f'unknown type: "{kind}": must be one of {", ".join(sorted(_KINDS))}')
     shape = Template("{{json .}}" if template == "json" else template) if template else None
 
-    async def inspected(engine: "Client") -> int:
+    async def inspected(engine: Client) -> int:
         found, missing = [], []
         for name in names:
             attrs = await _found(engine, name, (kind,) if kind else _KINDS)
@@ -54,7 +52,7 @@ def inspect(place: HostChoice, /, names: tuple[str, ...], template: str, kind: s
     ask_plainly(place, inspected)
 
 
-async def _found(engine: "Client", name: str, kinds: tuple[str, ...]) -> dict[str, Any] | None:
+async def _found(engine: Client, name: str, kinds: tuple[str, ...]) -> dict[str, Any] | None:
     """Return the document of the first kind of thing with such a name; None if there is none."""
     for kind in kinds:
         try:

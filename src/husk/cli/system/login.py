@@ -2,9 +2,10 @@
 
 import base64
 import os
+import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -13,10 +14,10 @@ from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
+from husk.client.address import config_directory, read_json
+from husk.client.client import Client
+from husk.client.names import host_of
 from husk.errors import HuskError, InvalidParameter
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
 
 
 @click.command(cls=Command)
@@ -38,10 +39,7 @@ def login(place: HostChoice, /, username: str, password: str, password_stdin: bo
     username = username or click.prompt("Username", err=True)
     password = password or click.prompt("Password", hide_input=True, err=True)
 
-    async def known(engine: "Client") -> None:
-        from husk.client.address import config_directory
-        from husk.client.names import host_of
-
+    async def known(engine: Client) -> None:
         await engine.login(username, password, registry=server)
         remember(config_directory() / "config.json", host_of(server), username, password)
         if as_json:
@@ -56,8 +54,6 @@ def login(place: HostChoice, /, username: str, password: str, password_stdin: bo
 @click.argument("server", default="")
 def logout(server: str) -> None:
     """Log out from a registry."""
-    from husk.client.address import config_directory
-    from husk.client.names import host_of
 
     say(f"Removing login credentials for {host_of(server)}")
     remember(config_directory() / "config.json", host_of(server), "", "")
@@ -65,7 +61,6 @@ def logout(server: str) -> None:
 
 def remember(file: Path, host: str, username: str, password: str) -> None:
     """Write it into docker's settings, or tell the helper that they name; without a name, forget it."""
-    from husk.client.address import read_json
 
     settings = read_json(file)
     helper = (settings.get("credHelpers") or {}).get(host) or settings.get("credsStore")
@@ -88,8 +83,6 @@ def remember(file: Path, host: str, username: str, password: str) -> None:
 
 
 def _tell_helper(helper: str, host: str, username: str, password: str) -> None:
-    import subprocess
-
     program = f"docker-credential-{helper}"
     entry = {"ServerURL": host, "Username": username, "Secret": password}
     verb, given = ("store", msgspec.json.encode(entry)) if username else ("erase", host.encode())

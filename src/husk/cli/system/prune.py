@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +11,8 @@ from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.words import size, visible
 from husk.cli.kit.writing import document, say
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.prune import Pruned
+from husk.client.client import Client
+from husk.client.prune import Pruned
 
 
 @click.command(cls=Command)
@@ -33,7 +30,7 @@ def prune(
     if not force and not _agreed(warning(everything, volumes)):
         return
 
-    async def done(engine: "Client") -> None:
+    async def done(engine: Client) -> None:
         found = await engine.prune(all=everything, volumes=volumes, filters=wanted)
         if as_json:
             document(fields(found))
@@ -63,7 +60,7 @@ def warning(everything: bool, volumes: bool) -> str:
     return f"WARNING! This will remove:\n{told}\n\nAre you sure you want to continue?"
 
 
-def fields(found: "Pruned") -> dict[str, object]:
+def fields(found: Pruned) -> dict[str, object]:
     return {
         "ContainersDeleted": found.containers,
         "NetworksDeleted": found.networks,
@@ -74,7 +71,7 @@ def fields(found: "Pruned") -> dict[str, object]:
     }
 
 
-def _tell(found: "Pruned") -> None:
+def _tell(found: Pruned) -> None:
     kinds = {
         "Deleted Containers:": found.containers,
         "Deleted Networks:": found.networks,

@@ -1,20 +1,18 @@
 """`husk doctor CONTAINER`: ask the engine all that tells why a container does not run, and its last lines."""
 
 import os
-from typing import TYPE_CHECKING
 
 from husk.cli.kit.place import HostChoice
 from husk.cli.system.diagnosis import Facts, Reason, explain
+from husk.client.address import resolve
+from husk.client.client import Client
+from husk.client.container import Container
 from husk.errors import HuskError, NotFound
-
-if TYPE_CHECKING:
-    from husk.client.client import Client
-    from husk.client.container import Container
 
 _LINES = 10
 
 
-async def why(engine: "Client", name: str, place: HostChoice) -> tuple[list[Reason], list[str]]:
+async def why(engine: Client, name: str, place: HostChoice) -> tuple[list[Reason], list[str]]:
     """The reasons, and the container's last lines; NotFound where there is no such container."""
     container = await engine.containers.get(name)
     try:
@@ -31,9 +29,8 @@ async def why(engine: "Client", name: str, place: HostChoice) -> tuple[list[Reas
     return explain(facts), await _last_lines(container)
 
 
-def gone(container: "Container", place: HostChoice) -> list[str]:
+def gone(container: Container, place: HostChoice) -> list[str]:
     """Sources of bind mounts that are not there; nothing where the engine may be on another host."""
-    from husk.client.address import resolve
 
     if not resolve(place.host, place.context).url.startswith("unix://"):
         return []
@@ -41,7 +38,7 @@ def gone(container: "Container", place: HostChoice) -> list[str]:
     return [str(each["Source"]) for each in binds if not os.path.lexists(str(each.get("Source")))]
 
 
-async def _last_lines(container: "Container") -> list[str]:
+async def _last_lines(container: Container) -> list[str]:
     try:
         return [line async for line in container.logs(tail=_LINES).lines()]
     except HuskError:

@@ -21,16 +21,15 @@ from husk.aio.tasks import Tasks
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.errors import HuskError
-from husk.network import host, overlay
+from husk.network import host, wireguard
 from husk.network.deletions import Deletions
-from husk.network.overlay import WIREGUARD_OVERHEAD, Overlay, OverlaySettings, underlay_mtu
+from husk.network.overlay import WIREGUARD_OVERHEAD, Overlay, OverlaySettings, largest_mtu, underlay_mtu
 from husk.network.peers import Peer
 from husk.network.senders import SenderRules, Senders
 from husk.network.settings import TunnelSettings
 
 if TYPE_CHECKING:
     from husk.network.wireguard.parties import Mesh
-    from husk.network.wireguard.tunnel import Tunnel
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +106,7 @@ class Overlays:
         self.senders: SenderRules | None = None
         self._owner = owner
         self._tunnel_settings = tunnel
-        self._tunnel: Tunnel | None = None
+        self._tunnel: wireguard.tunnel.Tunnel | None = None
         # What the tunnel was told last.
         self._mesh: tuple[Mesh, int] | None = None
         # Hosts whose address is of the other version of IP than ours.
@@ -125,7 +124,7 @@ class Overlays:
         self._looked_at, self._pause = 0.0, SOON
 
     @property
-    def tunnel(self) -> "Tunnel | None":
+    def tunnel(self) -> "wireguard.tunnel.Tunnel | None":
         """The tunnel that encrypted networks run over; None while there is none of them here."""
         return self._tunnel
 
@@ -212,8 +211,8 @@ class Overlays:
 
     def _settings(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> OverlaySettings:
         network, secret = live.record, encrypted(live.record)
-        most = overlay.largest_mtu(underlay_mtu, ip_address(underlay.local).version, secret)
-        return overlay.OverlaySettings(
+        most = largest_mtu(underlay_mtu, ip_address(underlay.local).version, secret)
+        return OverlaySettings(
             bridge=live.driver.interface,
             interface=interface_of(network),
             owner=self._owner,
@@ -267,12 +266,9 @@ class Overlays:
         lives = self._roster.by_name.values()
         return bool(self._coming) or any(live.bridged and live.record.vni and encrypted(live.record) for live in lives)
 
-    def _guard(self) -> "Tunnel | None":
+    def _guard(self) -> "wireguard.tunnel.Tunnel | None":
         if self._tunnel is None and self._tunnel_settings is not None:
-            # A door: only encrypted networks that hosts share want WireGuard, and its ciphers.
-            from husk.network.wireguard.tunnel import Tunnel
-
-            self._tunnel = Tunnel(self._tunnel_settings, self._look_soon)
+            self._tunnel = wireguard.tunnel.Tunnel(self._tunnel_settings, self._look_soon)
         return self._tunnel
 
     async def _tell_tunnel(self, underlay: Underlay, underlay_mtu: int) -> None:

@@ -16,7 +16,7 @@ from husk.engine.model.network import Network
 from husk.engine.networks import default_bridge, options
 from husk.engine.networks.endpoints import lease
 from husk.engine.networks.overlays import encrypted, interface_of
-from husk.network import host, sandbox
+from husk.network import host, sandbox, wireguard
 from husk.network.settings import WIREGUARD_SOCKETS, BridgeSettings, Opening, TunnelSettings
 
 log = logging.getLogger(__name__)
@@ -45,10 +45,7 @@ def sweep(
     swept = tunnel.interface in host.sweep(base.owner, interfaces)
     path = WIREGUARD_SOCKETS / f"{tunnel.interface}.sock"
     if swept or (not kept and host.has_left(tunnel.interface, tunnel.table, path)):
-        # A door: only what an encrypted network has left wants WireGuard, and its ciphers.
-        from husk.network.wireguard.tunnel import remove_left
-
-        remove_left(tunnel)
+        wireguard.tunnel.remove_left(tunnel)
 
 
 @contextmanager

@@ -11,3 +11,13 @@ Each host has a link-local IPv6 address on its device, which follows from its no
 interfaces of encrypted networks have that address and that device: the kernel sends their packets there and nowhere
 else, and takes none for them that came in otherwise. So nothing goes out readable when WireGuard is not there.
 """
+
+from typing import TYPE_CHECKING
+
+from husk.aio.once import late
+
+if TYPE_CHECKING:
+    from husk.network.wireguard import tunnel as tunnel
+else:
+    # A door: only encrypted networks that hosts share want WireGuard, with its ciphers.
+    __getattr__ = late(__name__, "tunnel")

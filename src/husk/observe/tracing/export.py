@@ -7,14 +7,14 @@ import asyncio
 import logging
 import threading
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Tracer
 
 from husk.version import __version__
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -24,18 +24,8 @@ PATIENCE = 5.0
 _TALKATIVE = ("opentelemetry", "urllib3", "requests")
 
 
-def tracer(parts: AsyncExitStack) -> "Tracer | None":
+def tracer(parts: AsyncExitStack) -> Tracer | None:
     """Return a maker of spans until `parts` end, which sends the last of them. None, and a warning, where it fails."""
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError:
-        log.warning(
-            "OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends traces is not installed: "
-            'pip install "husk[otel]" in the environment of the daemon'
-        )
-        return None
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.ERROR)
     try:
@@ -48,7 +38,7 @@ def tracer(parts: AsyncExitStack) -> "Tracer | None":
     return provider.get_tracer("husk", __version__)
 
 
-async def end(provider: "TracerProvider", patience: float = PATIENCE) -> None:
+async def end(provider: TracerProvider, patience: float = PATIENCE) -> None:
     """Send what waits. A receiver that does not answer is not waited for: the thread ends with the process."""
     sending = threading.Thread(target=provider.shutdown, name="traces", daemon=True)
     sending.start()
@@ -57,9 +47,8 @@ async def end(provider: "TracerProvider", patience: float = PATIENCE) -> None:
         log.warning("the last traces could not be sent within %g seconds", patience)
 
 
-def _resource() -> "Resource":
+def _resource() -> Resource:
     """Describe us as a resource: version and name, unless the environment has another name for us."""
-    from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 
     found = Resource.create({SERVICE_VERSION: __version__})
     if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):

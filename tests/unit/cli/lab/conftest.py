@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.cli.lab import command, take_back
+from husk.cli.lab import command
 from husk.cli.lab.layout import Lab, planned
 
 
@@ -14,7 +14,7 @@ def lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lab:
     monkeypatch.setattr(Lab, "run", property(lambda self: tmp_path / "runs/lab"))
     monkeypatch.setattr(Lab, "data", property(lambda self: tmp_path / "datas/lab"))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(take_back, "is_up", lambda lab: False)
+    monkeypatch.setattr(command, "is_up", lambda lab: False)
     monkeypatch.setattr(command, "PATIENCE", 0.2)
     monkeypatch.setattr(command, "LOOK", 0.01)
     return planned("lab", 2, "10.99.0.0/24")

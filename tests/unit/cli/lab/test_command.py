@@ -7,7 +7,7 @@ import socket
 import threading
 from ipaddress import IPv4Interface, IPv4Network
 
-from husk.cli.lab import command, holder, take_back, used
+from husk.cli.lab import command, holder, used
 from husk.cli.lab.layout import Lab, read, written
 
 
@@ -22,14 +22,14 @@ def test_what_cannot_be_made(typed, lab, monkeypatch):
     assert "has 1 to 50 hosts" in typed("lab", "up", "0").err
     monkeypatch.setattr(used, "own_interfaces", lambda: [IPv4Interface("10.99.0.7/24")])
     assert "choose another --subnet" in typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err
-    monkeypatch.setattr(take_back, "is_up", lambda lab: True)
+    monkeypatch.setattr(command, "is_up", lambda lab: True)
     assert "is up: end it with `husk lab down`" in typed("lab", "up").err
     assert not lab.run.exists()
 
 
 def test_a_former_lab_is_gone_before_addresses_are_looked_at(typed, lab, monkeypatch):
     there = [IPv4Interface("10.99.0.1/24")]
-    monkeypatch.setattr(take_back, "take_back", lambda lab: there.clear())
+    monkeypatch.setattr(command, "take_back", lambda lab: there.clear())
     monkeypatch.setattr(used, "own_interfaces", lambda: there)
     monkeypatch.setattr("subprocess.run", lambda *_, **__: lab.log.write_text("it cannot be\n"))
     assert "it cannot be" in typed("lab", "up", "2", "--subnet", "10.99.0.0/24").err
@@ -37,7 +37,7 @@ def test_a_former_lab_is_gone_before_addresses_are_looked_at(typed, lab, monkeyp
 
 def test_a_lab_that_does_not_start_is_taken_back(typed, lab, monkeypatch):
     ended: list[str] = []
-    monkeypatch.setattr(take_back, "take_back", lambda lab: ended.append(lab.name))
+    monkeypatch.setattr(command, "take_back", lambda lab: ended.append(lab.name))
 
     def start(words: list[str], **_: object) -> None:
         assert words[-4:] == [lab.mark, "husk-lab", "2", "10.99.0.0/24"]
@@ -107,7 +107,7 @@ def test_who_may_not_ask_a_host_is_told(typed, lab, monkeypatch):
 
 def test_a_lab_of_which_nothing_is_known_is_taken_back_all_the_same(typed, lab, monkeypatch):
     ended: list[Lab] = []
-    monkeypatch.setattr(take_back, "take_back", ended.append)
+    monkeypatch.setattr(command, "take_back", ended.append)
     assert typed("lab", "down").code == 0
     assert [each.size for each in ended] == [50]
 
@@ -135,8 +135,8 @@ def test_only_its_daemon_is_told(lab, monkeypatch):
         4: ["du", str(first.data_root)],
         5: ["python", "-m", "husk", "serve", str(first.data_root)],
     }
-    monkeypatch.setattr("husk.kernel.process.given", lambda arguments: list(words))
-    monkeypatch.setattr("husk.kernel.process.arguments_of", lambda pid: [word.encode() for word in words[pid]])
+    monkeypatch.setattr("husk.cli.lab.command.given", lambda arguments: list(words))
+    monkeypatch.setattr("husk.cli.lab.command.arguments_of", lambda pid: [word.encode() for word in words[pid]])
     assert command.daemons_of(first) == {1, 2}
 
 
@@ -144,8 +144,8 @@ def test_a_wish_lasts_as_long_as_somebody_waits(typed, lab, monkeypatch):
     lab.run.mkdir(parents=True)
     lab.record.write_bytes(written(lab))
     lab.log.touch()
-    monkeypatch.setattr("husk.kernel.process.given", lambda arguments: [7])
-    monkeypatch.setattr(take_back, "is_up", lambda lab: True)
+    monkeypatch.setattr("husk.cli.lab.command.given", lambda arguments: [7])
+    monkeypatch.setattr(command, "is_up", lambda lab: True)
     seen: list[bool] = []
     monkeypatch.setattr("os.kill", lambda *call: seen.append(lab.wish(lab.hosts[0]).exists()))
     assert "host1 does not start" in typed("lab", "start", "host1").err
