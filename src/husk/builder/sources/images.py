@@ -8,8 +8,6 @@ The classic door pulls images instead, as dockerd's does.
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
-from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 
 from husk.engine.model.container import Container, Draft, Endpoint
-from husk.engine.model.container import Container, Endpoint
 from husk.engine.networks import port_requests
 from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import gateway6_endpoint, gateway_endpoint
