@@ -29,8 +29,9 @@ def surface() -> Iterator[str]:
 def collections() -> dict[str, type]:
     """Return the collections of a client, by the names of its attributes."""
     client = Client(_nobody)
-    names = [*vars(client), *(name for name, found in vars(Client).items() if isinstance(found, cached_property))]
-    return {name: type(getattr(client, name)) for name in names if not name.startswith("_")}
+    made = (name for name, found in vars(Client).items() if isinstance(found, cached_property | property))
+    kinds = {name: type(getattr(client, name)) for name in (*vars(client), *made) if not name.startswith("_")}
+    return {name: kind for name, kind in kinds.items() if kind.__module__.startswith("husk.client.")}
 
 
 async def _nobody() -> Any:

@@ -9,6 +9,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from husk.text.terminals import json_text, visible
 from husk.watch import request_id
 
 _NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
@@ -31,7 +32,6 @@ class TextFormatter(logging.Formatter):
             line = f"{line} request_id={id}"
         if not (trace := _trace(self, record)):
             return line
-        from husk.text.terminals import visible
 
         # Indented: a line of the log begins with its time, and messages of errors have lines of their own.
         return f"{line}\n" + "\n".join(f"  {each}" for each in visible(trace).split("\n"))
@@ -84,8 +84,6 @@ def _quoted(text: str) -> str:
 
 def _json(value: object) -> str:
     """Loaded with the first line that needs it: a start that goes well has none."""
-
-    from husk.text.terminals import json_text
 
     return json_text(json.dumps(value, ensure_ascii=False))
 

@@ -8,8 +8,7 @@ entry that is not there is an error, as Docker has it for services, or what the 
 import re
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterator, Mapping
-
-import msgspec
+from typing import NamedTuple
 
 from husk.errors import InvalidParameter
 from husk.text.gofunctions import ABSENT, BUILTINS, is_true, printed
@@ -49,14 +48,14 @@ def wrong(reason: str) -> InvalidParameter:
     return InvalidParameter(f"template: expansion: {reason}")
 
 
-class Token(msgspec.Struct, frozen=True):
+class Token(NamedTuple):
     kind: str
     text: str
     # Is there nothing between it and the one before?
     adjacent: bool
 
 
-class Operand(msgspec.Struct, frozen=True):
+class Operand(NamedTuple):
     """A value: what it begins with, and the fields that are taken of it."""
 
     kind: str
@@ -64,19 +63,20 @@ class Operand(msgspec.Struct, frozen=True):
     fields: tuple[str, ...] = ()
 
 
-class Pipeline(msgspec.Struct, frozen=True):
+class Pipeline(NamedTuple):
     commands: tuple[tuple[Operand, ...], ...]
     variables: tuple[str, ...] = ()
     declares: bool = False
 
 
-class Branch(msgspec.Struct):
+class Branch:
     """`if`, `with` and `range`."""
 
-    word: str
-    pipeline: Pipeline
-    body: "list[Node]" = msgspec.field(default_factory=list)
-    otherwise: "list[Node]" = msgspec.field(default_factory=list)
+    def __init__(self, word: str, pipeline: Pipeline) -> None:
+        self.word = word
+        self.pipeline = pipeline
+        self.body: list[Node] = []
+        self.otherwise: list[Node] = []
 
 
 Node = str | Pipeline | Branch

@@ -1,14 +1,18 @@
 """The swarm that a daemon is in, as `GET /info` tells of it."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from husk.api.types.system import SwarmInfo
 from husk.api.views.services import swarm_document
-from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.refusals import LOCKED
 
+if TYPE_CHECKING:
+    from husk.swarm.membership.cluster import Cluster
 
-def swarm_info(cluster: Cluster, trouble: str) -> SwarmInfo:
+
+def swarm_info(cluster: "Cluster", trouble: str) -> SwarmInfo:
     """Describe a swarm of which this daemon is a manager, be it a locked one; `trouble` keeps it from managing."""
     if cluster.locked:
         return SwarmInfo(node_addr=cluster.advertise_address, local_node_state="locked", error=LOCKED)
