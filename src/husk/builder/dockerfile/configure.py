@@ -29,7 +29,7 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             state.remember(" ".join(["ENV", *(f"{name}={value}" for name, value in pairs)]))
         case types.Label():
             labels = [(state.text(pair.name), state.text(pair.value)) for pair in instruction.pairs]
-            state.configure(labels={**config.labels, **dict(labels)})
+            config.labels.update(labels)  # of the stage alone, as below
             state.remember(" ".join(["LABEL", *(f"{name}={value}" for name, value in labels)]))
         case types.Cmd():
             words = _command(state, instruction)

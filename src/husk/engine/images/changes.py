@@ -27,6 +27,7 @@ _MINIMUM = 1_000_000
 
 def apply_changes(config: ContainerConfig, changes: Iterable[str]) -> ContainerConfig:
     """`config` with each instruction applied in order."""
+    config = replace(config, labels=dict(config.labels))  # its own, for what many lines add to
     own_cmd = False
     for line in [line for change in changes for line in _lines(change)]:
         instruction, config = _apply(config, line)
@@ -85,7 +86,8 @@ def _env(config: ContainerConfig, text: str) -> ContainerConfig:
 
 
 def _label(config: ContainerConfig, text: str) -> ContainerConfig:
-    return replace(config, labels={**config.labels, **dict(_pairs("LABEL", text, config.env))})
+    config.labels.update(_pairs("LABEL", text, config.env))
+    return config
 
 
 def _expose(config: ContainerConfig, text: str) -> ContainerConfig:

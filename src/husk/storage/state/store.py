@@ -230,7 +230,6 @@ class StateStore:
         try:
             await self.commit(*changes, lazy=lazy)
         except asyncio.CancelledError:
-            # The writing goes on without us; what is taken back is written after it.
             await asyncio.shield(self.settle(*(change._replace(body=None) for change in changes), lazy=lazy))
             raise
 
