@@ -94,6 +94,11 @@ def states(daemon: HostDaemon) -> list[str]:
     return sorted(node["Status"]["State"] for node in nodes_of(daemon).values())
 
 
+def node_state(daemon: HostDaemon, node: str) -> str:
+    """Return the state of a node; empty where the manager cannot say it now."""
+    return str(nodes_of(daemon).get(node, {}).get("Status", {}).get("State", ""))
+
+
 def leader(daemon: HostDaemon) -> str:
     found = [id for id, node in nodes_of(daemon).items() if node.get("ManagerStatus", {}).get("Leader")]
     return found[0] if found else ""
@@ -143,6 +148,19 @@ def again(by: HostDaemon, name: str, *options: str) -> None:
         return asked.returncode == 0
 
     until(done, "a change of the service as it is")
+
+
+def give_role(by: HostDaemon, verb: str, node: str) -> None:
+    """Promote or demote a node. The swarm may write the node's record while the client does, the store may be silent
+    for a moment, and the members of etcd may be too busy to answer the question whether they are a majority."""
+    passing = ("update out of sequence", "would lose their majority", SILENT)
+
+    def done() -> bool:
+        asked = by.docker("node", verb, node, check=False)
+        assert asked.returncode == 0 or any(told in asked.stderr for told in passing), asked.stderr
+        return asked.returncode == 0
+
+    until(done, f"that the swarm takes docker node {verb}")
 
 
 def on(daemon: HostDaemon) -> tuple[str, str]:

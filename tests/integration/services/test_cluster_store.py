@@ -105,7 +105,7 @@ def test_two_daemons_of_one_etcd(etcd: Etcd, daemons: list[Daemon]) -> None:
     until(lambda: leaders(two) == [own(one)], "one that plans, known to the other")
     os.kill(one.pid, signal.SIGSTOP)
     try:
-        until(lambda: leaders(two) == [own(two)], "another one that plans", 10.0)
+        until(lambda: leaders(two) == [own(two)], "another one that plans")
     finally:
         os.kill(one.pid, signal.SIGCONT)
     until(lambda: one.http("GET", "/nodes").status == 200 and leaders(one) == [own(two)], "that the first knows it")
@@ -157,11 +157,11 @@ def test_tasks_of_a_manager_that_dies_run_on_the_other_and_end_first_when_it_ret
         one.docker("service", "create", "--detach", "--name", "web", "--replicas", "2", *image)
         until(lambda: homes(two) == sorted([gone, left]), "one on each")
         one.kill9()
-        until(lambda: homes(two) == [left] * 2, "both on the one that is left", 30.0)
+        until(lambda: homes(two) == [left] * 2, "both on the one that is left")
         states = {node["ID"]: node["Status"]["State"] for node in json.loads(two.http("GET", "/nodes").body)}
         assert states == {gone: "down", left: "ready"}
         one.start()
-        until(lambda: running(one) == 0, "its old task ends", 30.0)
+        until(lambda: running(one) == 0, "its old task ends")
         assert homes(two) == [left] * 2 and running(two) == 2
         two.docker("service", "rm", "web")
         until(lambda: running(two) == 0, "nothing is left")

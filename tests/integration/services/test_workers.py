@@ -303,11 +303,11 @@ def test_a_lost_workers_tasks_run_elsewhere_and_end_first_when_it_returns(pair: 
     until(lambda: pair.homes("web") == sorted(pair.ids * 2), "two on each")
     before = running(pair.worker)
     pair.hosts.isolate(pair.hosts[1])
-    until(lambda: pair.homes("web") == [manager] * 4, "the other runs all", 30.0)
+    until(lambda: pair.homes("web") == [manager] * 4, "the other runs all")
     assert pair.state(worker) == "down" and running(pair.worker) == before
     until(lambda: bool(own(pair.worker)["Error"]), "that the worker knows that nobody hears it")
     pair.hosts.mend()
-    until(lambda: not running(pair.worker), "its old tasks end", 30.0)
+    until(lambda: not running(pair.worker), "its old tasks end")
     until(lambda: pair.state(worker) == "ready", "it is back")
     assert pair.homes("web") == [manager] * 4
     # Its daemon dies: what it ran is found again.
@@ -379,7 +379,7 @@ def test_leaving_joining_again_and_being_removed(pair: Pair) -> None:
     pair.manager.docker("service", "scale", "--detach", "web=4")
     until(lambda: pair.homes("web") == sorted(pair.ids * 2), "two on each")
     pair.manager.docker("node", "rm", "--force", again)
-    until(lambda: pair.homes("web") == [manager] * 4 and not running(pair.worker), "the manager runs all", 30.0)
+    until(lambda: pair.homes("web") == [manager] * 4 and not running(pair.worker), "the manager runs all")
     assert "removed from the swarm" in own(pair.worker)["Error"]
     pair.worker.docker("swarm", "leave")
     pair.join()
