@@ -40,8 +40,8 @@ class Client:
 
     def __init__(self, dial: Dial) -> None:
         self._calls = calls = Calls(dial)
-        self.images = Images(calls, lambda: self._keychain)
-        self.containers = Containers(calls, self.images)
+        self.images = Images(calls, lambda: self._keychain)  #: The images of the engine
+        self.containers = Containers(calls, self.images)  #: The containers of the engine
 
     # Parts that most programs never ask for are loaded by those that do.
 
